@@ -59,7 +59,7 @@ dictionary() {
     comparison*) sources='src/compare/read.c src/compare/columns.c' ;;
     manifest) sources='src/extensions src/ops/ops.def' ;;
     package) sources=src/package/manifest.c ;;
-    kept | tuning) sources='src/device/self_test_kept.c src/device/tuning.c' ;;
+    kept | tuning) sources='src/programs/self_test_kept.c src/device/tuning.c' ;;
     *) sources=/dev/null ;;
     esac
     # shellcheck disable=SC2086 # several

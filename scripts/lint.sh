@@ -66,15 +66,16 @@ plan core|transcript|ops|plan
 extensions core|transcript|ops|plan|extensions
 reference core|transcript|ops|plan|reference
 package core|package
-device core|package|device|cl
-kernels core|transcript|ops|plan|extensions|device|kernels|cl
-run core|transcript|ops|plan|extensions|reference|device|kernels|run
-check core|transcript|ops|plan|extensions|reference|package|device|kernels|run|check
-bench core|transcript|ops|plan|extensions|reference|package|device|kernels|run|check|bench
-report core|transcript|ops|plan|extensions|package|device|kernels|run|check|bench|report
+device core|device
+programs core|package|device|programs|cl
+kernels core|transcript|ops|plan|extensions|device|programs|kernels|cl
+run core|transcript|ops|plan|extensions|reference|device|programs|kernels|run
+check core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check
+bench core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check|bench|cl
+report core|transcript|ops|plan|extensions|device|programs|kernels|run|check|bench|report
 compare core|report|compare
-cli core|transcript|ops|plan|extensions|package|device|run|check|bench|report|compare|cli
-mpi core|transcript|ops|plan|extensions|package|device|run|check|bench|report|compare|cli|mpi
+cli core|transcript|ops|plan|extensions|package|device|programs|run|check|bench|report|compare|cli
+mpi core|transcript|ops|plan|extensions|package|device|programs|run|check|bench|report|compare|cli|mpi
 END
     return "$bad"
 }

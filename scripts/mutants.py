@@ -192,7 +192,7 @@ MODULAR = "modmul modsum mod modneg abs"
 
 # The same of kernels.
 KERNELS = {
-    "cl/base/": [unit("test_device_self_test"), check(MODULAR), check("axis_modsum intt"),
+    "cl/base/": [unit("test_programs_self_test"), check(MODULAR), check("axis_modsum intt"),
                  check("contiguous set_const_val"), unit("test_kernels_paths"),
                  check("modmul intt", **GPU)],
     "cl/base/derive": [check("axis_modsum intt"), unit("test_executor_errors"),

@@ -1,5 +1,5 @@
 /*
- * Each way to multiply residues, for the host to measure (src/device/multiply.c).
+ * Each way to multiply residues, for the host to measure (src/programs/multiply.c).
  */
 #define MULTIPLY MULTIPLY_HALVES /* what is not said below is as there */
 #include "lanes.cl"

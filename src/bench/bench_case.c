@@ -7,7 +7,7 @@
 
 #include "check/primes.h"
 #include "check/random.h"
-#include "transcript/writer.h"
+#include "check/writer.h"
 
 enum {
     TRANSFORM_MAX = 1 << 20, /* largest n of a transform */

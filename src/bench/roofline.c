@@ -1,8 +1,8 @@
 #include "bench/roofline.h"
 
 #include "bench/bench.h"
+#include "bench/measure.h"
 #include "core/clock.h"
-#include "device/measure.h"
 
 enum {
     SAMPLES = 25, /* the fastest counts: what else a machine does only adds to them, and disturbs

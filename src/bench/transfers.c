@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
+#include "check/writer.h"
 #include "core/clock.h"
 #include "run/results.h"
-#include "transcript/writer.h"
 
 enum { SAMPLES = 4 }; /* of which the fastest counts; the first one makes buffers */
 

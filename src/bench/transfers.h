@@ -2,7 +2,7 @@
 #ifndef HEALCL_BENCH_TRANSFERS_H
 #define HEALCL_BENCH_TRANSFERS_H
 
-#include "device/measure.h"
+#include "bench/measure.h"
 
 /* Runs a transcript that uploads a large tensor and compares it, and fills in rates->uploaded_bytes
  * and rates->downloaded_bytes. Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_REFUSED where there

@@ -7,6 +7,8 @@
 
 #include "core/clock.h"
 #include "kernels/variant.h"
+#include "programs/opening.h"
+#include "programs/tuning_kept.h"
 
 /* ---------------------------------------------------------------- what is measured */
 
@@ -453,7 +455,8 @@ MUST_CHECK static enum healcl_status measure(struct tuner *tuner,
         return HEALCL_OK;
     if (alternative->kernel) {
         tuning = tuner->report->tuning;
-        kernel_choices_set(&(*tuner->device)->choices, alternative->of, alternative->number);
+        kernel_choices_set(&(*tuner->device)->programs->choices, alternative->of,
+                           alternative->number);
     } else {
         TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
     }
@@ -542,6 +545,6 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
     }
     if (report->out_of_time)
         TRY(complete(&tuner, error));
-    (*device)->choices = report->choices;
+    (*device)->programs->choices = report->choices;
     return device_set_tuning(*device, &report->tuning, error);
 }

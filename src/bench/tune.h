@@ -19,6 +19,7 @@
 #define HEALCL_BENCH_TUNE_H
 
 #include "bench/bench.h"
+#include "programs/tuning_kept.h"
 
 enum { TUNE_ALTERNATIVES_MAX = 256, TUNE_CHOICE_SIZE = 160, TUNE_REASON_SIZE = 640 };
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "check/random.h"
+#include "check/writer.h"
 #include "core/clock.h"
 #include "kernels/variant.h"
 #include "run/device_executor.h"
-#include "transcript/writer.h"
 
 /* Of everything random here. */
 enum { EXAMPLE_SEED = 0x6e8a391 };

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "check/random.h"
+#include "check/writer.h"
 #include "core/clock.h"
 #include "plan/passes.h"
 #include "run/device_executor.h"
-#include "transcript/writer.h"
 
 /* Of everything random here; and the sizes of shapes beside n and k. */
 enum { SEQUENCE_SEED = 0x5e9e4ce, REPS = 2, TERMS = 3 };

@@ -2,7 +2,7 @@
 #ifndef HEALCL_CHECK_VIEW_H
 #define HEALCL_CHECK_VIEW_H
 
-#include "transcript/writer.h"
+#include "check/writer.h"
 
 /* Copies between a view's elements in a storage's image and an array in C order. */
 void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed);

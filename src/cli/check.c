@@ -12,7 +12,8 @@
 #include "compare/compare.h"
 #include "compare/describe.h"
 #include "core/clock.h"
-#include "device/self_test.h"
+#include "programs/opening.h"
+#include "programs/self_test.h"
 #include "report/check.h"
 #include "report/text.h"
 

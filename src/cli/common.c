@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "device/device.h"
+#include "programs/programs.h"
 #include "report/text.h"
 
 int exit_code(enum healcl_status status)
@@ -181,7 +181,7 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count)
 
 void warn_of_arguments(const struct healcl_device *device)
 {
-    if (device && device->arguments_untold)
+    if (device && device->programs->arguments_untold)
         print_notice("warning: %s", ARGUMENTS_UNTOLD);
 }
 

@@ -7,10 +7,13 @@
 
 #include "cli/bundled.h"
 #include "cli/cli.h"
+#include "cli/emit.h"
 #include "cli/progress.h"
 #include "core/new_file.h"
-#include "device/self_test.h"
-#include "package/emit.h"
+#include "package/package.h"
+#include "programs/opening.h"
+#include "programs/programs.h"
+#include "programs/self_test.h"
 #include "report/text.h"
 #include "run/run.h"
 
@@ -80,7 +83,7 @@ MUST_CHECK static enum healcl_status record(struct compile_command *self, enum d
     TRY(device_record(self->device, &self->package, kind, error));
     tuning_format(&self->device->tuning, self->tuning);
     self->package.tuning = self->tuning;
-    kernel_choices_format(&self->device->choices, self->choices);
+    kernel_choices_format(&self->device->programs->choices, self->choices);
     self->package.choices = self->choices;
     return HEALCL_OK;
 }
@@ -248,7 +251,7 @@ MUST_CHECK static enum healcl_status keep(struct compile_command *self, struct h
         self->file_count = self->bundled.count;
     }
     TRY(open_device(self, error));
-    if (!self->device->cache_directory)
+    if (!self->device->programs->cache_directory)
         FAIL(error, HEALCL_USAGE,
              "there is no folder to keep programs in: HEALCL_CACHE_DIR may "
              "name one");
@@ -276,8 +279,8 @@ static void tell_kept(const struct compile_command *self)
     const struct device_info *info = &self->device->info;
     char size[UNIT_TEXT_SIZE];
     printf("%s: kept %zu programs, binaries of %s, for %s with driver %s\n",
-           self->device->cache_directory, self->kept.count, text_bytes(self->kept.bytes, size),
-           info->name, info->driver);
+           self->device->programs->cache_directory, self->kept.count,
+           text_bytes(self->kept.bytes, size), info->name, info->driver);
 }
 
 static void tell(const struct compile_command *self)

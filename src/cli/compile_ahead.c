@@ -14,8 +14,8 @@
 
 #include "cli/cli.h"
 #include "core/process.h"
-#include "device/self_test.h"
 #include "plan/transcript.h"
+#include "programs/self_test.h"
 #include "run/device_executor.h"
 #include "run/run.h"
 
@@ -53,7 +53,7 @@ MUST_CHECK static enum healcl_status open_device(const char *selector,
     if (!board)
         return healcl_device_open_with(&options, device, error);
     TRY(device_open_with(&opencl_loader, &options, device, error));
-    (*device)->ahead.board = board;
+    (*device)->programs->ahead.board = board;
     return self_test_find_multiply(*device, error);
 }
 

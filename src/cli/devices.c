@@ -2,14 +2,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "bench/measure.h"
 #include "bench/roofline.h"
 #include "bench/transfers.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/process.h"
-#include "device/measure.h"
-#include "device/self_test.h"
+#include "programs/opening.h"
+#include "programs/self_test.h"
 
 enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30, ROOFLINE_SECONDS = 30 };
 

@@ -6,8 +6,9 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/new_file.h"
-#include "device/self_test.h"
 #include "plan/transcript.h"
+#include "programs/opening.h"
+#include "programs/self_test.h"
 #include "report/diagnosis.h"
 
 /* One `healcl diagnose`. */

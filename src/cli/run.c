@@ -12,8 +12,9 @@
 #include "cli/requests.h"
 #include "core/new_file.h"
 #include "core/process.h"
-#include "device/self_test.h"
 #include "plan/transcript.h"
+#include "programs/opening.h"
+#include "programs/self_test.h"
 #include "report/junit.h"
 #include "report/text.h"
 #include "run/run.h"
@@ -99,7 +100,7 @@ static void stop_compiling(struct run_command *self)
     process_stop(self->compiling);
     self->compiling = 0;
     if (self->device)
-        self->device->ahead.board = NULL;
+        self->device->programs->ahead.board = NULL;
 }
 
 /* Once a repetition has been verified: all is compiled, and what is timed runs alone. */
@@ -235,7 +236,7 @@ MUST_CHECK static enum healcl_status open_device(struct run_command *self,
     trace_end(self->trace, span);
     TRY(status);
     self->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
-    self->facts.self_test_nanoseconds = self->device->self_test_nanoseconds;
+    self->facts.self_test_nanoseconds = self->device->programs->self_test_nanoseconds;
     self->tuning = self->device->tuning;
     warn_of_memory(self);
     return status;

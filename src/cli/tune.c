@@ -6,6 +6,8 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/clock.h"
+#include "programs/opening.h"
+#include "programs/tuning_kept.h"
 #include "report/tune.h"
 
 enum { BUDGET_MAX = 86400 }; /* seconds */
@@ -64,7 +66,7 @@ MUST_CHECK static enum healcl_status list(struct tune_command *self, struct heal
         tune_list(&self->info, report);
     else
         report->tuning = self->device->tuning;
-    report->choices = self->device->choices;
+    report->choices = self->device->programs->choices;
     tune_list_kernels(&self->info, table, self->name, report);
     if (report->count == 0)
         FAIL(error, HEALCL_USAGE,

@@ -1,4 +1,4 @@
-/* Opening and closing a device, and what it is tuned to. */
+/* The context and the queues of a device. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,12 +7,8 @@
 
 #include "core/numbers.h"
 #include "device/internal.h"
-#include "device/self_test.h"
 
-enum {
-    CHUNK_BYTES_MIN = 4096,
-    BINARY_PRICE = 1000000000 /* nanoseconds a kernel; see binary.c */
-};
+enum { CHUNK_BYTES_MIN = 4096 };
 
 /* Whatever a driver reports: the sizes of some chunks together fit 64 bits. */
 static const uint64_t CHUNK_BYTES_MAX = (uint64_t)1 << 60;
@@ -35,25 +31,6 @@ static bool parse_number(const char *text, const char **end, uint64_t *value)
 }
 
 /* ---------------------------------------------------------------- the environment */
-
-static enum healcl_status tuning_of(struct healcl_device *device, struct device_tuning *tuning,
-                                    struct healcl_error *error)
-{
-    return device->package ? packaged_tuning(device, tuning, error)
-                           : tuning_of_device(&device->info, tuning, error);
-}
-
-enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
-                                        bool launches_overlap, uint32_t multiply,
-                                        struct healcl_error *error)
-{
-    device->info.loop_limit = loop_limit;
-    device->info.launches_overlap = launches_overlap;
-    device->info.multiply = multiply;
-    struct device_tuning tuning;
-    TRY(tuning_of(device, &tuning, error));
-    return device_set_tuning(device, &tuning, error);
-}
 
 static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct healcl_error *error)
 {
@@ -86,7 +63,7 @@ static enum healcl_status read_place_bytes(struct healcl_device *device, struct 
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- open and close */
+/* ---------------------------------------------------------------- create and release */
 
 static enum healcl_status create_queue(struct healcl_device *device,
                                        cl_command_queue_properties properties,
@@ -139,138 +116,18 @@ enum healcl_status device_create_queues(struct healcl_device *device, struct hea
     return overlap_init(device, error);
 }
 
-/* The index of the device that the caller names by its id. */
-static enum healcl_status find_device(const struct device_info *list, size_t count, cl_device_id id,
-                                      size_t *index, struct healcl_error *error)
+enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error)
 {
-    for (*index = 0; *index < count; (*index)++)
-        if (list[*index].device_id == id)
-            return device_check_usable(&list[*index], error);
-    FAIL(error, HEALCL_USAGE, "no platform lists that device");
-}
-
-static enum healcl_status choose(const struct opencl *cl,
-                                 const struct healcl_device_options *options,
-                                 struct device_info *info, struct healcl_error *error)
-{
-    struct device_info *list = NULL;
-    size_t count = 0, index = 0;
-    TRY(device_list(cl, &list, &count, error));
-    if (options->package)
-        device_allow_packaged(list, count);
-    enum healcl_status status = options->device
-                                    ? find_device(list, count, options->device, &index, error)
-                                    : device_select(list, count, options->selector, &index, error);
-    if (status == HEALCL_OK)
-        *info = list[index];
-    free(list);
-    return status;
-}
-
-static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
-{
-    if (device->package)
-        TRY(packaged_check(device, error));
-    TRY(tuning_of(device, &device->tuning, error));
-    if (device->package)
-        TRY(packaged_choices(device, &device->choices, error));
-    else
-        kernel_choices_read_kept(&device->choices, &device->info);
     TRY(read_chunk_bytes(device, error));
     TRY(read_place_bytes(device, error));
-    if (device->package && device->package->chunk_bytes < device->chunk_bytes)
-        device->chunk_bytes = device->package->chunk_bytes;
     TRY(create_context(device, error));
-    TRY(device_create_queues(device, error));
-    device->cache_directory = cache_directory();
-    const char *lacks = getenv("HEALCL_LACKS");
-    device->forced_lacks = lacks && *lacks ? strdup(lacks) : NULL;
-    if (lacks && *lacks && !device->forced_lacks)
-        NO_MEMORY(error);
-    const char *keep = getenv("HEALCL_KEEP_BINARIES");
-    device->binary_price = keep && *keep ? 0 : BINARY_PRICE;
-    return HEALCL_OK;
+    return device_create_queues(device, error);
 }
 
-static enum healcl_status choose_and_open(const struct opencl *cl,
-                                          const struct healcl_device_options *options,
-                                          struct healcl_device **device, struct healcl_error *error)
+/* Nothing that fails from here on can be helped: what is owned is given back anyway. */
+void device_clear(struct healcl_device *device)
 {
-    *device = NULL;
-    struct device_info info;
-    TRY(choose(cl, options, &info, error));
-    struct healcl_device *opened = calloc(1, sizeof *opened);
-    if (!opened)
-        NO_MEMORY(error);
-    opened->cl = cl;
-    opened->info = info;
-    opened->brought = *options;
-    opened->brought.queue = NULL; /* until it is taken */
-    opened->brought.package = NULL;
-    enum healcl_status status =
-        options->package ? package_read(options->package, &opened->package, error) : HEALCL_OK;
-    if (status == HEALCL_OK) {
-        status = open_chosen(opened, error);
-        if (status != HEALCL_OK)
-            error_prefix(error, "device %u:%u %s: ", info.platform_index, info.device_index,
-                         info.name);
-    }
-    if (status != HEALCL_OK) {
-        healcl_device_close(opened);
-        return status;
-    }
-    *device = opened;
-    return HEALCL_OK;
-}
-
-enum healcl_status device_open_with(const struct opencl *cl,
-                                    const struct healcl_device_options *options,
-                                    struct healcl_device **device, struct healcl_error *error)
-{
-    opening_begin();
-    enum healcl_status status = choose_and_open(cl, options, device, error);
-    opening_end();
-    return status;
-}
-
-enum healcl_status device_open(const struct opencl *cl, const char *selector,
-                               struct healcl_device **device, struct healcl_error *error)
-{
-    return device_open_with(cl, &(struct healcl_device_options){.selector = selector}, device,
-                            error);
-}
-
-enum healcl_status healcl_device_open_with(const struct healcl_device_options *options,
-                                           struct healcl_device **device,
-                                           struct healcl_error *error)
-{
-    static const struct healcl_device_options none;
-    NEED(device, error);
-    if (!options)
-        options = &none;
-    if (options->queue && !options->context)
-        FAIL(error, HEALCL_USAGE, "a queue comes with its context");
-    if (options->context && !options->device && !options->selector)
-        FAIL(error, HEALCL_USAGE, "a context comes with a device of its own");
-    if (!options->allocate != !options->release)
-        FAIL(error, HEALCL_USAGE, "allocate and release come together");
-    return device_open_tested_with(&opencl_loader, options, device, error);
-}
-
-enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,
-                                      struct healcl_error *error)
-{
-    NEED(device, error);
-    return device_open_tested(&opencl_loader, selector, device, error);
-}
-
-void healcl_device_close(struct healcl_device *device)
-{
-    if (!device)
-        return;
     const struct opencl *cl = device->cl;
-    device_turn_begin(device);
-    /* Nothing that fails here can be helped: what is owned is given back anyway. */
     if (device->compute)
         (void)cl->clFinish(device->compute);
     if (device->transfer)
@@ -288,8 +145,11 @@ void healcl_device_close(struct healcl_device *device)
     free(device->pool);
     overlap_forget(device);
     free(device->recent);
-    device_programs_save(device);
-    device_programs_free(device);
+}
+
+void device_release(struct healcl_device *device)
+{
+    const struct opencl *cl = device->cl;
     if (device->transfer)
         (void)cl->clReleaseCommandQueue(device->transfer);
     if (device->compute)
@@ -297,10 +157,6 @@ void healcl_device_close(struct healcl_device *device)
     if (device->context)
         (void)cl->clReleaseContext(device->context);
     context_leave(device);
-    free(device->cache_directory);
-    free(device->forced_lacks);
-    free(device->failed);
-    free(device);
 }
 
 /* ---------------------------------------------------------------- queues */
@@ -413,53 +269,4 @@ void device_log(const struct healcl_device *device, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     device->brought.log(device->brought.log_context, line);
-}
-
-/* ---------------------------------------------------------------- what there is, for callers */
-
-static struct healcl_device_info public_info(const struct device_info *info)
-{
-    struct healcl_device_info public = {.compute_units = info->compute_units,
-                                        .memory_bytes = info->global_memory_bytes,
-                                        .shares_memory = info->unified_memory};
-    const char *unusable = device_unusable(info);
-    snprintf(public.selector, sizeof public.selector, "%u:%u", info->platform_index,
-             info->device_index);
-    memcpy(public.name, info->name, sizeof public.name);
-    memcpy(public.vendor, info->vendor, sizeof public.vendor);
-    memcpy(public.platform, info->platform, sizeof public.platform);
-    memcpy(public.driver, info->driver, sizeof public.driver);
-    memcpy(public.version, info->version, sizeof public.version);
-    snprintf(public.unusable, sizeof public.unusable, "%s", unusable ? unusable : "");
-    public.type = info->type & CL_DEVICE_TYPE_CPU           ? HEALCL_DEVICE_CPU
-                  : info->type & CL_DEVICE_TYPE_GPU         ? HEALCL_DEVICE_GPU
-                  : info->type & CL_DEVICE_TYPE_ACCELERATOR ? HEALCL_DEVICE_ACCELERATOR
-                                                            : HEALCL_DEVICE_OTHER;
-    return public;
-}
-
-enum healcl_status healcl_device_list(struct healcl_device_info **list, size_t *count,
-                                      struct healcl_error *error)
-{
-    NEED(list, error);
-    NEED(count, error);
-    struct device_info *infos = NULL;
-    TRY(device_list(&opencl_loader, &infos, count, error));
-    *list = calloc(*count + 1, sizeof **list);
-    for (size_t i = 0; *list && i < *count; i++)
-        (*list)[i] = public_info(&infos[i]);
-    free(infos);
-    if (!*list)
-        NO_MEMORY(error);
-    return HEALCL_OK;
-}
-
-void healcl_device_list_free(struct healcl_device_info *list)
-{
-    free(list);
-}
-
-struct healcl_device_info healcl_device_describe(const struct healcl_device *device)
-{
-    return device ? public_info(&device->info) : (struct healcl_device_info){.selector = ""};
 }

@@ -1,5 +1,5 @@
 /*
- * An opened OpenCL device: context, queues, programs, buffers. Knows nothing of tensors and steps.
+ * An opened OpenCL device: context, queues, buffers. Knows nothing of programs, tensors and steps.
  *
  * Two command queues: compute runs kernels and hands out results, to its callers in order, though
  * launches may overlap where none of them can tell (overlap.c); transfer, in order, fills fresh
@@ -12,12 +12,10 @@
 #define HEALCL_DEVICE_DEVICE_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 #include "core/trace.h"
 #include "device/opencl.h"
 #include "device/tuning.h"
-#include "package/package.h"
 
 /* ---------------------------------------------------------------- what there is */
 
@@ -83,17 +81,12 @@ struct device_listing {
 };
 
 /* Lists all devices of all platforms, and the platforms that cannot list theirs. No devices at all
- * are not an error. Released with device_listing_release, also where this fails. */
-MUST_CHECK enum healcl_status device_list_all(const struct opencl *cl,
-                                              struct device_listing *listing,
-                                              struct healcl_error *error);
+ * are not an error. What the self-test has found is not in it: device_list_all. Released with
+ * device_listing_release, also where this fails. */
+MUST_CHECK enum healcl_status device_query_all(const struct opencl *cl,
+                                               struct device_listing *listing,
+                                               struct healcl_error *error);
 void device_listing_release(struct device_listing *listing);
-
-/* The devices alone. No devices at all is not an error: *count is 0. A platform that cannot list
- * its devices is one only where no other can: platform 0 NAME: clGetDeviceIDs failed: ... The list
- * is freed with free(). */
-MUST_CHECK enum healcl_status device_list(const struct opencl *cl, struct device_info **list,
-                                          size_t *count, struct healcl_error *error);
 
 /* HEALCL_OK, or the error that device_list gives where there is no device. */
 MUST_CHECK enum healcl_status device_listing_check(const struct device_listing *listing,
@@ -175,23 +168,13 @@ struct staging {
     } halves[2];
 };
 
-/* Memory that a run and the process that compiles ahead of it share. Kernels and programs are told
- * by a hash; 0 for none. */
-struct compile_board {
-    _Atomic uint64_t run, ahead;                 /* the kernel that each of them compiles */
-    _Atomic uint64_t run_program, ahead_program; /* the program that each of them builds */
-    _Atomic uint32_t multiply; /* 1 + the fastest way to multiply, which the other process measures
-                                  while the run tests the device; 0: not yet, UINT32_MAX: it
-                                  has failed */
-};
-
 struct healcl_device {
     const struct opencl *cl;
     struct device_context *shared;
+    struct device_programs *programs;     /* programs.h */
     struct healcl_device_options brought; /* by the caller: log, memory, and the queue or NULL */
     struct device_info info;
     struct device_tuning tuning;
-    struct kernel_choices choices; /* among kernels of manifests */
     cl_context context;
     cl_command_queue compute, transfer;
     bool queue_takes_times; /* that the caller has brought */
@@ -205,41 +188,15 @@ struct healcl_device {
     uint64_t bytes_live;  /* allocated: in buffers and in the pool */
     uint64_t bytes_peak;  /* of bytes_live */
     uint64_t bytes_pooled;
-    uint64_t bytes_placed;        /* of chunks with a place, in the pool or not */
-    uint64_t placed_peak;         /* of bytes_placed, since device_places_begin */
-    uint64_t last_place;          /* the largest number given out so far */
-    uint64_t used_peak;           /* of bytes_live - bytes_pooled */
-    uint64_t compile_nanoseconds; /* spent building programs and making kernels */
-    /* Kernels that have run, those of the self-test left out: a driver may compile one only when it
-     * first runs. */
-    uint64_t first_launches;
-    /* While profiling: how long the driver has taken until it began with these, or where the host's
-     * clock counts, until they had ended. */
+    uint64_t bytes_placed; /* of chunks with a place, in the pool or not */
+    uint64_t placed_peak;  /* of bytes_placed, since device_places_begin */
+    uint64_t last_place;   /* the largest number given out so far */
+    uint64_t used_peak;    /* of bytes_live - bytes_pooled */
+    /* While profiling: how long the driver has taken until it began with kernels that had not run
+     * before, or where the host's clock counts, until they had ended. */
     uint64_t first_launch_nanoseconds;
-    uint64_t self_test_nanoseconds; /* when it was opened; 0: it had passed before */
-    uint64_t programs_built;        /* from their source */
-    uint64_t programs_loaded;       /* from binaries that were kept */
-    char *cache_directory;          /* of program binaries, or NULL: cache.c */
-    bool distrusted;                /* it failed its self-test: none of its binaries is kept */
-    char *forced_lacks;             /* HEALCL_LACKS; or NULL */
-    bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
-    bool arguments_untold;          /* ARGUMENTS_UNTOLD: to be told once */
-    bool lack_met;                  /* device_note_lack, since a program was last wanted */
-    bool host_worked;               /* for a step, since the last command */
-    bool keeps_failures;            /* what cannot be built is not tried again */
-    struct compiling_ahead {
-        enum compile_ahead { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
-        uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
-        struct compile_board *board; /* shared with the other process; or NULL */
-    } ahead;                         /* device_compile_ahead */
-    const void **failed;             /* kernels of others that could not be built */
-    size_t failed_count, failed_capacity;
-    uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
-                                     0: whatever it takes, as HEALCL_KEEP_BINARIES says */
-    struct package *package;      /* all programs come from there; or NULL. The context's */
-    struct program_source *added; /* beside cl/ */
-    struct program *programs;     /* built so far, the last one used first */
-    struct pooled *pool;          /* chunks to use again, the one released last at the end */
+    bool host_worked;    /* for a step, since the last command */
+    struct pooled *pool; /* chunks to use again, the one released last at the end */
     size_t pool_count, pool_capacity;
     cl_mem slab;        /* the one that parts are taken of, or NULL */
     uint64_t slab_used; /* bytes of it */
@@ -256,47 +213,25 @@ struct healcl_device {
     struct command_log launches;   /* on the compute queue, while profiling */
     struct command_log transfers;  /* on the transfer queue, while tracing */
     struct trace *trace;           /* or NULL: trace.c */
-    struct trace *opening_trace;   /* while it is opened, for spans of the host alone; or NULL */
     struct clock_pair trace_clock; /* when tracing began */
 };
-
-/* cl outlives the device. Otherwise as healcl_device_open, but without the self-test. */
-MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *selector,
-                                          struct healcl_device **device,
-                                          struct healcl_error *error);
-/* The same with all that a caller may bring, but for the queue: device_take_queue. */
-MUST_CHECK enum healcl_status device_open_with(const struct opencl *cl,
-                                               const struct healcl_device_options *options,
-                                               struct healcl_device **device,
-                                               struct healcl_error *error);
 
 /* Enqueues on a caller's queue from now on, which is retained. Errors: HEALCL_USAGE where it is of
  * another context or device. */
 MUST_CHECK enum healcl_status device_take_queue(struct healcl_device *device,
                                                 cl_command_queue queue, struct healcl_error *error);
 
-/* Of a driver that does not answer clGetKernelArgInfo. */
-#define ARGUMENTS_UNTOLD                                                        \
-    "the driver does not tell what kernels of manifests take: their arguments " \
-    "were checked by their number and sizes alone"
-
 /* Tells the caller's log, if there is one, a line. */
 __attribute__((format(printf, 2, 3))) void device_log(const struct healcl_device *device,
                                                       const char *format, ...);
 
 /*
- * Opens a handle on the same context as another one, with queues, kernels and a pool of its own,
- * for another thread; tuned as that one is now. It may live longer.
- *
  * Handles on one context take turns where the device's queues must not have commands at the same
  * time (queues_overlap is 0: some drivers crash then, see docs/DRIVERS.md, and on a CPU nothing is
  * gained). Who calls the functions below from several threads does so between device_turn_begin and
  * device_turn_end; an executor does that for a segment. A turn that begins waits for what is
- * enqueued on the handle that had the last one.
+ * enqueued on the handle that had the last one. NULL, for the host, takes none.
  */
-MUST_CHECK enum healcl_status device_open_beside(struct healcl_device *first,
-                                                 struct healcl_device **device,
-                                                 struct healcl_error *error);
 void device_turn_begin(struct healcl_device *device);
 void device_turn_end(struct healcl_device *device);
 
@@ -322,11 +257,6 @@ MUST_CHECK enum healcl_status device_trace_begin(struct healcl_device *device, s
 
 /* All that was recorded is given times by the host's clock. device_take_times has been called. */
 void device_trace_end(struct healcl_device *device);
-
-/* From now on launches only have their kernels compiled, by one work-group each, once. With
- * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the
- * first kernel of another program, and from then on all. */
-void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
 
 /* Waits for all queues. */
 MUST_CHECK enum healcl_status device_finish(struct healcl_device *device,
@@ -504,10 +434,11 @@ MUST_CHECK enum healcl_status device_read_later(struct healcl_device *device,
                                                 uint64_t bytes, void *memory,
                                                 struct healcl_error *error);
 
-/* ---------------------------------------------------------------- kernels */
+/* ---------------------------------------------------------------- commands */
 
-enum { LAUNCH_ARGUMENTS_MAX = 32, LAUNCH_OPTIONS_SIZE = 512 };
+enum { LAUNCH_ARGUMENTS_MAX = 32 };
 
+/* Of a kernel, or what else a command uses. */
 struct launch_argument {
     const struct buffer *buffer; /* chunked: becomes CHUNKS kernel arguments; or NULL */
     const struct buffer *table;  /* not chunked: one kernel argument; or NULL */
@@ -516,104 +447,6 @@ struct launch_argument {
     bool read_only;   /* a buffer or table that the kernel does not write */
     const char *name; /* of a manifest's: the tensor, or the expression; else NULL */
 };
-
-/* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of
- * cl/ of the same name. Programs that are built already stay. name and source outlive the device.
- */
-MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, const char *name,
-                                                 const char *source, struct healcl_error *error);
-
-/*
- * What all work-items of a launch ask global memory for, caches or not, as formulas of its shape
- * have it; bytes 0: none is known. Each access counts that the kernel's source has, which compilers
- * may leave out where a value is in a register already; so does one byte more than once.
- */
-struct traffic {
-    uint64_t bytes;    /* of elements, and of numbers in permutations, that are read and written */
-    uint64_t moduli;   /* structures of tables that are read, of sizeof(struct modulus) each */
-    uint64_t twiddles; /* the same of sizeof(struct twiddle) */
-};
-
-/*
- * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
- * built with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer
- * has several chunks, and then -D CHUNK_SHIFT=<log2 of chunk_bytes>) and -D
- * LOCAL_SIZE=<local_size>.
- */
-struct launch {
-    const char *program, *kernel;
-    const char *source; /* the program's, which its name tells apart; NULL: it is known by name */
-    char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
-    uint32_t argument_count;
-    struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
-    struct manifest_kernel manifest; /* for traces: which one it is */
-    size_t local_size;
-    size_t groups;          /* work-groups; 0 launches nothing */
-    struct traffic traffic; /* for traces */
-    const void *tag;        /* handed back with the launch's time; NULL: that is not */
-};
-
-enum device_record {
-    RECORD_BINARIES, /* with all kernels and the binary of each program */
-    RECORD_SOURCES,  /* with all kernels, and no binaries */
-    RECORD_LAUNCHED  /* the same with those kernels alone that were launched */
-};
-
-/* Adds all programs that are built, with what the device is and how it is tuned, to an empty
- * package, whose texts are the device's from then on; but for its tuning, which is the caller's. */
-MUST_CHECK enum healcl_status device_record(struct healcl_device *device, struct package *package,
-                                            enum device_record kind, struct healcl_error *error);
-
-/* Keeps the binaries of all programs that are built, whatever getting them costs, where later
- * processes find them unasked. Errors: HEALCL_USAGE where they cannot be written, HEALCL_DEVICE
- * where the driver gives none. */
-struct kept_binaries {
-    size_t count;
-    uint64_t bytes;
-};
-MUST_CHECK enum healcl_status device_keep_binaries(struct healcl_device *device,
-                                                   struct kept_binaries *kept,
-                                                   struct healcl_error *error);
-
-/* Says in a package which device it is for; its texts are the device's from then on. */
-void packaged_name(const struct device_info *info, struct package *package);
-
-/* Writes what a program is built from, but for its options. */
-MUST_CHECK enum healcl_status device_write_source(const struct healcl_device *device,
-                                                  const char *name, FILE *stream,
-                                                  struct healcl_error *error);
-
-/*
- * What a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels for the
- * operations and families of that list, or all.
- */
-
-/* Whether HEALCL_LACKS has a name, or all. */
-bool device_lacks(const struct healcl_device *device, const char *name);
-
-/* Notes that the error in hand is one of something that the device lacks: a program that its
- * package or its compiler has not, a kernel, or a capability. Returns status. */
-enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status);
-
-/* The device has been idle for the host's work on a step: that is no gap between its kernels. */
-void device_note_host_work(struct healcl_device *device);
-
-/* Kernels of others that could not be built, by what they are called by. */
-bool device_has_failed(const struct healcl_device *device, const void *kernel);
-MUST_CHECK enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
-                                                 struct healcl_error *error);
-
-/* Builds what a launch needs if it is not built yet. */
-MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,
-                                             const struct launch *launch,
-                                             struct healcl_error *error);
-
-/* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
- * device has no room: then as device_buffer_acquire. HEALCL_DEVICE where the arguments take more
- * than the device's max_parameter_bytes. */
-MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
-                                            const struct launch *launch,
-                                            struct healcl_error *error);
 
 /* Enqueues a copy of the bytes of `from` that begin at offset, as many as `to` has; both are one
  * chunk. It counts as a launch without a kernel, so that no compiler is started for it. */
@@ -628,6 +461,9 @@ MUST_CHECK enum healcl_status device_call(
     struct healcl_device *device,
     enum healcl_status (*function)(void *context, struct healcl_error *error), void *context,
     struct healcl_error *error);
+
+/* The device has been idle for the host's work on a step: that is no gap between its kernels. */
+void device_note_host_work(struct healcl_device *device);
 
 /* The time of a launch, in nanoseconds, and for how long the device did nothing between the end of
  * the command before it and its start: it had no command yet, or had not begun with the one it had.

@@ -72,6 +72,12 @@ extern struct opencl opencl_loader;
  */
 MUST_CHECK enum healcl_status opencl_load(struct healcl_error *error);
 
+/* Between these two only one thread of the process finds, opens or closes devices: the first calls
+ * into a loader and its drivers (ocl-icd with PoCL 3.1) initialise them, and crash where two
+ * threads make them at once. A thread may be inside several times. */
+void opening_begin(void);
+void opening_end(void);
+
 /* "CL_OUT_OF_RESOURCES", or "unknown OpenCL error". */
 const char *opencl_error_name(cl_int code);
 

@@ -12,9 +12,9 @@ struct access {
 
 struct recent_command {
     cl_event event;
-    uint32_t after;  /* bit i: it waits, through others or not, for recent command number i */
-    bool orders_all; /* it waits for all before it, and all after it wait for it */
-    const struct kernel *kernel; /* or NULL */
+    uint32_t after;     /* bit i: it waits, through others or not, for recent command number i */
+    bool orders_all;    /* it waits for all before it, and all after it wait for it */
+    const void *kernel; /* or NULL */
     size_t groups;
     uint32_t access_count;
     struct access accesses[ACCESSES_MAX];

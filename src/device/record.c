@@ -113,6 +113,11 @@ static enum healcl_status time_on_host(struct healcl_device *device, struct comm
     return HEALCL_OK;
 }
 
+void device_note_host_work(struct healcl_device *device)
+{
+    device->host_worked = true;
+}
+
 enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
                                    const struct command *command, struct healcl_error *error)
 {

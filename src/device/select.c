@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "device/internal.h"
-#include "device/self_test.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
@@ -232,7 +231,6 @@ MUST_CHECK static enum healcl_status add_devices(const struct opencl *cl, cl_pla
         info->fault = query_device(cl, info);
         if (info->fault == OUT_OF_MEMORY)
             NO_MEMORY(error);
-        self_test_take_findings(info);
     }
     return HEALCL_OK;
 }
@@ -286,8 +284,8 @@ MUST_CHECK static enum healcl_status list_all(const struct opencl *cl,
     return status;
 }
 
-enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
-                                   struct healcl_error *error)
+enum healcl_status device_query_all(const struct opencl *cl, struct device_listing *listing,
+                                    struct healcl_error *error)
 {
     opening_begin();
     enum healcl_status status = list_all(cl, listing, error);
@@ -312,24 +310,6 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
     (void)opencl_error(error, fault->code, "clGetDeviceIDs", __FILE__, __LINE__);
     error_prefix(error, "platform %u %s: ", fault->platform_index, fault->platform);
     return HEALCL_DEVICE;
-}
-
-enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
-                               struct healcl_error *error)
-{
-    struct device_listing listing;
-    *list = NULL;
-    *count = 0;
-    enum healcl_status status = device_list_all(cl, &listing, error);
-    if (status == HEALCL_OK)
-        status = device_listing_check(&listing, error);
-    if (status == HEALCL_OK) {
-        *list = listing.devices;
-        *count = listing.count;
-        listing.devices = NULL; /* the caller's */
-    }
-    device_listing_release(&listing);
-    return status;
 }
 
 /* ---------------------------------------------------------------- predicates */

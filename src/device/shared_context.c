@@ -1,24 +1,20 @@
 /* Several handles on one context, and the turns that they take. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "device/internal.h"
 
 struct device_context {
     pthread_mutex_t
         turn; /* recursive: what opens and closes a handle has one, and so may callers */
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of handles */
     uint32_t handles;
-    struct package *package;       /* or NULL */
-    pthread_mutex_t programs_lock; /* held while one is built, so that it is built once */
-    struct shared_programs programs;
     struct healcl_device *latest; /* whose turn was the last, and may have left commands; or NULL */
 };
 
 static bool takes_turns(const struct healcl_device *device)
 {
-    return device->shared && (device->brought.queue || !device->tuning.queues_overlap);
+    return device && device->shared && (device->brought.queue || !device->tuning.queues_overlap);
 }
 
 enum healcl_status context_share(struct healcl_device *device, struct healcl_error *error)
@@ -32,9 +28,7 @@ enum healcl_status context_share(struct healcl_device *device, struct healcl_err
     pthread_mutex_init(&shared->turn, &attributes);
     pthread_mutexattr_destroy(&attributes);
     pthread_mutex_init(&shared->lock, NULL);
-    pthread_mutex_init(&shared->programs_lock, NULL);
     shared->handles = 1;
-    shared->package = device->package;
     device->shared = shared;
     return HEALCL_OK;
 }
@@ -50,10 +44,8 @@ static void context_enter(struct healcl_device *device, struct device_context *s
 void context_leave(struct healcl_device *device)
 {
     struct device_context *shared = device->shared;
-    if (!shared) {
-        package_free(device->package);
+    if (!shared)
         return;
-    }
     if (shared->latest == device)
         shared->latest = NULL;
     device_turn_end(device);
@@ -62,36 +54,18 @@ void context_leave(struct healcl_device *device)
     pthread_mutex_unlock(&shared->lock);
     if (!is_last)
         return;
-    shared_programs_free(device->cl, &shared->programs);
     pthread_mutex_destroy(&shared->turn);
-    pthread_mutex_destroy(&shared->programs_lock);
     pthread_mutex_destroy(&shared->lock);
-    package_free(shared->package);
     free(shared);
-}
-
-void device_programs_lock(struct healcl_device *device)
-{
-    pthread_mutex_lock(&device->shared->programs_lock);
-}
-
-void device_programs_unlock(struct healcl_device *device)
-{
-    pthread_mutex_unlock(&device->shared->programs_lock);
-}
-
-struct shared_programs *device_shared_programs(struct healcl_device *device)
-{
-    return &device->shared->programs;
 }
 
 /* ---------------------------------------------------------------- turns */
 
 void device_turn_begin(struct healcl_device *device)
 {
-    struct device_context *shared = device->shared;
     if (!takes_turns(device))
         return;
+    struct device_context *shared = device->shared;
     pthread_mutex_lock(&shared->turn);
     struct healcl_device *latest = shared->latest;
     /* An error of these commands is one of the handle that they are of: it meets it again. */
@@ -148,60 +122,31 @@ bool device_poll(struct healcl_device *device, bool is_new)
     return has_ended;
 }
 
-/* ---------------------------------------------------------------- opening */
+/* ---------------------------------------------------------------- another handle */
 
-static enum healcl_status add_sources(struct healcl_device *device,
-                                      const struct program_source *source,
-                                      struct healcl_error *error)
-{
-    if (!source)
-        return HEALCL_OK;
-    TRY(add_sources(device, source->next, error)); /* the last one that is added goes first */
-    return device_add_program(device, source->name, source->text, error);
-}
-
-static enum healcl_status open_beside(struct healcl_device *device, struct healcl_device *first,
-                                      struct healcl_error *error)
+static enum healcl_status create_beside(struct healcl_device *device, struct healcl_device *first,
+                                        struct healcl_error *error)
 {
     TRY_CL(error, "clRetainContext", first->cl->clRetainContext(first->context));
     device->context = first->context;
     TRY(device_create_queues(device, error));
-    if (first->brought.queue)
-        TRY(device_take_queue(device, first->brought.queue, error));
-    TRY(add_sources(device, first->added, error));
-    device->cache_directory = first->cache_directory ? strdup(first->cache_directory) : NULL;
-    device->forced_lacks = first->forced_lacks ? strdup(first->forced_lacks) : NULL;
-    if (!device->cache_directory != !first->cache_directory ||
-        !device->forced_lacks != !first->forced_lacks)
-        NO_MEMORY(error);
-    return HEALCL_OK;
+    return first->brought.queue ? device_take_queue(device, first->brought.queue, error)
+                                : HEALCL_OK;
 }
 
-enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
-                                      struct healcl_error *error)
+enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
+                                        struct healcl_error *error)
 {
-    struct healcl_device *opened = calloc(1, sizeof *opened);
-    if (!opened)
-        NO_MEMORY(error);
-    opened->cl = first->cl;
-    opened->info = first->info;
-    opened->tuning = first->tuning;
-    opened->choices = first->choices;
-    opened->chunk_bytes = first->chunk_bytes;
-    opened->place_bytes = first->place_bytes;
-    opened->binary_price = first->binary_price;
-    opened->distrusted = first->distrusted;
-    opened->package = first->package;
-    opened->brought = first->brought;
-    opened->brought.queue = NULL; /* until it is taken */
-    context_enter(opened, first->shared);
-    device_turn_begin(opened);
-    enum healcl_status status = open_beside(opened, first, error);
-    device_turn_end(opened);
-    if (status != HEALCL_OK) {
-        healcl_device_close(opened);
-        return status;
-    }
-    *device = opened;
-    return HEALCL_OK;
+    device->cl = first->cl;
+    device->info = first->info;
+    device->tuning = first->tuning;
+    device->chunk_bytes = first->chunk_bytes;
+    device->place_bytes = first->place_bytes;
+    device->brought = first->brought;
+    device->brought.queue = NULL; /* until it is taken */
+    context_enter(device, first->shared);
+    device_turn_begin(device);
+    enum healcl_status status = create_beside(device, first, error);
+    device_turn_end(device);
+    return status;
 }

@@ -60,8 +60,8 @@ struct vendor_kernel {
 };
 
 /* The kernel and the alternative of an operation, or of the replacements of a kind of step, that go
- * before the others: kernel * VENDOR_ALTERNATIVES_MAX + alternative, as device/choices.c keeps it.
- */
+ * before the others: kernel * VENDOR_ALTERNATIVES_MAX + alternative, as struct kernel_choices keeps
+ * it. */
 static inline uint32_t vendor_choice(uint32_t kernel, uint32_t alternative)
 {
     return kernel * VENDOR_ALTERNATIVES_MAX + alternative;

@@ -84,7 +84,7 @@ const char *step_lack(const struct step *step, const struct healcl_device *devic
     const bool has_own = step->kind != STEP_VENDOR; /* kernels, that the self-test answers for */
     if (has_own && device->info.failed_families >> family->preference & 1)
         return device->info.family_failure;
-    if (!device->forced_lacks)
+    if (!device->programs->forced_lacks)
         return NULL;
     if (has_own && device_lacks(device, kernel_family_name(family->preference)))
         return forced;
@@ -110,7 +110,7 @@ enum healcl_status lacks_check(const struct healcl_device *device,
                                const struct operation_table *table, struct healcl_error *error)
 {
     size_t length = 0;
-    for (const char *item = device->forced_lacks; item; item += length + 1) {
+    for (const char *item = device->programs->forced_lacks; item; item += length + 1) {
         length = strcspn(item, ",");
         if (!is_lackable(table, item, length))
             FAIL(error, HEALCL_USAGE,

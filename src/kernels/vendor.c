@@ -57,7 +57,7 @@ static bool pick(const struct step *step, const struct healcl_device *device, ui
 static struct pick pick_for(const struct step *step, const struct healcl_device *device)
 {
     const struct vendor_operation *operation = step->vendor->operation;
-    const uint32_t choice = kernel_choices_find(&device->choices, operation->identity);
+    const uint32_t choice = kernel_choices_find(&device->programs->choices, operation->identity);
     const uint32_t chosen = choice / VENDOR_ALTERNATIVES_MAX;
     const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
     struct pick picked = {.kernel = NULL};
@@ -287,7 +287,7 @@ static struct pick replacement_for(const struct plan *plan, const struct step *s
     if (!first)
         return none;
     const uint32_t choice =
-        kernel_choices_find(&device->choices, all->replacement_identities[step->kind]);
+        kernel_choices_find(&device->programs->choices, all->replacement_identities[step->kind]);
     const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
     const struct vendor_replacement *chosen = choice > 0 ? first : NULL;
     for (uint32_t i = choice / VENDOR_ALTERNATIVES_MAX; chosen && i > 0; i--)
@@ -359,7 +359,7 @@ static bool replacement_has_failed(const struct plan *plan, const struct step *s
 bool vendor_has_failed(const struct plan *plan, const struct step *step,
                        const struct healcl_device *device)
 {
-    if (device->failed_count == 0)
+    if (device->programs->failed_count == 0)
         return false;
     return step->kind == STEP_VENDOR ? operation_has_failed(step, device)
                                      : replacement_has_failed(plan, step, device);

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "plan/transcript.h"
+#include "programs/opening.h"
 
 /* ---------------------------------------------------------------- hashes */
 

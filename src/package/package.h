@@ -21,7 +21,7 @@ enum {
 /* A kernel, and how it is called in the image: others may have kernels of the same name there. */
 struct package_kernel {
     const char *name, *symbol;
-    const char *arguments; /* that it takes, as device/arguments.c writes them; NULL: unknown */
+    const char *arguments; /* that it takes, as programs/arguments.c writes them; NULL: unknown */
 };
 
 struct package_program {

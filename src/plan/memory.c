@@ -585,8 +585,8 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
     }
 }
 
-/* Uses that are over are passed by. */
-MUST_CHECK static enum healcl_status pass_uses(struct memory *memory, const struct step *step,
+/* The next use of each operand is one that is not over. */
+MUST_CHECK static enum healcl_status advance_next_uses(struct memory *memory, const struct step *step,
                                                struct healcl_error *error)
 {
     for (int i = 0; i < STEP_OPERANDS; i++) {
@@ -605,7 +605,7 @@ enum healcl_status memory_skip_step(struct memory *memory, size_t number,
                                     struct healcl_error *error)
 {
     memory->step = number;
-    return pass_uses(memory, &memory->plan->steps[number], error);
+    return advance_next_uses(memory, &memory->plan->steps[number], error);
 }
 
 enum healcl_status memory_end_step(struct memory *memory, const struct slices *slices,
@@ -620,7 +620,7 @@ enum healcl_status memory_end_step(struct memory *memory, const struct slices *s
             TRY(move(memory, MEMORY_MOVE_FORGET, step->out->storage, error));
         state->source = MEMORY_DEVICE;
     }
-    return pass_uses(memory, step, error);
+    return advance_next_uses(memory, step, error);
 }
 
 enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,

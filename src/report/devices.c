@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/tuning_kept.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"

@@ -9,13 +9,13 @@
 
 #include <stdio.h>
 
+#include "bench/measure.h"
 #include "bench/roofline.h"
 #include "core/trace.h"
 #include "device/device.h"
-#include "device/measure.h"
-#include "device/self_test.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
+#include "programs/self_test.h"
 
 /* Where text goes. */
 struct style {

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "device/device.h"
 #include "plan/transcript.h"
+#include "programs/opening.h"
 
 struct healcl_batcher {
     struct healcl_transcript *transcript; /* retained */

@@ -19,7 +19,7 @@ struct launcher *device_executor_launcher(struct executor *executor)
 bool device_executor_has_refused(const struct executor *executor)
 {
     const struct device_executor *self = (const struct device_executor *)executor;
-    return self->has_refused || self->launcher.device->manifest_is_wrong;
+    return self->has_refused || self->launcher.device->programs->manifest_is_wrong;
 }
 
 uint64_t device_executor_pending_most(const struct device_executor *self)
@@ -192,7 +192,7 @@ MUST_CHECK static enum healcl_status first_error(struct device_executor *self,
 MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self, size_t first,
                                                    size_t count, struct healcl_error *error)
 {
-    self->launcher.device->keeps_failures = self->base.falls_back;
+    self->launcher.device->programs->keeps_failures = self->base.falls_back;
     for (size_t i = 0; i < count; i++) {
         const struct step *step = &self->launcher.plan->steps[first + i];
         if (step_is_left_out(step, self->launcher.device)) {

@@ -267,10 +267,10 @@ MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
     download->is_shared = false;
     if (copy.bytes == 0)
         return HEALCL_OK;
-    device->lack_met = false;
+    device->programs->lack_met = false;
     enum healcl_status status =
         launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
-    if (status != HEALCL_OK && self->base.falls_back && device->lack_met) {
+    if (status != HEALCL_OK && self->base.falls_back && device->programs->lack_met) {
         device_buffer_release(device, &download->buffer);
         status = pack_on_host(self, download, own.message, error);
     } else if (status != HEALCL_OK && error) {

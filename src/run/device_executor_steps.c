@@ -256,7 +256,7 @@ static bool can_fall_back(const struct device_executor *self, const struct step 
     bool reads_out = step_traits[step->kind].adds;
     for (int i = 0; i < STEP_INPUTS; i++)
         reads_out |= step->in[i] && step->in[i]->storage == step->out->storage;
-    return self->launcher.device->lack_met && !(self->launcher.has_written && reads_out);
+    return self->launcher.device->programs->lack_met && !(self->launcher.has_written && reads_out);
 }
 
 /* instead: why a built-in kernel runs a step that is a manifest's, or NULL. It counts as a
@@ -303,7 +303,7 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
                                               const char *instead, struct healcl_error *error)
 {
     struct healcl_error own = {0};
-    self->launcher.has_written = self->launcher.device->lack_met = false;
+    self->launcher.has_written = self->launcher.device->programs->lack_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
         return instead ? device_executor_note_fallback(self, step, instead, error) : HEALCL_OK;
@@ -425,14 +425,14 @@ void device_executor_compile_ahead(struct executor *executor)
     struct device_executor *self = (struct device_executor *)executor;
     struct healcl_device *device = self->launcher.device;
     const struct plan *plan = self->launcher.plan;
-    device->keeps_failures = true;
+    device->programs->keeps_failures = true;
     upload_kept(self);
     device_compile_ahead(device, COMPILE_NOTE);
     for (size_t i = 0; i < plan->step_count && !compile_step(self, &plan->steps[i]); i++)
         continue;
     /* The other process builds the first step's program right now: this one begins with another. */
     device_compile_ahead(device, COMPILE_ANOTHER);
-    for (size_t i = plan->step_count; i-- > 0 && device->ahead.what == COMPILE_ANOTHER;)
+    for (size_t i = plan->step_count; i-- > 0 && device->programs->ahead.what == COMPILE_ANOTHER;)
         (void)compile_step(self, &plan->steps[i]);
     device_compile_ahead(device, COMPILE_ALL);
     for (size_t i = plan->step_count; i-- > 0;)

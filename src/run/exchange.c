@@ -41,18 +41,6 @@ struct exchanger {
     const struct healcl_session_options *options;
 };
 
-static void turn_begin(const struct exchanger *exchanger)
-{
-    if (exchanger->device)
-        device_turn_begin(exchanger->device);
-}
-
-static void turn_end(const struct exchanger *exchanger)
-{
-    if (exchanger->device)
-        device_turn_end(exchanger->device);
-}
-
 /* All elements from a view's first to its last. */
 static struct tensor span_of(const struct tensor *tensor)
 {
@@ -69,9 +57,9 @@ MUST_CHECK static enum healcl_status map(const struct exchanger *exchanger,
 {
     struct executor *executor = exchanger->executor;
     const struct tensor span = span_of(tensor);
-    turn_begin(exchanger);
+    device_turn_begin(exchanger->device);
     enum healcl_status status = executor->class->map(executor, &span, data, error);
-    turn_end(exchanger);
+    device_turn_end(exchanger->device);
     return status;
 }
 
@@ -81,9 +69,9 @@ MUST_CHECK static enum healcl_status unmap(const struct exchanger *exchanger,
 {
     struct executor *executor = exchanger->executor;
     const struct tensor span = span_of(tensor);
-    turn_begin(exchanger);
+    device_turn_begin(exchanger->device);
     enum healcl_status status = executor->class->unmap(executor, &span, data, error);
-    turn_end(exchanger);
+    device_turn_end(exchanger->device);
     return status;
 }
 

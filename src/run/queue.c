@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "kernels/kernels.h"
+#include "programs/opening.h"
 #include "run/queue.h"
 
 /* ---------------------------------------------------------------- executing */
@@ -41,32 +42,20 @@ static struct result_sink sink_of(struct healcl_queue *queue)
                                 .take_piece = take_piece};
 }
 
-void queue_turn_begin(struct healcl_queue *queue)
-{
-    if (queue->device)
-        device_turn_begin(queue->device);
-}
-
-void queue_turn_end(struct healcl_queue *queue)
-{
-    if (queue->device)
-        device_turn_end(queue->device);
-}
-
 /* Steps are forgotten also where that fails: what was enqueued has ended or never will. */
 MUST_CHECK static enum healcl_status wait_anyhow(struct healcl_queue *queue,
                                                  struct healcl_error *error)
 {
     struct result_sink sink = sink_of(queue);
     const struct executor_class *class = queue->executor->class;
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     enum healcl_status status = class->wait(queue->executor, &sink, error);
     queue->has_enqueued = false;
     if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
         (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
         live_plan_distrust(&queue->live);
     }
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
     if (live_plan_forget(&queue->live))
         queue->constants = 0;
     return status;
@@ -123,7 +112,7 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
     if (first == plan->step_count)
         return HEALCL_OK;
     queue_note_enqueued(queue);
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     if (queue->constants < plan->constants.count)
         status = class->add_constants(queue->executor, queue->constants, error);
     if (status == HEALCL_OK) {
@@ -132,7 +121,7 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
     }
     if (status != HEALCL_OK)
         release_anyhow(queue, first);
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
     live_plan_executed(&queue->live, first);
     if (status != HEALCL_OK)
         live_plan_distrust(&queue->live);
@@ -213,9 +202,9 @@ static bool is_dtype(enum healcl_dtype dtype)
 void queue_note_written(struct healcl_queue *queue, struct storage *storage)
 {
     live_plan_written(&queue->live, storage);
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     queue->executor->class->written(queue->executor, storage);
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
 }
 
 enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
@@ -362,10 +351,10 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
     if (!device)
         return reference_executor_create(&queue->live.plan, &queue->executor, error);
     TRY(device_open_beside(device, &queue->device, error));
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     enum healcl_status status =
         device_executor_create(queue->device, &queue->live.plan, false, &queue->executor, error);
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
     if (status != HEALCL_OK)
         return status;
     executor_allow_fallback(queue->executor, queue->device);
@@ -482,10 +471,10 @@ void healcl_queue_close(struct healcl_queue *queue)
             (void)!healcl_tensor_unmap(tensor, NULL);
     if (queue->handles)
         queue_leave_handles(queue);
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     if (queue->executor)
         queue->executor->class->destroy(queue->executor);
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
     healcl_device_close(queue->device);
     live_plan_release(&queue->live);
     healcl_operations_free(queue->operations);

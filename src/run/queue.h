@@ -43,10 +43,6 @@ struct healcl_queue {
     struct healcl_error missed; /* of a wait that had nobody to tell; status HEALCL_OK: none */
 };
 
-/* Around what uses the device. */
-void queue_turn_begin(struct healcl_queue *queue);
-void queue_turn_end(struct healcl_queue *queue);
-
 /* Waits for all calls. Errors: as healcl_queue_wait. */
 MUST_CHECK enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
 

@@ -8,8 +8,8 @@
 
 #include "core/arena.h"
 #include "core/numbers.h"
-#include "device/device.h"
 #include "plan/transcript.h"
+#include "programs/programs.h"
 #include "run/results.h"
 
 const char *trace_for_step(struct trace *trace, const struct step *step)
@@ -232,7 +232,7 @@ static void warn_of_memory(const struct run *run)
 
 static uint64_t compile_time(const struct run *run)
 {
-    return run->device ? run->device->compile_nanoseconds : 0;
+    return run->device ? run->device->programs->compile_nanoseconds : 0;
 }
 
 /* A segment, with its spans: the host's, and the one above its kernels. */
@@ -326,7 +326,7 @@ static void warn_of_fallbacks(const struct run *run)
 static void warn_of_arguments(const struct run *run)
 {
     const struct healcl_observer *observer = &run->options->observer;
-    if (run->device && run->device->arguments_untold && observer->warning)
+    if (run->device && run->device->programs->arguments_untold && observer->warning)
         observer->warning(observer->context, ARGUMENTS_UNTOLD);
 }
 
@@ -471,7 +471,7 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
                                              struct healcl_error *error)
 {
     bool may_compile = run->device && !run->options->no_warm_up;
-    uint64_t launched = run->device ? run->device->first_launches : 0;
+    uint64_t launched = run->device ? run->device->programs->first_launches : 0;
     bool is_first = may_compile && launched == 0;
     bool takes_times = is_first && run->profiled > 0;
     if (takes_times)
@@ -484,7 +484,7 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
     warn_of_fallbacks(run);
     warn_of_arguments(run);
     *next = 1;
-    if (takes_times || (may_compile && run->device->first_launches > launched)) {
+    if (takes_times || (may_compile && run->device->programs->first_launches > launched)) {
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];
         *next = 0;
     }
@@ -494,9 +494,9 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
 MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_error *error)
 {
     uint64_t compiled_before = compile_time(run);
-    uint64_t built_before = run->device ? run->device->programs_built : 0;
-    uint64_t loaded_before = run->device ? run->device->programs_loaded : 0;
-    uint64_t launched_before = run->device ? run->device->first_launches : 0;
+    uint64_t built_before = run->device ? run->device->programs->built : 0;
+    uint64_t loaded_before = run->device ? run->device->programs->loaded : 0;
+    uint64_t launched_before = run->device ? run->device->programs->first_launches : 0;
     uint64_t spent_before = run->device ? run->device->first_launch_nanoseconds : 0;
     TRY(create_executor(run, error));
     uint32_t next = 0;
@@ -515,9 +515,9 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
         TRY(report_manifest_kernels(run->plan, run->device, run->arena, run->report, error));
         device_executor_price(run->executor, run->report);
         warn_of_memory(run);
-        run->report->programs_built = run->device->programs_built - built_before;
-        run->report->programs_loaded = run->device->programs_loaded - loaded_before;
-        run->report->first_launches = run->device->first_launches - launched_before;
+        run->report->programs_built = run->device->programs->built - built_before;
+        run->report->programs_loaded = run->device->programs->loaded - loaded_before;
+        run->report->first_launches = run->device->programs->first_launches - launched_before;
         run->report->first_launch_nanoseconds =
             run->device->first_launch_nanoseconds - spent_before;
     }
@@ -557,8 +557,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     }
     owned->arena = run.arena;
     run.report = &owned->report;
-    if (device)
-        device_turn_begin(device); /* sessions wait: what is measured is this run alone */
+    device_turn_begin(device); /* sessions wait: what is measured is this run alone */
     enum healcl_status status = report_init(&run, error);
     if (status == HEALCL_OK)
         status = bind_inputs(&run, transcript, error);
@@ -568,10 +567,9 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
         status = run_all(&run, error);
     if (run.executor)
         run.executor->class->destroy(run.executor);
-    if (device) {
+    if (device)
         device_trace_end(device);
-        device_turn_end(device);
-    }
+    device_turn_end(device);
     results_free(run.results);
     free(run.times);
     if (status != HEALCL_OK) {

@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "plan/transcript.h"
+#include "programs/opening.h"
 #include "run/audit.h"
 #include "run/compare.h"
 #include "run/exchange.h"
@@ -159,18 +160,6 @@ static enum healcl_status take_result(void *context, const struct step *step, co
 
 /* ---------------------------------------------------------------- running */
 
-static void turn_begin(struct healcl_session *session)
-{
-    if (session->device)
-        device_turn_begin(session->device);
-}
-
-static void turn_end(struct healcl_session *session)
-{
-    if (session->device)
-        device_turn_end(session->device);
-}
-
 MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session, size_t first,
                                                   size_t count, struct healcl_error *error)
 {
@@ -181,13 +170,13 @@ MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session
                                .take_piece = take_piece};
     /* Number 0 is the scalars' storage. */
     size_t storage = first == 0 ? 1 : session->plan->segments[first].first_storage;
-    turn_begin(session);
+    device_turn_begin(session->device);
     enum healcl_status status =
         session->is_lost ? executor->class->reset(executor, error) : HEALCL_OK;
     if (status == HEALCL_OK)
         status = executor->class->rewind(executor, storage, error);
     session->is_lost &= status != HEALCL_OK;
-    turn_end(session);
+    device_turn_end(session->device);
     TRY(status);
     for (size_t s = first; s < first + count; s++) {
         struct segment_result taken = {0};
@@ -223,9 +212,9 @@ static void start_over(struct healcl_session *session)
     for (size_t i = 0; i < session->plan->storage_count; i++)
         session->uploads[i].is_filled = false;
     session->done = 0;
-    turn_begin(session);
+    device_turn_begin(session->device);
     session->is_lost = session->executor->class->reset(session->executor, NULL) != HEALCL_OK;
-    turn_end(session);
+    device_turn_end(session->device);
 }
 
 MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t first, size_t count,
@@ -536,10 +525,10 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_session *sessio
         return reference_executor_create(session->plan, &session->executor, error);
     TRY(executor_check_device(session->plan, device, error));
     TRY(device_open_beside(device, &session->device, error));
-    turn_begin(session);
+    device_turn_begin(session->device);
     enum healcl_status status =
         device_executor_create(session->device, session->plan, false, &session->executor, error);
-    turn_end(session);
+    device_turn_end(session->device);
     if (status == HEALCL_OK)
         executor_allow_fallback(session->executor, session->device);
     return status;
@@ -609,10 +598,10 @@ void healcl_session_close(struct healcl_session *session)
         return;
     if (atomic_load(&session->background) != BACKGROUND_NONE)
         join(session);
-    turn_begin(session);
+    device_turn_begin(session->device);
     if (session->executor)
         session->executor->class->destroy(session->executor);
-    turn_end(session);
+    device_turn_end(session->device);
     audit_free(session->audit);
     healcl_device_close(session->device);
     for (size_t i = 0; session->results && i < session->plan->results; i++)

@@ -250,10 +250,10 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
         return write_view(tensor, data, error);
     TRY(queue_begin_entry(queue, "write", 1, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     enum healcl_status status =
         queue->executor->class->write(queue->executor, &tensor->view, data, error);
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
     queue_note_enqueued(queue);
     queue_note_written(queue, tensor->view.storage);
     return status;
@@ -279,10 +279,10 @@ enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
     enum healcl_status status = HEALCL_OK;
     tensor->mapped = &nothing;
     if (bytes_of(tensor) > 0) {
-        queue_turn_begin(queue);
+        device_turn_begin(queue->device);
         status =
             queue->executor->class->map(queue->executor, &tensor->view, &tensor->mapped, error);
-        queue_turn_end(queue);
+        device_turn_end(queue->device);
     }
     if (status != HEALCL_OK) {
         tensor->mapped = NULL;
@@ -304,9 +304,9 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
     tensor->mapped = NULL;
     tensor->view.storage->is_mapped = false;
     if (mapped != &nothing) {
-        queue_turn_begin(queue);
+        device_turn_begin(queue->device);
         status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
-        queue_turn_end(queue);
+        device_turn_end(queue->device);
         queue_note_enqueued(queue);
     }
     queue_note_written(queue, tensor->view.storage);
@@ -326,10 +326,10 @@ enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor, void **mem
         FAIL(error, HEALCL_USAGE, "the host reference has no OpenCL memory");
     TRY(queue_begin_entry(queue, "memory", 1, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     enum healcl_status status =
         queue->executor->class->lend_memory(queue->executor, tensor->view.storage, memory, error);
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
     tensor->view.storage->is_lent = status == HEALCL_OK || tensor->view.storage->is_lent;
     return status;
 }
@@ -344,10 +344,10 @@ enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue, enum healcl_d
         FAIL(error, HEALCL_USAGE, "the host reference takes no OpenCL memory");
     struct healcl_tensor *made = NULL;
     TRY(call_new(queue, "empty", dtype, rank, shape, &made, error));
-    queue_turn_begin(queue);
+    device_turn_begin(queue->device);
     enum healcl_status status =
         queue->executor->class->take_memory(queue->executor, made->view.storage, memory, error);
-    queue_turn_end(queue);
+    device_turn_end(queue->device);
     if (status != HEALCL_OK) {
         healcl_tensor_release(made);
         return status;

@@ -37,7 +37,7 @@ CODES = {"CL_OUT_OF_RESOURCES": -5, "CL_OUT_OF_HOST_MEMORY": -6, "CL_INVALID_OPE
 AUDITED = ["--requests", "2", "--audit", "100%", "--audit-seed", "1"]
 POOL = ThreadPoolExecutor(2)
 # Seconds. Once in thousands of runs what a program has cost reaches what its binary costs, and then
-# closing the device has the driver compile all of its kernels (src/device/binary.c). That takes a
+# closing the device has the driver compile all of its kernels (src/programs/binary.c). That takes a
 # minute on a busy machine, and is no hang.
 TIMEOUT = 600
 TOLD_MOST = 8  # of what is wrong in a cell

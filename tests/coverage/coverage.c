@@ -21,9 +21,10 @@
 #include <unistd.h>
 
 #include "check/coverage.h"
-#include "device/self_test.h"
 #include "helper_opencl.h"
 #include "helper_share.h"
+#include "programs/opening.h"
+#include "programs/self_test.h"
 
 /* What the workers share: each takes the next row that nobody has. */
 static struct shared {

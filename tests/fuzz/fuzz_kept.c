@@ -12,10 +12,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "bench/measure.h"
 #include "core/file.h"
-#include "device/internal.h"
-#include "device/measure.h"
-#include "device/self_test.h"
+#include "programs/internal.h"
+#include "programs/self_test.h"
+#include "programs/tuning_kept.h"
 
 /* The file in hand. */
 static struct {
@@ -24,7 +25,7 @@ static struct {
     bool is_sealed;
 } kept;
 
-/* The first line, as src/device/cache.c tells of it; its length. */
+/* The first line, as src/programs/cache.c tells of it; its length. */
 static size_t seal(const char *name, char line[256])
 {
     XXH128_canonical_t hash;
@@ -107,9 +108,10 @@ static const struct opencl driver = {.clCreateProgramWithBinary = create,
 
 /* ---------------------------------------------------------------- readers */
 
+static struct device_programs programs = {.cache_directory = (char[]){"kept"}};
 static struct healcl_device device = {
     .cl = &driver,
-    .cache_directory = (char[]){"kept"},
+    .programs = &programs,
     .info = {.type = CL_DEVICE_TYPE_CPU, .name = "a device", .max_work_group_size = 64}};
 
 static void read_mark(void)

@@ -2,7 +2,7 @@
  * read reads as the same. */
 #include "fuzz.h"
 
-#include "device/device.h"
+#include "programs/tuning_kept.h"
 
 static void check_tuning(const char *text)
 {

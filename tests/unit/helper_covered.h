@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/internal.h"
+#include "programs/internal.h"
 
 enum { COVERED_TEXT = 2048, COVERED_SEEN = 1 << 18 };
 

@@ -10,8 +10,9 @@
 
 #include <cmocka.h>
 
-#include "device/self_test.h"
 #include "helper_opencl.h"
+#include "programs/opening.h"
+#include "programs/self_test.h"
 
 static struct healcl_error error;
 

@@ -147,7 +147,7 @@ static enum healcl_status use(struct healcl_device *device, struct scenario *sce
     TRY(device_finish(device, &error));
     TRY(device_take_times(device, add_times, &nanoseconds, &error));
     assert_true(right && nanoseconds > 0);
-    assert_int_equal(device->first_launches, 1);
+    assert_int_equal(device->programs->first_launches, 1);
     assert_true(device->first_launch_nanoseconds > 0);
     *complete = true;
     return HEALCL_OK;

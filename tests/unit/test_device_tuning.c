@@ -6,9 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/internal.h"
-#include "device/measure.h"
+#include "bench/measure.h"
 #include "helper_device.h"
+#include "programs/internal.h"
+#include "programs/tuning_kept.h"
 
 static char directory[64], cache[80];
 static struct device_info info;

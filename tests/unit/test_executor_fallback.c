@@ -5,12 +5,12 @@
  * devices, and in chunks.
  */
 #include "helper_device.h"
+#include "programs/internal.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "device/internal.h"
 #include "helper_folder.h"
 #include "helper_script.h"
 #include "helper_share.h"

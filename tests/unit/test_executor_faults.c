@@ -85,7 +85,7 @@ static enum healcl_status try_run(const struct script *script, struct healcl_dev
     struct executor *executor = NULL;
     memset(results, 0, sizeof *results);
     TRY(device_executor_create(device, script->plan, profile, &executor, failure));
-    executor->falls_back = device->forced_lacks != NULL;
+    executor->falls_back = device->programs->forced_lacks != NULL;
     enum healcl_status status = script_run(script, executor, results, failure);
     executor->class->destroy(executor);
     return status;

@@ -21,14 +21,14 @@ static const char telling[] =
     "(uint)get_group_id(0), (uint)get_local_id(0), (uint)sizeof(*name##0), (uint)(i)), (i))])\n";
 
 #define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
-#include "device/programs.def"
+#include "programs/programs.def"
 #undef PROGRAM
 
 static const struct {
     const char *name, *text;
 } programs[] = {
 #define PROGRAM(variable, name) {name, healcl_cl_##variable},
-#include "device/programs.def"
+#include "programs/programs.def"
 #undef PROGRAM
 };
 

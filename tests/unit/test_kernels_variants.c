@@ -54,7 +54,7 @@ static void asking_has_no_effect(void **state)
     script_call(&script, "a", "_modmul_ttt", "a a p a");
     script_download(&script, "a");
     script_plan(&script);
-    uint64_t bytes = device->bytes_live, launches = device->first_launches, asked = 0;
+    uint64_t bytes = device->bytes_live, launches = device->programs->first_launches, asked = 0;
     for (size_t i = 0; i < script.plan->step_count; i++) {
         const struct step *step = &script.plan->steps[i];
         const struct family *family = family_of(step->kind);
@@ -69,7 +69,7 @@ static void asking_has_no_effect(void **state)
     }
     assert_true(asked > 0);
     assert_int_equal(device->bytes_live, bytes);
-    assert_int_equal(device->first_launches, launches);
+    assert_int_equal(device->programs->first_launches, launches);
     script_release(&script);
 }
 

@@ -4,10 +4,10 @@
  * their length, distance or offset; and products and sums of an operand that repeats along an axis.
  */
 #include "helper_calls.h"
+#include "programs/internal.h"
 
 #include <string.h>
 
-#include "device/internal.h"
 #include "helper_share.h"
 
 static const enum dtype dtypes[] = {DTYPE_INT64, DTYPE_INT32};
@@ -31,7 +31,7 @@ static int open_small_gpu(void **state)
 static size_t programs_built(const char *name, const char *option)
 {
     size_t count = 0;
-    for (const struct program *program = device->programs; program; program = program->next)
+    for (const struct program *program = device->programs->list; program; program = program->next)
         count += strcmp(program->name, name) == 0 && strstr(program->all_options, option) != NULL;
     return count;
 }

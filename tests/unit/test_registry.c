@@ -19,7 +19,7 @@
 
 #include "core/new_file.h"
 #include "core/registry.h"
-#include "device/internal.h"
+#include "programs/cache.h"
 #include "transcript/source.h"
 
 static char directory[64];

@@ -5,6 +5,7 @@
 
 #include "bench/tune.h"
 #include "helper_device.h"
+#include "programs/tuning_kept.h"
 
 static struct tune_report report; /* large */
 

@@ -58,7 +58,7 @@ static void first_run_warms_up(void **state)
     assert_true(heard.last_number == 2 && heard.last_count == 2);
     assert_int_equal(report->run_count, 2);
     assert_true(report->warm_up_nanoseconds > 0);
-    assert_int_equal(report->first_launches, device->first_launches);
+    assert_int_equal(report->first_launches, device->programs->first_launches);
     assert_true(report->first_launches > 0 && report->first_launch_nanoseconds == 0);
     /* Each repetition's time is its own: that of the first one is written over, not added to. */
     uint64_t segments = 0;

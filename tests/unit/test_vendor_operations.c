@@ -277,14 +277,14 @@ static void tunables_are_as_chosen(void **state)
     static const int64_t told[] = {11, 21, 12, 22, 13, 23, 11, 11}; /* EACH == 5 is impossible */
     const uint64_t identity = operation_named("tell_shape")->identity;
     for (uint32_t alternative = 0; alternative < sizeof told / sizeof *told; alternative++) {
-        kernel_choices_set(&device->choices, identity, vendor_choice(0, alternative));
+        kernel_choices_set(&device->programs->choices, identity, vendor_choice(0, alternative));
         struct healcl_queue *queue = open_queue(device);
         struct healcl_tensor *out = new_tensor(queue);
         for (int again = 0; again < 3; again++)
             expect_shape(queue, out, told[alternative]);
         close_queue(queue);
     }
-    device->choices.count = 0;
+    device->programs->choices.count = 0;
 }
 
 static void refusals_are_named(void **state)

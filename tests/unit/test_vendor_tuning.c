@@ -211,13 +211,13 @@ static struct launches run_chosen(const struct script *script, uint64_t identity
     struct executor *executor;
     struct trace *trace = trace_create(10000);
     assert_non_null(trace);
-    kernel_choices_set(&device->choices, identity, choice);
+    kernel_choices_set(&device->programs->choices, identity, choice);
     OK(device_executor_create(device, script->plan, false, &executor, &error));
     OK(device_trace_begin(device, trace, &error));
     OK(script_run(script, executor, results, &error));
     executor->class->destroy(executor);
     device_trace_end(device);
-    device->choices.count = 0;
+    device->programs->choices.count = 0;
     const struct launches launches = count_launches(trace, chosen, choice != 0);
     trace_free(trace);
     return launches;

@@ -1,8 +1,8 @@
-#include "package/emit.h"
+#include "cli/emit.h"
 
 #include <string.h>
 
-extern const char healcl_package_one_source_awk[];
+extern const char healcl_cli_one_source_awk[];
 
 /* Each is called as: compile SOURCE BINARY. All tools can be named in the environment. */
 static const struct {
@@ -90,7 +90,7 @@ bool emit_is_one_source(const char *target)
 
 bool emit_one_source(FILE *stream)
 {
-    return fputs(healcl_package_one_source_awk, stream) >= 0;
+    return fputs(healcl_cli_one_source_awk, stream) >= 0;
 }
 
 bool emit_script(const char *target, FILE *stream)

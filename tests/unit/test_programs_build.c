@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/internal.h"
 #include "helper_scenario.h"
+#include "programs/internal.h"
 
 static struct healcl_device *open_device(void)
 {
@@ -25,19 +25,19 @@ static void builds_once(void **state)
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n",
                           &error));
     struct launch launch = simple;
-    OK(device_prepare(device, &launch, &error));
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     launch.kernel = "g";
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 1);
     assert_int_equal(helper.count[CALL_clCreateKernel], 2);
     strcpy(launch.options, "-D X=2");
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     launch.local_size = 2;
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 3);
     launch = simple;
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 3);
     healcl_device_close(device);
 }
@@ -59,16 +59,17 @@ static void handles_share_programs(void **state)
     struct healcl_device *device = open_device(), *beside = NULL;
     OK(device_add_program(device, "scenario", scenario_source, &error));
     run_scenario(device);
-    const uint64_t launched = device->first_launches;
+    const uint64_t launched = device->programs->first_launches;
     assert_true(launched > 0);
     const struct helper_opencl with_one = helper;
     for (int i = 0; i < HANDLES; i++) {
         OK(device_open_beside(device, &beside, &error));
         run_scenario(beside);
-        assert_int_equal(beside->programs_built + beside->programs_loaded, 0);
-        assert_int_equal(beside->first_launches, 0);
-        assert_ptr_equal(beside->programs->id, device->programs->id);
-        assert_ptr_not_equal(beside->programs->kernels->id, device->programs->kernels->id);
+        assert_int_equal(beside->programs->built + beside->programs->loaded, 0);
+        assert_int_equal(beside->programs->first_launches, 0);
+        assert_ptr_equal(beside->programs->list->id, device->programs->list->id);
+        assert_ptr_not_equal(beside->programs->list->kernels->id,
+                             device->programs->list->kernels->id);
         healcl_device_close(beside);
     }
     assert_int_equal(helper.count[CALL_clBuildProgram], with_one.count[CALL_clBuildProgram]);
@@ -86,19 +87,19 @@ static void handles_share_what_is_the_same(void **state)
     (void)state;
     struct healcl_device *device = open_device(), *beside = NULL;
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
-    OK(device_prepare(device, &simple, &error));
+    OK(device_build_kernel(device, &simple, &error));
     OK(device_open_beside(device, &beside, &error));
-    OK(device_prepare(beside, &simple, &error));
-    assert_int_equal(beside->programs_built, 0);
+    OK(device_build_kernel(beside, &simple, &error));
+    assert_int_equal(beside->programs->built, 0);
     device_programs_discard(beside);
-    OK(device_prepare(beside, &simple, &error));
-    assert_int_equal(beside->programs_built, 1);
-    assert_ptr_not_equal(beside->programs->id, device->programs->id);
+    OK(device_build_kernel(beside, &simple, &error));
+    assert_int_equal(beside->programs->built, 1);
+    assert_ptr_not_equal(beside->programs->list->id, device->programs->list->id);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
     OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
-    OK(device_prepare(beside, &simple, &error));
-    assert_int_equal(beside->programs_built, 1);
+    OK(device_build_kernel(beside, &simple, &error));
+    assert_int_equal(beside->programs->built, 1);
     healcl_device_close(device);
     healcl_device_close(beside);
 }
@@ -110,7 +111,7 @@ static void later_sources_win(void **state)
     struct healcl_device *device = open_device();
     OK(device_add_program(device, "simple", "#error \"not this one\"\n", &error));
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
-    OK(device_prepare(device, &simple, &error));
+    OK(device_build_kernel(device, &simple, &error));
     healcl_device_close(device);
 }
 
@@ -119,7 +120,7 @@ static void shows_the_build_log(void **state)
     (void)state;
     struct healcl_device *device = open_device();
     OK(device_add_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n", &error));
-    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     char expected[512];
     snprintf(expected, sizeof expected,
              "program 'simple' does not build on %s: CL_BUILD_PROGRAM_FAILURE", device->info.name);
@@ -129,7 +130,7 @@ static void shows_the_build_log(void **state)
     assert_int_equal(strncmp(error.detail, "built with -cl-std=CL1.2 -w ", 28), 0);
     assert_non_null(strstr(error.detail, "-D X=1"));
     assert_non_null(strstr(error.detail, "undeclared"));
-    assert_int_equal(device_prepare(device, &simple, NULL), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, NULL), HEALCL_DEVICE);
     healcl_device_close(device);
 }
 
@@ -137,10 +138,10 @@ static void misses_what_there_is_not(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     assert_string_equal(error.message, "there is no program 'simple'");
     OK(device_add_program(device, "simple", "KERNEL g(uint a) { }\n", &error));
-    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     assert_string_equal(error.message, "kernel 'f' of program 'simple': clCreateKernel failed: "
                                        "CL_INVALID_KERNEL_NAME (-46)");
     healcl_device_close(device);
@@ -203,7 +204,7 @@ static int tear_down_cache(void **state)
 static void run_with_price(uint64_t price)
 {
     struct healcl_device *device = open_device();
-    device->binary_price = price;
+    device->programs->binary_price = price;
     OK(device_add_program(device, "scenario", scenario_source, &error));
     struct scenario scenario = {.count = 100, .local_size = 4};
     bool right = false;
@@ -273,8 +274,8 @@ static void counts_what_is_built_and_loaded(void **state)
         OK(scenario_run(device, &scenario, &right, &error));
         assert_true(right);
         scenario_release(device, &scenario);
-        assert_int_equal(device->programs_built, 1 - run);
-        assert_int_equal(device->programs_loaded, run);
+        assert_int_equal(device->programs->built, 1 - run);
+        assert_int_equal(device->programs->loaded, run);
         healcl_device_close(device);
     }
     unsetenv("HEALCL_KEEP_BINARIES");
@@ -356,12 +357,12 @@ static void ignores_swapped_binaries(void **state)
         struct healcl_device *device = open_device();
         OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
         struct launch launch = simple;
-        OK(device_prepare(device, &launch, &error));
+        OK(device_build_kernel(device, &launch, &error));
         strcpy(launch.options, "-D X=2");
-        OK(device_prepare(device, &launch, &error));
+        OK(device_build_kernel(device, &launch, &error));
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
-        device->binary_price = 1;
+        device->programs->binary_price = 1;
         healcl_device_close(device);
         swap_both_files();
     }
@@ -394,10 +395,10 @@ static void falls_back_to_source(void **state)
                                 .groups = 1};
         helper.fail_code = CL_INVALID_BINARY;
         helper.fail_at = helper.calls + 1 + (uint64_t)build;
-        OK(device_prepare(device, &launch, &error));
+        OK(device_build_kernel(device, &launch, &error));
         assert_string_equal(helper.failed, build ? "clBuildProgram" : "clCreateProgramWithBinary");
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
-        device->binary_price = 1;
+        device->programs->binary_price = 1;
         healcl_device_close(device);
     }
 }
@@ -441,9 +442,9 @@ static void finds_the_directory(void **state)
         setenv("HOME", cases[i].home, 1);
         struct healcl_device *device = open_device();
         if (cases[i].expected)
-            assert_string_equal(device->cache_directory, cases[i].expected);
+            assert_string_equal(device->programs->cache_directory, cases[i].expected);
         else
-            assert_null(device->cache_directory);
+            assert_null(device->programs->cache_directory);
         healcl_device_close(device);
     }
     unsetenv("XDG_CACHE_HOME");

@@ -1,13 +1,13 @@
 /* Packages by the library: made of a device's programs, and what a device that has one does. */
 #include "helper_device.h"
+#include "programs/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "device/internal.h"
-#include "device/self_test.h"
+#include "programs/self_test.h"
 
 static char path[] = "/tmp/healcl-package-XXXXXX";
 
@@ -26,9 +26,9 @@ static void make_package(void)
     assert_int_equal(package.image_count, 1);
     tuning_format(&device->tuning, tuning);
     package.tuning = tuning;
-    kernel_choices_set(&device->choices, UINT64_MAX, 3);
-    kernel_choices_set(&device->choices, 1, 70);
-    kernel_choices_format(&device->choices, choices);
+    kernel_choices_set(&device->programs->choices, UINT64_MAX, 3);
+    kernel_choices_set(&device->programs->choices, 1, 70);
+    kernel_choices_format(&device->programs->choices, choices);
     package.choices = choices;
     /* The same image for work-groups of another size. */
     static char options[1024], size[] = " -D LOCAL_SIZE=";
@@ -66,21 +66,21 @@ static void programs_come_from_a_package(void **state)
     struct healcl_device *device = NULL, *beside = NULL;
     const struct healcl_device_options options = {.package = path};
     OK(healcl_device_open_with(&options, &device, &error));
-    assert_int_equal(device->programs_built, 0);
-    assert_int_equal(device->programs_loaded, 1);
+    assert_int_equal(device->programs->built, 0);
+    assert_int_equal(device->programs->loaded, 1);
     assert_int_equal(device->tuning.tuned_by, TUNED_BY_PACKAGE);
     assert_string_equal(tuning_source_name(&device->tuning), "the package");
     OK(device_open_beside(device, &beside, &error));
     healcl_device_close(device);
-    assert_int_equal(kernel_choices_find(&beside->choices, UINT64_MAX), 3);
-    assert_int_equal(kernel_choices_find(&beside->choices, 1), 70);
-    assert_int_equal(beside->choices.count, 2);
+    assert_int_equal(kernel_choices_find(&beside->programs->choices, UINT64_MAX), 3);
+    assert_int_equal(kernel_choices_find(&beside->programs->choices, 1), 70);
+    assert_int_equal(beside->programs->choices.count, 2);
     struct launch launch = {.program = "base/measure", .kernel = "copy", .local_size = 1};
-    assert_int_equal(device_prepare(beside, &launch, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(beside, &launch, &error), HEALCL_DEVICE);
     assert_non_null(strstr(error.message, "program 'base/measure' with options '-cl-std=CL1.2 -w"));
     assert_non_null(strstr(error.message, "make one with healcl compile"));
     OK(self_test_run(beside, &error));
-    assert_int_equal(beside->programs_built, 0);
+    assert_int_equal(beside->programs->built, 0);
     healcl_device_close(beside);
 }
 
@@ -91,17 +91,17 @@ static void an_image_is_loaded_once(void **state)
     struct healcl_device *device = NULL;
     const struct healcl_device_options options = {.package = path};
     OK(healcl_device_open_with(&options, &device, &error));
-    const struct package *package = device->package;
+    const struct package *package = device->programs->package;
     assert_int_equal(package->programs[0].image, package->programs[1].image);
-    const struct program *first = device->programs;
+    const struct program *first = device->programs->list;
     struct launch launch = {.program = "base/self_test", .kernel = "self_test"};
     launch.local_size = OTHER_SIZE;
     snprintf(launch.options, sizeof launch.options, "%s", first->options);
-    OK(device_prepare(device, &launch, &error));
-    assert_ptr_not_equal(device->programs, first);
-    assert_ptr_equal(device->programs->id, first->id);
+    OK(device_build_kernel(device, &launch, &error));
+    assert_ptr_not_equal(device->programs->list, first);
+    assert_ptr_equal(device->programs->list->id, first->id);
     launch.local_size = 1024;
-    assert_int_equal(device_prepare(device, &launch, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &launch, &error), HEALCL_DEVICE);
     healcl_device_close(device);
 }
 

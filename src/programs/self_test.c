@@ -1,4 +1,4 @@
-#include "device/self_test.h"
+#include "programs/self_test.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "cl/base/base.h"
 #include "core/clock.h"
-#include "device/internal.h"
+#include "programs/internal.h"
 
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
@@ -355,11 +355,11 @@ MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
                                                 struct healcl_error *error)
 {
     TRY(prepare_launch(device, cases, test, error));
-    TRY(device_prepare(device, &test->launch, error));
-    size_t span = trace_begin(device->opening_trace, "self-test", "launch self_test");
+    TRY(device_build_kernel(device, &test->launch, error));
+    size_t span = trace_begin(device->programs->opening_trace, "self-test", "launch self_test");
     TRY(device_launch(device, &test->launch, error));
     TRY(read_outputs(device, test, outputs, error));
-    trace_end(device->opening_trace, span);
+    trace_end(device->programs->opening_trace, span);
     return HEALCL_OK;
 }
 
@@ -449,7 +449,7 @@ MUST_CHECK static enum healcl_status compare_repetitions(struct healcl_device *d
 static bool other_process_found_multiply(struct healcl_device *device, uint32_t *multiply)
 {
     enum { AWAITED_MS = 2000 }; /* that process may have failed */
-    const struct compile_board *board = device->ahead.board;
+    const struct compile_board *board = device->programs->ahead.board;
     if (!board)
         return false;
     for (int ms = 0; ms < AWAITED_MS && board->multiply == 0; ms++)
@@ -466,7 +466,7 @@ enum healcl_status self_test_find_multiply(struct healcl_device *device, struct 
     uint32_t multiply = MULTIPLY_BY_DOUBLES;
     enum healcl_status status = device_find_multiply(device, &multiply, error);
     /* What has failed the run is to try itself, and at once. */
-    device->ahead.board->multiply = status == HEALCL_OK ? 1 + multiply : UINT32_MAX;
+    device->programs->ahead.board->multiply = status == HEALCL_OK ? 1 + multiply : UINT32_MAX;
     TRY(status);
     return device_note_findings(device, 0, false, multiply, error);
 }
@@ -487,7 +487,7 @@ MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *devic
                      device->info.device_index, device->info.name);
     if (status == HEALCL_OK)
         status = compare_outputs(&device->info, cases, outputs, known, error);
-    struct trace *trace = device->opening_trace;
+    struct trace *trace = device->programs->opening_trace;
     size_t span = trace_begin(trace, "self-test", "find out whether launches may overlap");
     if (status == HEALCL_OK)
         status = find_overlap(device, &test, &overlap, error);
@@ -513,7 +513,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     /* Each buffer is one chunk, however small the environment wants chunks. */
     uint64_t chunk_bytes = device->chunk_bytes;
     device->chunk_bytes = sizeof *outputs;
-    device->distrusted = false;
+    device->programs->distrusted = false;
     enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
     /* What fails leaves nothing behind; a binary that was there may be at fault, and not what the
      * compiler makes now. */
@@ -524,7 +524,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
         if (status == HEALCL_DEVICE)
             (void)device_programs_discard(device);
     }
-    device->distrusted = status != HEALCL_OK;
+    device->programs->distrusted = status != HEALCL_OK;
     device_pool_empty(device);
     device->chunk_bytes = chunk_bytes;
     free(outputs);

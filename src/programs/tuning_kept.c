@@ -1,6 +1,5 @@
 /* Tunings that `healcl tune` has found, kept for each device and driver: a file of one line, as
- * tuning_format writes it; what a device is opened with; and rates of its kernels, a line of
- * numbers. */
+ * tuning_format writes it; and what a device is opened with. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/internal.h"
-#include "device/measure.h"
+#include "programs/internal.h"
+#include "programs/tuning_kept.h"
 
 /* To be raised where the same text comes to mean something else. */
 #define TUNING_ABI "healcl tuning 1"
@@ -206,52 +205,4 @@ enum healcl_status kernel_choices_forget(const struct device_info *info, char **
     char name[NAME_SIZE];
     name_choices(info, name);
     return forget_file(name, path, error);
-}
-
-/* ---------------------------------------------------------------- rates */
-
-enum { RATES_TEXT_SIZE = 256 };
-
-/* "rates_<key>": of so many units, as some drivers let the environment say, and of the kernels that
- * this version has, shaped by a tuning. */
-static void name_rates(const struct device_info *info, const struct device_tuning *tuning,
-                       char name[NAME_SIZE])
-{
-    char key[CACHE_KEY_SIZE], units[16], shape[TUNING_TEXT_SIZE];
-    const char *texts[] = {healcl_version(), units};
-    snprintf(units, sizeof units, "%u", info->compute_units);
-    tuning_format(tuning, shape);
-    cache_key(info, "healcl rates 1", shape, sizeof texts / sizeof *texts, texts, key);
-    snprintf(name, NAME_SIZE, "rates_%s", key);
-}
-
-bool rates_read_kept(const struct device_info *info, const struct device_tuning *tuning,
-                     size_t count, uint64_t *rates)
-{
-    char name[NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
-    name_rates(info, tuning, name);
-    bool good = cache_read_line(name, sizeof text, text);
-    for (size_t i = 0; i < count && good; i++) {
-        const char *number = end;
-        rates[i] = strtoull(number, &end, 10);
-        good = end > number && rates[i] > 0;
-    }
-    return good && !*end;
-}
-
-void rates_keep(const struct device_info *info, const struct device_tuning *tuning, size_t count,
-                const uint64_t *rates)
-{
-    char name[NAME_SIZE], text[RATES_TEXT_SIZE];
-    size_t length = 0;
-    char *directory = cache_directory();
-    if (!directory)
-        return;
-    name_rates(info, tuning, name);
-    for (size_t i = 0; i < count && length + 24 < sizeof text; i++)
-        length += (size_t)snprintf(text + length, sizeof text - length, "%s%" PRIu64,
-                                   i > 0 ? " " : "", rates[i]);
-    const struct cache_part parts[] = {{text, length}, {"\n", 1}};
-    (void)cache_write(directory, name, 2, parts);
-    free(directory);
 }

@@ -1,4 +1,4 @@
-#include "transcript/writer.h"
+#include "check/writer.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -3,12 +3,20 @@
  * first. A handle has kernel objects of its own, for threads set their arguments at the same time.
  * PoCL 3.1 keeps memory of each program that is built, and none of queues and kernel objects.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "programs/internal.h"
 
 enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
+
+struct shared_programs {
+    pthread_mutex_t lock; /* of all; held while one is built, so that it is built once */
+    uint32_t handles;
+    struct package *package;      /* or NULL */
+    struct shared_program *first; /* the last one used */
+};
 
 static void free_kernels(struct shared_kernel *kernel)
 {
@@ -30,13 +38,59 @@ static void free_shared(const struct opencl *cl, struct shared_program *shared)
     free(shared);
 }
 
-void shared_programs_free(const struct opencl *cl, struct shared_programs *programs)
+/* ---------------------------------------------------------------- handles */
+
+enum healcl_status shared_programs_make(struct healcl_device *device, struct healcl_error *error)
 {
+    struct shared_programs *programs = calloc(1, sizeof *programs);
+    if (!programs)
+        NO_MEMORY(error);
+    pthread_mutex_init(&programs->lock, NULL);
+    programs->handles = 1;
+    programs->package = device->programs->package;
+    device->programs->shared = programs;
+    return HEALCL_OK;
+}
+
+void shared_programs_enter(struct healcl_device *device, struct shared_programs *programs)
+{
+    pthread_mutex_lock(&programs->lock);
+    programs->handles++;
+    pthread_mutex_unlock(&programs->lock);
+    device->programs->package = programs->package;
+    device->programs->shared = programs;
+}
+
+void shared_programs_leave(struct healcl_device *device)
+{
+    struct shared_programs *programs = device->programs->shared;
+    if (!programs) {
+        package_free(device->programs->package);
+        return;
+    }
+    pthread_mutex_lock(&programs->lock);
+    bool is_last = --programs->handles == 0;
+    pthread_mutex_unlock(&programs->lock);
+    if (!is_last)
+        return;
     while (programs->first) {
         struct shared_program *shared = programs->first;
         programs->first = shared->next;
-        free_shared(cl, shared);
+        free_shared(device->cl, shared);
     }
+    pthread_mutex_destroy(&programs->lock);
+    package_free(programs->package);
+    free(programs);
+}
+
+void shared_programs_lock(struct healcl_device *device)
+{
+    pthread_mutex_lock(&device->programs->shared->lock);
+}
+
+void shared_programs_unlock(struct healcl_device *device)
+{
+    pthread_mutex_unlock(&device->programs->shared->lock);
 }
 
 /* ---------------------------------------------------------------- finding */
@@ -54,7 +108,7 @@ static bool is_shared(const struct shared_program *shared, const struct program 
 enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
                                       const char *text, bool *found, struct healcl_error *error)
 {
-    struct shared_program *shared = device_shared_programs(device)->first;
+    struct shared_program *shared = device->programs->shared->first;
     while (shared && !is_shared(shared, program, text))
         shared = shared->next;
     *found = shared != NULL;
@@ -74,7 +128,7 @@ enum healcl_status shared_program_use(struct healcl_device *device, struct progr
 enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
                                       const char *text, bool text_stays, struct healcl_error *error)
 {
-    struct shared_programs *programs = device_shared_programs(device);
+    struct shared_programs *programs = device->programs->shared;
     TRY_CL(error, "clRetainProgram", device->cl->clRetainProgram(program->id));
     struct shared_program *shared = calloc(1, sizeof *shared);
     if (!shared) {
@@ -155,7 +209,7 @@ static void move_to_front(struct shared_programs *programs, struct shared_progra
 
 void shared_program_leave(struct healcl_device *device, struct program *program, bool discard)
 {
-    struct shared_programs *programs = device_shared_programs(device);
+    struct shared_programs *programs = device->programs->shared;
     struct shared_program *shared = program->shared;
     shared->discarded = shared->discarded || discard;
     if (--shared->users > 0)

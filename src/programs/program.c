@@ -7,27 +7,28 @@
 
 #include "core/clock.h"
 #include "core/numbers.h"
-#include "device/internal.h"
+#include "programs/internal.h"
 
 /* ---------------------------------------------------------------- sources */
 
 /* The files of cl/, embedded by the build. */
 extern const char healcl_cl_base_base_h[], healcl_cl_base_arithmetic_h[];
 #define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
-#include "device/programs.def"
+#include "programs/programs.def"
 #undef PROGRAM
 
 static const struct {
     const char *name, *text;
 } embedded[] = {
 #define PROGRAM(variable, name) {name, healcl_cl_##variable},
-#include "device/programs.def"
+#include "programs/programs.def"
 #undef PROGRAM
 };
 
 static const char *find_source(const struct healcl_device *device, const char *name)
 {
-    for (const struct program_source *source = device->added; source; source = source->next)
+    for (const struct program_source *source = device->programs->added; source;
+         source = source->next)
         if (strcmp(source->name, name) == 0)
             return source->text;
     for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
@@ -50,8 +51,8 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
     struct program_source *source = calloc(1, sizeof *source);
     if (!source)
         NO_MEMORY(error);
-    *source = (struct program_source){device->added, name, text};
-    device->added = source;
+    *source = (struct program_source){device->programs->added, name, text};
+    device->programs->added = source;
     return HEALCL_OK;
 }
 
@@ -135,7 +136,7 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
 {
     char line[LINE_SIZE];
     const char *texts[TEXT_COUNT], *text = NULL;
-    for (const struct program *program = device->programs; program && !text;
+    for (const struct program *program = device->programs->list; program && !text;
          program = program->next)
         text = strcmp(program->name, name) == 0 ? program->text : NULL;
     TRY(find_texts(device, name, text, line, texts, error));
@@ -178,23 +179,23 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     snprintf(options, sizeof options, "%s%s", program->all_options,
              program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
     package_hash_texts(TEXT_COUNT, texts, program->source);
-    if (device->package)
+    if (device->programs->package)
         return packaged_load(device, program, error);
-    if (!device->cache_directory || device->distrusted) {
-        device->programs_built++;
+    if (!device->programs->cache_directory || device->programs->distrusted) {
+        device->programs->built++;
         return build_source(device, program, texts, options, &program->id, error);
     }
     binary_name(&device->info, TEXT_COUNT, texts, options, program->binary_name);
     program->id = binary_load(device, program->binary_name, options);
     program->loaded = program->id != NULL;
     if (program->loaded) {
-        device->programs_loaded++;
+        device->programs->loaded++;
         return HEALCL_OK;
     }
-    device->programs_built++;
+    device->programs->built++;
     uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
-    if (device->ahead.board) /* another process has held it up: no measure of its price */
+    if (device->programs->ahead.board) /* another process has held it up: no measure of its price */
         return HEALCL_OK;
     program->spent_nanoseconds =
         binary_note_build(device, program->binary_name, monotonic_nanoseconds() - start);
@@ -220,9 +221,9 @@ static void program_free(struct healcl_device *device, struct program *program, 
         kernel_free(device, kernel);
     }
     if (program->shared) {
-        device_programs_lock(device);
+        shared_programs_lock(device);
         shared_program_leave(device, program, discard);
-        device_programs_unlock(device);
+        shared_programs_unlock(device);
     }
     if (program->id)
         (void)device->cl->clReleaseProgram(program->id);
@@ -239,9 +240,9 @@ bool device_programs_discard(struct healcl_device *device)
     bool loaded = false;
     (void)!device_finish(device, NULL);
     overlap_forget(device);
-    while (device->programs) {
-        struct program *program = device->programs;
-        device->programs = program->next;
+    while (device->programs->list) {
+        struct program *program = device->programs->list;
+        device->programs->list = program->next;
         loaded = loaded || program->loaded;
         if (*program->binary_name)
             binary_remove(device, program->binary_name);
@@ -252,7 +253,7 @@ bool device_programs_discard(struct healcl_device *device)
 
 void device_programs_forget(struct healcl_device *device, const char *name)
 {
-    for (struct program **link = &device->programs, *program; (program = *link);) {
+    for (struct program **link = &device->programs->list, *program; (program = *link);) {
         if (strcmp(program->name, name) != 0) {
             link = &program->next;
             continue;
@@ -264,45 +265,53 @@ void device_programs_forget(struct healcl_device *device, const char *name)
 
 void device_programs_free(struct healcl_device *device)
 {
-    while (device->programs) {
-        struct program *program = device->programs;
-        device->programs = program->next;
+    struct device_programs *programs = device->programs;
+    while (programs->list) {
+        struct program *program = programs->list;
+        programs->list = program->next;
         program_free(device, program, false);
     }
-    while (device->added) {
-        struct program_source *source = device->added;
-        device->added = source->next;
+    while (programs->added) {
+        struct program_source *source = programs->added;
+        programs->added = source->next;
         free(source);
     }
+    shared_programs_leave(device);
+    free(programs->cache_directory);
+    free(programs->forced_lacks);
+    free(programs->failed);
+    free(programs);
+    device->programs = NULL;
 }
 
 /* Whether building a program has taken more than its binary may cost. */
 static bool is_worth_its_price(const struct healcl_device *device, const struct program *program)
 {
     uint64_t spent = program->spent_nanoseconds;
-    if (spent == 0 || spent < device->binary_price)
+    if (spent == 0 || spent < device->programs->binary_price)
         return false;
-    if (device->binary_price == 0)
+    if (device->programs->binary_price == 0)
         return true;
     size_t kernels = 1;
     return device->cl->clGetProgramInfo(program->id, CL_PROGRAM_NUM_KERNELS, sizeof kernels,
                                         &kernels, NULL) == CL_SUCCESS &&
-           spent / device->binary_price >= kernels;
+           spent / device->programs->binary_price >= kernels;
 }
 
 void device_programs_save(struct healcl_device *device)
 {
     uint64_t start = monotonic_nanoseconds();
     size_t bytes;
-    if (device->distrusted)
+    if (device->programs->distrusted)
         return;
-    for (struct program *program = device->programs; program; program = program->next) {
+    for (struct program *program = device->programs->list; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;
         if (binary_save(device, program->binary_name, program->spent_nanoseconds, program->id,
                         &bytes, NULL) == HEALCL_OK)
             kernel_arguments_keep(device, program);
-        if (device->binary_price > 0 && monotonic_nanoseconds() - start > device->binary_price)
+        if (device->programs->binary_price > 0 &&
+            monotonic_nanoseconds() - start > device->programs->binary_price)
             break;
     }
 }
@@ -312,7 +321,7 @@ enum healcl_status device_keep_binaries(struct healcl_device *device, struct kep
                                         struct healcl_error *error)
 {
     *kept = (struct kept_binaries){.count = 0};
-    for (struct program *program = device->programs; program; program = program->next) {
+    for (struct program *program = device->programs->list; program; program = program->next) {
         size_t bytes;
         if (!*program->binary_name || !program->id)
             continue;
@@ -369,8 +378,8 @@ static void await_other(struct healcl_device *device, const _Atomic uint64_t *ot
  * comes sooner than a second compilation would end. */
 static void await_compilation(struct healcl_device *device, const struct launch *launch)
 {
-    struct compile_board *board = device->ahead.board;
-    if (!board || device->ahead.what != COMPILE_NOT)
+    struct compile_board *board = device->programs->ahead.board;
+    if (!board || device->programs->ahead.what != COMPILE_NOT)
         return;
     board->run = launch_kernel_hash(launch);
     await_other(device, &board->ahead, board->run);
@@ -380,10 +389,10 @@ static void await_compilation(struct healcl_device *device, const struct launch 
  * cache. Where both begin at once, both build it. Returns what is to be cleared after the build. */
 static _Atomic uint64_t *begin_build(struct healcl_device *device, uint64_t hash)
 {
-    struct compile_board *board = device->ahead.board;
+    struct compile_board *board = device->programs->ahead.board;
     if (!board)
         return NULL;
-    const bool is_run = device->ahead.what == COMPILE_NOT;
+    const bool is_run = device->programs->ahead.what == COMPILE_NOT;
     await_other(device, is_run ? &board->ahead_program : &board->run_program, hash);
     _Atomic uint64_t *mine = is_run ? &board->run_program : &board->ahead_program;
     *mine = hash;
@@ -403,13 +412,13 @@ static bool is_program(const struct program *program, const struct launch *launc
 static struct program *find_program(struct healcl_device *device, const struct launch *launch,
                                     uint32_t chunks, uint64_t hash)
 {
-    for (struct program **link = &device->programs; *link; link = &(*link)->next) {
+    for (struct program **link = &device->programs->list; *link; link = &(*link)->next) {
         struct program *program = *link;
         if (!is_program(program, launch, chunks, hash))
             continue;
         *link = program->next;
-        program->next = device->programs;
-        device->programs = program;
+        program->next = device->programs->list;
+        device->programs->list = program;
         return program;
     }
     return NULL;
@@ -447,9 +456,9 @@ static enum healcl_status build_or_share(struct healcl_device *device, struct pr
                                          struct healcl_error *error)
 {
     TRY(find_options(device, program, error));
-    device_programs_lock(device);
+    shared_programs_lock(device);
     enum healcl_status status = share_or_build(device, program, error);
-    device_programs_unlock(device);
+    shared_programs_unlock(device);
     return status;
 }
 
@@ -468,14 +477,15 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     enum healcl_status status = program->name && program->options
                                     ? build_or_share(device, program, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status != HEALCL_OK && device->lack_met && device->keeps_failures && error)
+    if (status != HEALCL_OK && device->programs->lack_met && device->programs->keeps_failures &&
+        error)
         program->failure = strdup(error->message);
     if (status != HEALCL_OK && !program->failure) {
         program_free(device, program, false);
         return status;
     }
-    program->next = device->programs;
-    device->programs = program;
+    program->next = device->programs->list;
+    device->programs->list = program;
     return status;
 }
 
@@ -490,9 +500,9 @@ static struct kernel *find_kernel(struct program *program, const char *name)
 static enum healcl_status make_object(struct healcl_device *device, struct program *program,
                                       struct kernel *kernel, struct healcl_error *error)
 {
-    device_programs_lock(device);
+    shared_programs_lock(device);
     enum healcl_status status = shared_kernel_find(program, kernel, error);
-    device_programs_unlock(device);
+    shared_programs_unlock(device);
     TRY(status);
     cl_int code = CL_SUCCESS;
     cl_kernel id =
@@ -531,14 +541,14 @@ static enum healcl_status make_kernel(struct healcl_device *device, const struct
 {
     if (!find_program(device, launch, chunks, hash))
         TRY(add_program(device, launch, chunks, hash, error));
-    return add_kernel(device, device->programs, launch->kernel, error);
+    return add_kernel(device, device->programs->list, launch->kernel, error);
 }
 
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error)
 {
     *kernel = NULL;
-    device->lack_met = false;
+    device->programs->lack_met = false;
     uint32_t chunks = launch_chunks(launch);
     uint64_t hash = program_hash(launch, chunks);
     struct program *program = find_program(device, launch, chunks, hash);
@@ -547,20 +557,20 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
     if (!found) {
         uint64_t start = monotonic_nanoseconds();
-        struct trace *trace = device->trace ? device->trace : device->opening_trace;
+        struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
         size_t span = trace_begin(trace, "build", launch->kernel);
         await_compilation(device, launch);
         enum healcl_status status = make_kernel(device, launch, chunks, hash, error);
         trace_end(trace, span);
-        device->compile_nanoseconds += monotonic_nanoseconds() - start;
+        device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
         TRY(status);
-        found = device->programs->kernels;
+        found = device->programs->list->kernels;
     }
     *kernel = found;
     return HEALCL_OK;
 }
 
-enum healcl_status device_prepare(struct healcl_device *device, const struct launch *launch,
+enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
                                   struct healcl_error *error)
 {
     struct kernel *kernel;

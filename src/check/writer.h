@@ -12,8 +12,8 @@
  * integers, "...", and slices such as "1:", ":-1" and "0:5:2". Names are letters, digits and
  * underscores, and begin with a letter. Whether there was memory for all is seen at the end.
  */
-#ifndef HEALCL_TRANSCRIPT_WRITER_H
-#define HEALCL_TRANSCRIPT_WRITER_H
+#ifndef HEALCL_CHECK_WRITER_H
+#define HEALCL_CHECK_WRITER_H
 
 #include "core/layout.h"
 #include "transcript/npy.h"

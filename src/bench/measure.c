@@ -1,11 +1,15 @@
-#include "device/measure.h"
+#include "bench/measure.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cl/base/base.h"
-
 #include "core/clock.h"
-#include "device/internal.h"
+#include "device/commands.h"
+#include "programs/cache.h"
+#include "programs/programs.h"
 
 enum {
     GROUPS_PER_UNIT = 32, /* enough that all units are busy to the end */
@@ -219,4 +223,52 @@ enum healcl_status device_measure_copies(struct healcl_device *device, uint64_t 
     device_buffer_release(device, &from);
     device_buffer_release(device, &to);
     return status;
+}
+
+/* ---------------------------------------------------------------- kept */
+
+enum { RATES_TEXT_SIZE = 256, RATES_NAME_SIZE = 6 + CACHE_KEY_SIZE };
+
+/* "rates_<key>": of so many units, as some drivers let the environment say, and of the kernels that
+ * this version has, shaped by a tuning. */
+static void name_rates(const struct device_info *info, const struct device_tuning *tuning,
+                       char name[RATES_NAME_SIZE])
+{
+    char key[CACHE_KEY_SIZE], units[16], shape[TUNING_TEXT_SIZE];
+    const char *texts[] = {healcl_version(), units};
+    snprintf(units, sizeof units, "%u", info->compute_units);
+    tuning_format(tuning, shape);
+    cache_key(info, "healcl rates 1", shape, sizeof texts / sizeof *texts, texts, key);
+    snprintf(name, RATES_NAME_SIZE, "rates_%s", key);
+}
+
+bool rates_read_kept(const struct device_info *info, const struct device_tuning *tuning,
+                     size_t count, uint64_t *rates)
+{
+    char name[RATES_NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
+    name_rates(info, tuning, name);
+    bool good = cache_read_line(name, sizeof text, text);
+    for (size_t i = 0; i < count && good; i++) {
+        const char *number = end;
+        rates[i] = strtoull(number, &end, 10);
+        good = end > number && rates[i] > 0;
+    }
+    return good && !*end;
+}
+
+void rates_keep(const struct device_info *info, const struct device_tuning *tuning, size_t count,
+                const uint64_t *rates)
+{
+    char name[RATES_NAME_SIZE], text[RATES_TEXT_SIZE];
+    size_t length = 0;
+    char *directory = cache_directory();
+    if (!directory)
+        return;
+    name_rates(info, tuning, name);
+    for (size_t i = 0; i < count && length + 24 < sizeof text; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%" PRIu64,
+                                   i > 0 ? " " : "", rates[i]);
+    const struct cache_part parts[] = {{text, length}, {"\n", 1}};
+    (void)cache_write(directory, name, 2, parts);
+    free(directory);
 }

@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "device/internal.h"
+#include "programs/internal.h"
 
 /* ---------------------------------------------------------------- using a package */
 
 enum healcl_status packaged_check(const struct healcl_device *device, struct healcl_error *error)
 {
-    const struct package *package = device->package;
+    const struct package *package = device->programs->package;
     const struct device_info *info = &device->info;
     const struct {
         const char *what, *packaged, *there;
@@ -32,10 +32,12 @@ enum healcl_status packaged_tuning(const struct healcl_device *device, struct de
                                    struct healcl_error *error)
 {
     char what[600];
-    snprintf(what, sizeof what, "the tuning of package " PATH_FORMAT, device->package->path);
+    snprintf(what, sizeof what, "the tuning of package " PATH_FORMAT,
+             device->programs->package->path);
     *tuning = tuning_default(&device->info);
     tuning->tuned_by = TUNED_BY_PACKAGE;
-    if (tuning_parse(tuning, device->package->tuning, what, &device->info, error) == HEALCL_OK)
+    if (tuning_parse(tuning, device->programs->package->tuning, what, &device->info, error) ==
+        HEALCL_OK)
         return HEALCL_OK;
     if (error)
         error->status = HEALCL_REFUSED;
@@ -45,9 +47,9 @@ enum healcl_status packaged_tuning(const struct healcl_device *device, struct de
 enum healcl_status packaged_choices(const struct healcl_device *device,
                                     struct kernel_choices *choices, struct healcl_error *error)
 {
-    if (!kernel_choices_parse(choices, device->package->choices))
+    if (!kernel_choices_parse(choices, device->programs->package->choices))
         REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood",
-               device->package->path);
+               device->programs->package->path);
     return HEALCL_OK;
 }
 
@@ -62,8 +64,8 @@ static enum healcl_status load_image(struct healcl_device *device, size_t index,
                                      struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
-    const struct package_image *image = &device->package->images[index];
-    for (const struct program *other = device->programs; other; other = other->next)
+    const struct package_image *image = &device->programs->package->images[index];
+    for (const struct program *other = device->programs->list; other; other = other->next)
         if (other->packaged && other->packaged->image == index) {
             TRY_CL(error, "clRetainProgram", cl->clRetainProgram(other->id));
             *loaded = other->id;
@@ -88,7 +90,7 @@ static enum healcl_status load_image(struct healcl_device *device, size_t index,
 enum healcl_status packaged_load(struct healcl_device *device, struct program *program,
                                  struct healcl_error *error)
 {
-    const struct package *package = device->package;
+    const struct package *package = device->programs->package;
     const struct package_program *found = package->programs;
     const struct package_program *end = found + package->program_count;
     while (found < end && !is_same_program(found, program))
@@ -107,7 +109,7 @@ enum healcl_status packaged_load(struct healcl_device *device, struct program *p
                "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
     program->packaged = found;
     program->loaded = true;
-    device->programs_loaded++;
+    device->programs->loaded++;
     return HEALCL_OK;
 }
 
@@ -237,14 +239,14 @@ enum healcl_status device_record(struct healcl_device *device, struct package *p
                                  enum device_record kind, struct healcl_error *error)
 {
     size_t count = 0;
-    for (const struct program *program = device->programs; program; program = program->next)
+    for (const struct program *program = device->programs->list; program; program = program->next)
         count++;
     package->programs = calloc(count + 1, sizeof *package->programs);
     if (!package->programs)
         NO_MEMORY(error);
     packaged_name(&device->info, package);
     package->chunk_bytes = device->chunk_bytes;
-    for (struct program *program = device->programs; program; program = program->next)
+    for (struct program *program = device->programs->list; program; program = program->next)
         if (!program->failure)
             TRY_PREFIX(record_program(device, program, package, kind,
                                       &package->programs[package->program_count++], error),

@@ -1,8 +1,8 @@
 /* Transcripts as they are written: arguments, payloads, and what is read of them again. */
 #include "test_transcript_common.h"
 
+#include "check/writer.h"
 #include "transcript/base64.h"
-#include "transcript/writer.h"
 
 static void encodes_base64(void **state)
 {

@@ -1,13 +1,12 @@
-/* Self-tests that were passed before, by what the cache keeps of them, and devices that are opened
- * tested. */
+/* Self-tests that were passed before, by what the cache keeps of them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
-#include "device/internal.h"
-#include "device/self_test.h"
+#include "programs/internal.h"
+#include "programs/self_test.h"
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
@@ -98,11 +97,11 @@ void self_test_take_findings(struct device_info *info)
 static void keep(const struct healcl_device *device, const char *line)
 {
     char name[NAME_SIZE];
-    if (!device->cache_directory || device->package)
+    if (!device->programs->cache_directory || device->programs->package)
         return;
     name_of(&device->info, name);
     const struct cache_part parts[] = {{line, strlen(line)}, {"\n", 1}};
-    (void)cache_write(device->cache_directory, name, 2, parts);
+    (void)cache_write(device->programs->cache_directory, name, 2, parts);
 }
 
 static enum healcl_status run_and_keep(struct healcl_device *device, struct healcl_error *error)
@@ -137,72 +136,15 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
     return status;
 }
 
-static enum healcl_status run_timed(struct healcl_device *device, struct trace *trace,
-                                    struct healcl_error *error)
+enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
+                                          struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(trace, "start-up", "self-test");
-    device->opening_trace = trace;
+    device->programs->opening_trace = trace;
     enum healcl_status status = run_and_keep(device, error);
-    device->opening_trace = NULL;
+    device->programs->opening_trace = NULL;
     trace_end(trace, span);
-    device->self_test_nanoseconds = monotonic_nanoseconds() - start;
+    device->programs->self_test_nanoseconds = monotonic_nanoseconds() - start;
     return status;
-}
-
-static enum healcl_status open_and_test(const struct opencl *cl,
-                                        const struct healcl_device_options *options,
-                                        const struct device_opening *opening,
-                                        struct healcl_device **device, struct healcl_error *error)
-{
-    static const struct device_opening nothing;
-    char reason[SELF_TEST_REASON_SIZE];
-    enum healcl_status status = HEALCL_OK;
-    if (!opening)
-        opening = &nothing;
-    TRY(device_open_with(cl, options, device, error));
-    (*device)->ahead.board = opening->board;
-    /* What is in a package proves itself each time: an image may be the whole device, as an FPGA's
-     * is. */
-    if ((*device)->package || self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
-        device_log(*device, "%s is tested%s", (*device)->info.name,
-                   (*device)->package ? "" : ", as it has not been before");
-        status = run_timed(*device, opening->trace, error);
-    }
-    if (status == HEALCL_OK && options->queue)
-        status = device_take_queue(*device, options->queue, error);
-    if (status != HEALCL_OK) {
-        healcl_device_close(*device);
-        *device = NULL;
-        return status;
-    }
-    (*device)->first_launches = 0; /* no run has launched anything yet */
-    return HEALCL_OK;
-}
-
-/* Locked as a whole: threads that open a device which has not been tested yet test it once. */
-enum healcl_status device_open_for_run(const struct opencl *cl,
-                                       const struct healcl_device_options *options,
-                                       const struct device_opening *opening,
-                                       struct healcl_device **device, struct healcl_error *error)
-{
-    opening_begin();
-    enum healcl_status status = open_and_test(cl, options, opening, device, error);
-    opening_end();
-    return status;
-}
-
-enum healcl_status device_open_tested_with(const struct opencl *cl,
-                                           const struct healcl_device_options *options,
-                                           struct healcl_device **device,
-                                           struct healcl_error *error)
-{
-    return device_open_for_run(cl, options, NULL, device, error);
-}
-
-enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                      struct healcl_device **device, struct healcl_error *error)
-{
-    return device_open_tested_with(cl, &(struct healcl_device_options){.selector = selector},
-                                   device, error);
 }

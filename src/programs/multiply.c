@@ -4,7 +4,7 @@
 
 #include "cl/base/base.h"
 #include "core/clock.h"
-#include "device/internal.h"
+#include "programs/internal.h"
 
 __extension__ typedef unsigned __int128 uint128;
 

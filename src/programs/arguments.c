@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "programs/internal.h"
 
 /* ---------------------------------------------------------------- what a kernel takes */
 
@@ -123,7 +123,7 @@ void kernel_arguments_keep(const struct healcl_device *device, const struct prog
             continue;
         strcat(text, "\n");
         kept_name(device, kernel, name);
-        (void)cache_write(device->cache_directory, name, 1,
+        (void)cache_write(device->programs->cache_directory, name, 1,
                           &(struct cache_part){text, strlen(text)});
     }
 }
@@ -175,7 +175,7 @@ static const char *given_text(const struct launch_argument *argument, char text[
 
 static enum healcl_status wrong(struct healcl_device *device)
 {
-    device->manifest_is_wrong = true;
+    device->programs->manifest_is_wrong = true;
     return HEALCL_REFUSED;
 }
 
@@ -235,9 +235,9 @@ enum healcl_status kernel_check_arguments(struct healcl_device *device, struct k
     TRY(check_count(device, launch, argument_count(device, kernel->id, launch->argument_count),
                     error));
     if (!kernel_arguments_find(device, kernel, text) && launch->argument_count > 0) {
-        if (!device->arguments_untold)
+        if (!device->programs->arguments_untold)
             device_log(device, "%s", ARGUMENTS_UNTOLD);
-        device->arguments_untold = true;
+        device->programs->arguments_untold = true;
     }
     const char *at = text;
     for (uint32_t i = 0; *at && i < launch->argument_count; i++) {

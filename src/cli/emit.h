@@ -1,6 +1,6 @@
 /* What compiles the sources of a package elsewhere: a shell script for each kind of target. */
-#ifndef HEALCL_PACKAGE_EMIT_H
-#define HEALCL_PACKAGE_EMIT_H
+#ifndef HEALCL_CLI_EMIT_H
+#define HEALCL_CLI_EMIT_H
 
 #include <stdio.h>
 

@@ -18,7 +18,7 @@
 
 #include "core/draft.h"
 #include "core/file.h"
-#include "device/internal.h"
+#include "programs/internal.h"
 
 static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
 

@@ -1,7 +1,7 @@
 /* What a device's arithmetic and memory do, roughly: for `healcl devices --measure`, and for
  * rooflines (bench/roofline.h). */
-#ifndef HEALCL_DEVICE_MEASURE_H
-#define HEALCL_DEVICE_MEASURE_H
+#ifndef HEALCL_BENCH_MEASURE_H
+#define HEALCL_BENCH_MEASURE_H
 
 #include "device/device.h"
 

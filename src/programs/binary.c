@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "device/internal.h"
+#include "programs/internal.h"
 
 /* Part of every key: to be raised where the same sources and options come to mean another binary.
  */
@@ -49,7 +49,7 @@ static unsigned char *read_file(const struct healcl_device *device, const char *
                                 struct binary_note *note, size_t *binary_bytes)
 {
     size_t bytes = 0;
-    unsigned char *data = cache_read(device->cache_directory, name, &bytes);
+    unsigned char *data = cache_read(device->programs->cache_directory, name, &bytes);
     if (!data || bytes < sizeof *note) {
         free(data);
         return NULL;
@@ -91,7 +91,7 @@ static bool write_file(const struct healcl_device *device, const char *name,
 {
     const struct binary_note note = {spent_nanoseconds};
     const struct cache_part parts[] = {{&note, sizeof note}, {binary, bytes}};
-    return cache_write(device->cache_directory, name, 2, parts);
+    return cache_write(device->programs->cache_directory, name, 2, parts);
 }
 
 uint64_t binary_note_build(const struct healcl_device *device, const char *name,
@@ -111,7 +111,7 @@ uint64_t binary_note_build(const struct healcl_device *device, const char *name,
 
 void binary_remove(const struct healcl_device *device, const char *name)
 {
-    char *path = cache_path(device->cache_directory, name);
+    char *path = cache_path(device->programs->cache_directory, name);
     if (path)
         (void)unlink(path);
     free(path);
@@ -150,7 +150,7 @@ enum healcl_status binary_save(const struct healcl_device *device, const char *n
     free(binary);
     if (!written) {
         errno = code;
-        FAIL_FILE(error, "cannot write '%.400s/%s': %s", device->cache_directory, name,
+        FAIL_FILE(error, "cannot write '%.400s/%s': %s", device->programs->cache_directory, name,
                   strerror(code));
     }
     return HEALCL_OK;

@@ -1,5 +1,5 @@
 /* What `healcl devices --measure` copies. */
-#include "device/measure.h"
+#include "bench/measure.h"
 #include "helper_device.h"
 
 enum { MEMORIES = 4, MEBIBYTE = 1 << 20 };

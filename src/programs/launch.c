@@ -1,5 +1,5 @@
 /* Kernel launches. */
-#include "device/internal.h"
+#include "programs/internal.h"
 
 enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host goes on */
 
@@ -120,20 +120,6 @@ static void find_order(struct healcl_device *device, const struct kernel *kernel
     overlap_begin(device, kernel->shared->launched ? &use : &(struct command_use){0}, awaited);
 }
 
-/* Hands a command's event to those who want it: one, or in an out-of-order queue of the caller's
- * that is profiled two. */
-static enum healcl_status note_enqueued(struct healcl_device *device, const struct command *command,
-                                        struct healcl_error *error)
-{
-    cl_int code = CL_SUCCESS;
-    if (device->profiling && device->overlaps)
-        code = device->cl->clRetainEvent(command->event);
-    overlap_end(device, command->event);
-    TRY_CL(error, "clRetainEvent", code);
-    return device->profiling ? command_log_add(device, &device->launches, command, error)
-                             : HEALCL_OK;
-}
-
 static enum healcl_status enqueue_recorded(struct healcl_device *device, struct kernel *kernel,
                                            const struct launch *launch, struct healcl_error *error)
 {
@@ -161,8 +147,8 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
                          (unsigned long long)(device->bytes_live - device->bytes_pooled));
         return HEALCL_DEVICE;
     }
-    device->first_launches += !atomic_exchange(&kernel->shared->launched, true);
-    return note_enqueued(device, &command, error);
+    device->programs->first_launches += !atomic_exchange(&kernel->shared->launched, true);
+    return command_enqueued(device, &command, error);
 }
 
 static enum healcl_status launch_kernel(struct healcl_device *device, struct kernel *kernel,
@@ -185,7 +171,7 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
 
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what)
 {
-    device->ahead.what = what;
+    device->programs->ahead.what = what;
 }
 
 MUST_CHECK static enum healcl_status compile_launch(struct healcl_device *device,
@@ -193,14 +179,14 @@ MUST_CHECK static enum healcl_status compile_launch(struct healcl_device *device
                                                     struct healcl_error *error)
 {
     const uint64_t hash = launch_program_hash(launch);
-    if (device->ahead.what == COMPILE_NOTE)
-        device->ahead.noted = hash;
-    if (device->ahead.what == COMPILE_NOTE ||
-        (device->ahead.what == COMPILE_ANOTHER && device->ahead.noted == hash))
+    struct compiling_ahead *ahead = &device->programs->ahead;
+    if (ahead->what == COMPILE_NOTE)
+        ahead->noted = hash;
+    if (ahead->what == COMPILE_NOTE || (ahead->what == COMPILE_ANOTHER && ahead->noted == hash))
         return HEALCL_OK;
-    device->ahead.what = COMPILE_ALL;
+    ahead->what = COMPILE_ALL;
     const uint64_t kernel_hash = launch_kernel_hash(launch);
-    struct compile_board *board = device->ahead.board;
+    struct compile_board *board = ahead->board;
     if (board && board->run == kernel_hash)
         return HEALCL_OK; /* the run will have it before this process */
     struct kernel *kernel;
@@ -226,63 +212,13 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
 {
     if (launch->groups == 0)
         return HEALCL_OK;
-    if (device->ahead.what != COMPILE_NOT)
+    if (device->programs->ahead.what != COMPILE_NOT)
         return compile_launch(device, launch, error);
     struct kernel *kernel;
-    device->manifest_is_wrong = false;
+    device->programs->manifest_is_wrong = false;
     TRY(device_kernel(device, launch, &kernel, error));
     enum healcl_status status = launch_kernel(device, kernel, launch, error);
-    if (status != HEALCL_OK && !device->manifest_is_wrong)
+    if (status != HEALCL_OK && !device->programs->manifest_is_wrong)
         error_prefix(error, "kernel '%s': ", launch->kernel);
     return status;
-}
-
-/* ---------------------------------------------------------------- copies */
-
-static cl_int enqueue_copy(struct healcl_device *device, const struct buffer *from, uint64_t offset,
-                           const struct buffer *to, cl_event *event)
-{
-    const struct launch_argument arguments[] = {{.buffer = to},
-                                                {.buffer = from, .read_only = true}};
-    struct awaited_events awaited;
-    overlap_begin(device, &(struct command_use){.argument_count = 2, .arguments = arguments},
-                  &awaited);
-    return device->cl->clEnqueueCopyBuffer(device->compute, from->chunks[0], to->chunks[0],
-                                           (size_t)offset, 0, (size_t)to->bytes, AWAITED(awaited),
-                                           event);
-}
-
-enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
-                               uint64_t offset, const struct buffer *to, const void *tag,
-                               struct healcl_error *error)
-{
-    struct command command = {.tag = tag};
-    TRY(device_await_uploads(device, error));
-    if (device->profiling) {
-        TRY(command_log_reserve(&device->launches, error));
-        command.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", to->bytes);
-        command_begin(device, &command);
-    }
-    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
-    cl_int code = enqueue_copy(device, from, offset, to, wanted);
-    if (device_recovers(device, code))
-        code = enqueue_copy(device, from, offset, to, wanted);
-    TRY_CL(error, "clEnqueueCopyBuffer", code);
-    return note_enqueued(device, &command, error);
-}
-
-/* ---------------------------------------------------------------- others' commands */
-
-enum healcl_status device_call(struct healcl_device *device,
-                               enum healcl_status (*function)(void *context,
-                                                              struct healcl_error *error),
-                               void *context, struct healcl_error *error)
-{
-    TRY(device_await_uploads(device, error));
-    if (device->overlaps)
-        TRY_CL(error, "clFinish", device_finish_compute(device));
-    TRY(function(context, error));
-    if (device->overlaps)
-        TRY_CL(error, "clFinish", device_finish_compute(device));
-    return HEALCL_OK;
 }

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "device/device.h"
+#include "programs/programs.h"
 
 bool device_lacks(const struct healcl_device *device, const char *name)
 {
-    for (const char *item = device->forced_lacks; item && *item;) {
+    for (const char *item = device->programs->forced_lacks; item && *item;) {
         size_t length = strcspn(item, ",");
         if ((strlen(name) == length && strncmp(item, name, length) == 0) ||
             (length == 3 && strncmp(item, "all", length) == 0))
@@ -18,19 +18,14 @@ bool device_lacks(const struct healcl_device *device, const char *name)
 
 enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status)
 {
-    device->lack_met = true;
+    device->programs->lack_met = true;
     return status;
-}
-
-void device_note_host_work(struct healcl_device *device)
-{
-    device->host_worked = true;
 }
 
 bool device_has_failed(const struct healcl_device *device, const void *kernel)
 {
-    for (size_t i = 0; i < device->failed_count; i++)
-        if (device->failed[i] == kernel)
+    for (size_t i = 0; i < device->programs->failed_count; i++)
+        if (device->programs->failed[i] == kernel)
             return true;
     return false;
 }
@@ -38,11 +33,12 @@ bool device_has_failed(const struct healcl_device *device, const void *kernel)
 enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
                                       struct healcl_error *error)
 {
-    const void **failed = array_with_room(device->failed, device->failed_count,
-                                          &device->failed_capacity, sizeof *failed);
+    struct device_programs *programs = device->programs;
+    const void **failed = array_with_room(programs->failed, programs->failed_count,
+                                          &programs->failed_capacity, sizeof *failed);
     if (!failed)
         NO_MEMORY(error);
-    device->failed = failed;
-    failed[device->failed_count++] = kernel;
+    programs->failed = failed;
+    failed[programs->failed_count++] = kernel;
     return HEALCL_OK;
 }

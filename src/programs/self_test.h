@@ -3,8 +3,8 @@
  * fails it is not opened by healcl_device_open. What came out is kept for a device and driver, so
  * that it runs once.
  */
-#ifndef HEALCL_DEVICE_SELF_TEST_H
-#define HEALCL_DEVICE_SELF_TEST_H
+#ifndef HEALCL_PROGRAMS_SELF_TEST_H
+#define HEALCL_PROGRAMS_SELF_TEST_H
 
 #include "device/device.h"
 
@@ -15,32 +15,13 @@
 MUST_CHECK enum healcl_status self_test_run(struct healcl_device *device,
                                             struct healcl_error *error);
 
-/* As device_open; then runs the self-test unless it is kept that the device passed it, and keeps
- * what came out. Errors: those of both. */
-MUST_CHECK enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                                 struct healcl_device **device,
-                                                 struct healcl_error *error);
-
-MUST_CHECK enum healcl_status device_open_tested_with(const struct opencl *cl,
-                                                      const struct healcl_device_options *options,
-                                                      struct healcl_device **device,
-                                                      struct healcl_error *error);
-
-/* What the program knows when it opens a device, and callers of the library do not. */
-struct device_opening {
-    struct trace *trace;         /* for spans of the self-test; or NULL */
-    struct compile_board *board; /* shared with the process that compiles ahead; or NULL */
-};
-
-/* The same; opening may be NULL. */
-MUST_CHECK enum healcl_status device_open_for_run(const struct opencl *cl,
-                                                  const struct healcl_device_options *options,
-                                                  const struct device_opening *opening,
-                                                  struct healcl_device **device,
-                                                  struct healcl_error *error);
+/* Runs it and keeps what came out; trace: for its spans, or NULL. */
+MUST_CHECK enum healcl_status self_test_run_and_keep(struct healcl_device *device,
+                                                     struct trace *trace,
+                                                     struct healcl_error *error);
 
 /* What the process that compiles ahead does of the self-test: it finds the fastest way to multiply,
- * shapes kernels for it and notes it on device->ahead.board. */
+ * shapes kernels for it and notes it on device->programs->ahead.board. */
 MUST_CHECK enum healcl_status self_test_find_multiply(struct healcl_device *device,
                                                       struct healcl_error *error);
 

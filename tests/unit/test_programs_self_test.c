@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "cl/base/base.h"
-#include "device/internal.h"
-#include "device/self_test.h"
 #include "helper_device.h"
 #include "helper_share.h"
+#include "programs/internal.h"
+#include "programs/self_test.h"
 
 /* ---- a layer that puts a line of OpenCL C in front of every program ---- */
 
@@ -118,7 +118,7 @@ static void passes(void **state)
     struct trace *trace = trace_create(TRACE_SPANS_MAX);
     OK(device_open_for_run(&helper_opencl, &any, &(struct device_opening){.trace = trace}, &device,
                            &error));
-    assert_true(device->self_test_nanoseconds > 0);
+    assert_true(device->programs->self_test_nanoseconds > 0);
     assert_int_equal(count_spans(trace, "self-test"), 1);
     assert_int_equal(count_spans(trace, "self_test"), 1); /* built */
     assert_int_equal(count_spans(trace, "launch self_test"), 1);
@@ -191,7 +191,7 @@ static void runs_once(void **state)
     uint32_t multiply = 0;
     for (int i = 0; i < 2; i++) {
         OK(device_open_tested(&helper_opencl, NULL, &device, &error));
-        assert_true((device->self_test_nanoseconds > 0) == (i == 0));
+        assert_true((device->programs->self_test_nanoseconds > 0) == (i == 0));
         assert_true(i == 0 || device->info.launches_overlap == overlap);
         assert_true(i == 0 || device->info.multiply == multiply);
         overlap = device->info.launches_overlap;
@@ -502,7 +502,7 @@ static void keeps_no_binary_of_a_failure(void **state)
     OK(device_open(faulty("#define char uchar\n"), NULL, &device, &error));
     assert_int_equal(self_test_run(device, &error), HEALCL_DEVICE);
     assert_int_equal(self_test_run(device, &error), HEALCL_DEVICE);
-    device->binary_price = 1;
+    device->programs->binary_price = 1;
     healcl_device_close(device);
     assert_int_equal(each_program(visit_nothing), others);
 }

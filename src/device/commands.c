@@ -1,0 +1,65 @@
+/* Commands that have been enqueued; copies, and commands of others. */
+#include "device/internal.h"
+
+/* In an out-of-order queue of the caller's that is profiled two want the event. */
+enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,
+                                    struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    if (device->profiling && device->overlaps)
+        code = device->cl->clRetainEvent(command->event);
+    overlap_end(device, command->event);
+    TRY_CL(error, "clRetainEvent", code);
+    return device->profiling ? command_log_add(device, &device->launches, command, error)
+                             : HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- copies */
+
+static cl_int enqueue_copy(struct healcl_device *device, const struct buffer *from, uint64_t offset,
+                           const struct buffer *to, cl_event *event)
+{
+    const struct launch_argument arguments[] = {{.buffer = to},
+                                                {.buffer = from, .read_only = true}};
+    struct awaited_events awaited;
+    overlap_begin(device, &(struct command_use){.argument_count = 2, .arguments = arguments},
+                  &awaited);
+    return device->cl->clEnqueueCopyBuffer(device->compute, from->chunks[0], to->chunks[0],
+                                           (size_t)offset, 0, (size_t)to->bytes, AWAITED(awaited),
+                                           event);
+}
+
+enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
+                               uint64_t offset, const struct buffer *to, const void *tag,
+                               struct healcl_error *error)
+{
+    struct command command = {.tag = tag};
+    TRY(device_await_uploads(device, error));
+    if (device->profiling) {
+        TRY(command_log_reserve(&device->launches, error));
+        command.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", to->bytes);
+        command_begin(device, &command);
+    }
+    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
+    cl_int code = enqueue_copy(device, from, offset, to, wanted);
+    if (device_recovers(device, code))
+        code = enqueue_copy(device, from, offset, to, wanted);
+    TRY_CL(error, "clEnqueueCopyBuffer", code);
+    return command_enqueued(device, &command, error);
+}
+
+/* ---------------------------------------------------------------- others' commands */
+
+enum healcl_status device_call(struct healcl_device *device,
+                               enum healcl_status (*function)(void *context,
+                                                              struct healcl_error *error),
+                               void *context, struct healcl_error *error)
+{
+    TRY(device_await_uploads(device, error));
+    if (device->overlaps)
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+    TRY(function(context, error));
+    if (device->overlaps)
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+    return HEALCL_OK;
+}
