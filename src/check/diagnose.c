@@ -9,7 +9,7 @@
 #include "run/device_executor.h"
 
 /* What one diagnosis works with. */
-struct session {
+struct diagnosis_state {
     const struct plan *plan;
     struct executor *executor;
     struct launcher *launcher; /* the executor's */
@@ -24,9 +24,9 @@ struct session {
     bool taken;   /* the device has delivered it */
 };
 
-static bool is_constant(const struct session *session, const struct tensor *tensor)
+static bool is_constant(const struct diagnosis_state *state, const struct tensor *tensor)
 {
-    return tensor->storage == session->plan->constants.storage;
+    return tensor->storage == state->plan->constants.storage;
 }
 
 /* Zeroed memory, or NULL. */
@@ -47,32 +47,32 @@ static void note_difference(struct diagnosis *diagnosis, int64_t position, int64
 
 /* ---------------------------------------------------------------- the device */
 
-MUST_CHECK static enum healcl_status upload_storage(struct session *session,
+MUST_CHECK static enum healcl_status upload_storage(struct diagnosis_state *state,
                                                     const struct tensor *tensor,
                                                     struct healcl_error *error)
 {
-    struct buffer *buffer = launcher_memory(session->launcher, tensor->storage);
-    if (is_constant(session, tensor) || buffer->chunk_count > 0)
+    struct buffer *buffer = launcher_memory(state->launcher, tensor->storage);
+    if (is_constant(state, tensor) || buffer->chunk_count > 0)
         return HEALCL_OK;
     void *bytes;
-    TRY(reference_memory(session->reference, tensor->storage, &bytes, error));
-    return device_upload_memory(session->launcher->device, storage_bytes(tensor->storage), bytes,
+    TRY(reference_memory(state->reference, tensor->storage, &bytes, error));
+    return device_upload_memory(state->launcher->device, storage_bytes(tensor->storage), bytes,
                                 buffer, error);
 }
 
 /* Puts all that is read and written on the device, as the reference has it. */
-MUST_CHECK static enum healcl_status upload_state(struct session *session,
+MUST_CHECK static enum healcl_status upload_state(struct diagnosis_state *state,
                                                   struct healcl_error *error)
 {
-    struct executor *executor = session->executor;
+    struct executor *executor = state->executor;
     TRY(executor->class->reset(executor, error));
-    for (size_t number = 0; number < session->count; number++) {
-        const struct step *step = &session->first[number];
+    for (size_t number = 0; number < state->count; number++) {
+        const struct step *step = &state->first[number];
         for (int i = 0; i < STEP_INPUTS; i++)
             if (step->in[i])
-                TRY(upload_storage(session, step->in[i], error));
+                TRY(upload_storage(state, step->in[i], error));
         if (step->out && step->kind != STEP_UPLOAD)
-            TRY(upload_storage(session, step->out, error));
+            TRY(upload_storage(state, step->out, error));
     }
     return HEALCL_OK;
 }
@@ -81,48 +81,48 @@ MUST_CHECK static enum healcl_status upload_state(struct session *session,
 static enum healcl_status take(void *context, const struct step *step, const void *data,
                                struct healcl_error *error)
 {
-    struct session *session = context;
+    struct diagnosis_state *state = context;
     enum dtype dtype = step->in[0]->storage->dtype;
     int64_t elements = layout_elements(&step->in[0]->layout);
     (void)error;
-    session->taken = true;
+    state->taken = true;
     for (int64_t i = 0; i < elements; i++) {
         int64_t actual = dtype_load(dtype, data, i);
-        int64_t expected = dtype_load(dtype, session->result, i);
+        int64_t expected = dtype_load(dtype, state->result, i);
         if (actual != expected)
-            note_difference(session->diagnosis, i, actual, expected);
+            note_difference(state->diagnosis, i, actual, expected);
     }
     return HEALCL_OK;
 }
 
 /* Runs the step, or those of the kernel, alone. */
-MUST_CHECK static enum healcl_status run_on_device(struct session *session,
+MUST_CHECK static enum healcl_status run_on_device(struct diagnosis_state *state,
                                                    struct healcl_error *error)
 {
-    const struct result_sink sink = {.context = session, .take = take};
-    struct segment alone = *session->segment;
+    const struct result_sink sink = {.context = state, .take = take};
+    struct segment alone = *state->segment;
     struct segment_result result = {0};
-    struct executor *executor = session->executor;
-    alone.first_step = (size_t)(session->first - session->plan->steps);
-    alone.step_count = session->count;
-    session->taken = false;
+    struct executor *executor = state->executor;
+    alone.first_step = (size_t)(state->first - state->plan->steps);
+    alone.step_count = state->count;
+    state->taken = false;
     return executor->class->run_segment(executor, &alone, &sink, &result, error);
 }
 
 /* ---------------------------------------------------------------- downloads */
 
 /* Where both agree, but the transcript expects something else. */
-MUST_CHECK static enum healcl_status compare_expected(struct session *session,
+MUST_CHECK static enum healcl_status compare_expected(struct diagnosis_state *state,
                                                       struct healcl_error *error)
 {
-    const struct step *step = session->step;
-    struct diagnosis *diagnosis = session->diagnosis;
+    const struct step *step = state->step;
+    struct diagnosis *diagnosis = state->diagnosis;
     struct comparison comparison;
     if (!step->payload)
         return HEALCL_OK;
-    TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, session->result,
+    TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, state->result,
                        step->payload, &comparison, error));
-    payload_forget(step->payload, session->plan->source);
+    payload_forget(step->payload, state->plan->source);
     if (comparison_is_equal(&comparison))
         return HEALCL_OK;
     diagnosis->kind = DIAGNOSIS_EXPECTED;
@@ -136,7 +136,7 @@ MUST_CHECK static enum healcl_status compare_expected(struct session *session,
 }
 
 /* The device has failed where the reference can go on. Memory that ran out says nothing of it. */
-MUST_CHECK static enum healcl_status note_failure(struct session *session,
+MUST_CHECK static enum healcl_status note_failure(struct diagnosis_state *state,
                                                   struct healcl_error *failure,
                                                   struct healcl_error *error)
 {
@@ -144,29 +144,29 @@ MUST_CHECK static enum healcl_status note_failure(struct session *session,
         healcl_error_clear(failure);
         NO_MEMORY(error);
     }
-    session->diagnosis->kind = DIAGNOSIS_FAILS;
-    session->diagnosis->failure = *failure;
+    state->diagnosis->kind = DIAGNOSIS_FAILS;
+    state->diagnosis->failure = *failure;
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status check_download(struct session *session,
+MUST_CHECK static enum healcl_status check_download(struct diagnosis_state *state,
                                                     struct healcl_error *error)
 {
-    const struct tensor *tensor = session->step->in[0];
+    const struct tensor *tensor = state->step->in[0];
     struct healcl_error failure = {.status = HEALCL_OK};
-    session->result =
+    state->result =
         allocate((uint64_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype));
-    if (!session->result)
+    if (!state->result)
         NO_MEMORY(error);
     if (layout_elements(&tensor->layout) > 0)
-        TRY(reference_read(session->reference, tensor, session->result, error));
-    TRY(upload_state(session, error));
-    session->diagnosis->elements = (uint64_t)layout_elements(&tensor->layout);
-    if (run_on_device(session, &failure) != HEALCL_OK)
-        return note_failure(session, &failure, error);
-    if (session->diagnosis->different == 0)
-        return compare_expected(session, error);
-    session->diagnosis->kind = DIAGNOSIS_DIFFERS;
+        TRY(reference_read(state->reference, tensor, state->result, error));
+    TRY(upload_state(state, error));
+    state->diagnosis->elements = (uint64_t)layout_elements(&tensor->layout);
+    if (run_on_device(state, &failure) != HEALCL_OK)
+        return note_failure(state, &failure, error);
+    if (state->diagnosis->different == 0)
+        return compare_expected(state, error);
+    state->diagnosis->kind = DIAGNOSIS_DIFFERS;
     return HEALCL_OK;
 }
 
@@ -177,10 +177,10 @@ struct memories {
     void *before, *actual, *expected;
 };
 
-static void compare_outputs(struct session *session, const struct memories *memories)
+static void compare_outputs(struct diagnosis_state *state, const struct memories *memories)
 {
-    const struct tensor *out = session->step->out;
-    struct diagnosis *diagnosis = session->diagnosis;
+    const struct tensor *out = state->step->out;
+    struct diagnosis *diagnosis = state->diagnosis;
     enum dtype dtype = out->storage->dtype;
     const struct layout *layouts[] = {&out->layout};
     struct walk walk;
@@ -197,44 +197,43 @@ static void compare_outputs(struct session *session, const struct memories *memo
     diagnosis->outside -= diagnosis->different;
 }
 
-MUST_CHECK static enum healcl_status find_smallest(struct session *session,
+MUST_CHECK static enum healcl_status find_smallest(struct diagnosis_state *state,
                                                    const struct memories *memories,
                                                    struct healcl_error *error)
 {
-    const struct step *step = session->step;
-    struct failing_step failing = {.plan = session->plan,
+    const struct step *step = state->step;
+    struct failing_step failing = {.plan = state->plan,
                                    .step = step,
                                    .out_before = memories->before,
-                                   .first_wrong = session->diagnosis->position};
+                                   .first_wrong = state->diagnosis->position};
     for (int i = 0; i < STEP_INPUTS; i++) {
         void *bytes = NULL;
-        if (step->in[i] && !is_constant(session, step->in[i]) &&
+        if (step->in[i] && !is_constant(state, step->in[i]) &&
             step->in[i]->storage != step->out->storage)
-            TRY(reference_memory(session->reference, step->in[i]->storage, &bytes, error));
+            TRY(reference_memory(state->reference, step->in[i]->storage, &bytes, error));
         failing.inputs[i] = bytes;
     }
-    return failing_case_find(session->launcher->device, &failing, &session->diagnosis->smallest,
-                             error);
+    return failing_case_find(state->launcher->device, &failing, &state->diagnosis->smallest, error);
 }
 
 /* The same on the reference: of a manifest's operation the body, which follows its kernel's steps.
  */
-MUST_CHECK static enum healcl_status run_on_reference(struct session *session,
+MUST_CHECK static enum healcl_status run_on_reference(struct diagnosis_state *state,
                                                       struct healcl_error *error)
 {
-    const struct plan *plan = session->plan;
-    const struct step *step = session->step, *end = step + 1;
+    const struct plan *plan = state->plan;
+    const struct step *step = state->step, *end = step + 1;
     if (step->side == STEP_OF_KERNEL) {
         const struct vendor_call *call = step->vendor;
-        const size_t segment_end = session->segment->first_step + session->segment->step_count;
-        for (step = session->first + session->count, end = step;
+        const size_t segment_end = state->segment->first_step + state->segment->step_count;
+        for (step = state->first + state->count, end = step;
              end < plan->steps + segment_end && end->vendor == call; end++)
             ;
     }
     for (; step < end; step++) {
-        enum healcl_status status = reference_step(session->reference, step, error);
+        enum healcl_status status = reference_step(state->reference, step, error);
         if (status != HEALCL_OK) {
-            error_prefix_step(error, step, session->reference->refused_input);
+            error_prefix_step(error, step, state->reference->refused_input);
             return status;
         }
     }
@@ -242,10 +241,10 @@ MUST_CHECK static enum healcl_status run_on_reference(struct session *session,
 }
 
 /* Runs the step on both. On the reference it comes last, as the state for what follows. */
-MUST_CHECK static enum healcl_status run_both(struct session *session, struct memories *memories,
-                                              struct healcl_error *error)
+MUST_CHECK static enum healcl_status run_both(struct diagnosis_state *state,
+                                              struct memories *memories, struct healcl_error *error)
 {
-    const struct storage *storage = session->step->out->storage;
+    const struct storage *storage = state->step->out->storage;
     struct healcl_error failure = {.status = HEALCL_OK};
     uint64_t bytes = storage_bytes(storage);
     void *memory;
@@ -253,50 +252,51 @@ MUST_CHECK static enum healcl_status run_both(struct session *session, struct me
     memories->actual = allocate(bytes);
     if (!memories->before || !memories->actual)
         NO_MEMORY(error);
-    TRY(reference_memory(session->reference, storage, &memory, error));
+    TRY(reference_memory(state->reference, storage, &memory, error));
     memcpy(memories->before, memory, bytes);
-    TRY(upload_state(session, error));
-    if (run_on_device(session, &failure) == HEALCL_OK)
-        (void)!device_read(session->launcher->device, launcher_memory(session->launcher, storage),
-                           0, bytes, memories->actual, &failure);
-    enum healcl_status status = run_on_reference(session, error);
+    TRY(upload_state(state, error));
+    if (run_on_device(state, &failure) == HEALCL_OK)
+        (void)!device_read(state->launcher->device, launcher_memory(state->launcher, storage), 0,
+                           bytes, memories->actual, &failure);
+    enum healcl_status status = run_on_reference(state, error);
     if (status != HEALCL_OK) { /* what the device says of it does not matter */
         healcl_error_clear(&failure);
         return status;
     }
-    TRY(reference_memory(session->reference, storage, &memories->expected, error));
-    return failure.status == HEALCL_OK ? HEALCL_OK : note_failure(session, &failure, error);
+    TRY(reference_memory(state->reference, storage, &memories->expected, error));
+    return failure.status == HEALCL_OK ? HEALCL_OK : note_failure(state, &failure, error);
 }
 
-MUST_CHECK static enum healcl_status check_output(struct session *session,
+MUST_CHECK static enum healcl_status check_output(struct diagnosis_state *state,
                                                   struct memories *memories,
                                                   struct healcl_error *error)
 {
-    struct diagnosis *diagnosis = session->diagnosis;
-    TRY(run_both(session, memories, error));
-    diagnosis->elements = (uint64_t)layout_elements(&session->step->out->layout);
+    struct diagnosis *diagnosis = state->diagnosis;
+    TRY(run_both(state, memories, error));
+    diagnosis->elements = (uint64_t)layout_elements(&state->step->out->layout);
     if (diagnosis->kind == DIAGNOSIS_AGREES)
-        compare_outputs(session, memories);
+        compare_outputs(state, memories);
     if (diagnosis->different + diagnosis->outside > 0)
         diagnosis->kind = DIAGNOSIS_DIFFERS;
-    if (diagnosis->kind == DIAGNOSIS_AGREES || session->step->kind == STEP_UPLOAD ||
-        session->step->side == STEP_OF_KERNEL)
+    if (diagnosis->kind == DIAGNOSIS_AGREES || state->step->kind == STEP_UPLOAD ||
+        state->step->side == STEP_OF_KERNEL)
         return HEALCL_OK;
-    return find_smallest(session, memories, error);
+    return find_smallest(state, memories, error);
 }
 
-MUST_CHECK static enum healcl_status check_step(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status check_step(struct diagnosis_state *state,
+                                                struct healcl_error *error)
 {
     struct memories memories = {.before = NULL};
-    const struct step *step = session->step;
+    const struct step *step = state->step;
     if (step->kind == STEP_RELEASE)
-        return reference_step(session->reference, step, error);
+        return reference_step(state->reference, step, error);
     enum healcl_status status =
-        step->out ? check_output(session, &memories, error) : check_download(session, error);
+        step->out ? check_output(state, &memories, error) : check_download(state, error);
     if (step->out && step->payload)
-        payload_forget(step->payload, session->plan->source);
-    free(session->result);
-    session->result = NULL;
+        payload_forget(step->payload, state->plan->source);
+    free(state->result);
+    state->result = NULL;
     free(memories.before);
     free(memories.actual);
     return status;
@@ -306,62 +306,62 @@ MUST_CHECK static enum healcl_status check_step(struct session *session, struct 
 
 /* Takes the step of that number, and where it begins those of a manifest's kernel, all of them.
  * Returns how many steps of the plan these are. */
-static size_t take_steps(struct session *session, size_t number)
+static size_t take_steps(struct diagnosis_state *state, size_t number)
 {
-    const struct step *first = &session->plan->steps[number], *next = first;
+    const struct step *first = &state->plan->steps[number], *next = first;
     const struct step *const end =
-        session->plan->steps + session->segment->first_step + session->segment->step_count;
-    session->first = session->step = first;
-    session->count = 1;
+        state->plan->steps + state->segment->first_step + state->segment->step_count;
+    state->first = state->step = first;
+    state->count = 1;
     if (first->side != STEP_OF_KERNEL)
         return 1;
     for (; next < end && next->side == STEP_OF_KERNEL && next->vendor == first->vendor; next++)
         if (next->out)
-            session->step = next; /* the last one writes the call's output */
-    session->count = (size_t)(next - first);
-    return session->count;
+            state->step = next; /* the last one writes the call's output */
+    state->count = (size_t)(next - first);
+    return state->count;
 }
 
 /* The one that the kernel runs, of several. */
-static const struct step *main_step(const struct session *session)
+static const struct step *main_step(const struct diagnosis_state *state)
 {
-    const struct step *step = session->first;
-    while (session->count > 1 && step->kind != STEP_VENDOR)
+    const struct step *step = state->first;
+    while (state->count > 1 && step->kind != STEP_VENDOR)
         step++;
     return step;
 }
 
 /* The kernel's copies, which the reference has no use for. */
-static void forget_copies(struct session *session)
+static void forget_copies(struct diagnosis_state *state)
 {
-    for (size_t i = 0; i < session->count; i++)
-        if (session->first[i].kind == STEP_RELEASE && session->first[i].side == STEP_OF_KERNEL)
-            reference_forget(session->reference, session->first[i].in[0]->storage);
+    for (size_t i = 0; i < state->count; i++)
+        if (state->first[i].kind == STEP_RELEASE && state->first[i].side == STEP_OF_KERNEL)
+            reference_forget(state->reference, state->first[i].in[0]->storage);
 }
 
-MUST_CHECK static enum healcl_status check_steps(struct session *session,
+MUST_CHECK static enum healcl_status check_steps(struct diagnosis_state *state,
                                                  const struct diagnose_observer *observer,
                                                  struct healcl_error *error)
 {
-    const struct plan *plan = session->plan;
-    const struct healcl_device *device = session->launcher->device;
+    const struct plan *plan = state->plan;
+    const struct healcl_device *device = state->launcher->device;
     for (size_t i = 0; i < plan->segment_count; i++) {
-        session->segment = &plan->segments[i];
-        const size_t first = session->segment->first_step;
-        for (size_t j = 0, taken; j < session->segment->step_count; j += taken) {
-            taken = take_steps(session, first + j);
-            if (step_is_left_out(session->step, device)) /* of a manifest's operation */
+        state->segment = &plan->segments[i];
+        const size_t first = state->segment->first_step;
+        for (size_t j = 0, taken; j < state->segment->step_count; j += taken) {
+            taken = take_steps(state, first + j);
+            if (step_is_left_out(state->step, device)) /* of a manifest's operation */
                 continue;
             if (observer->progress)
                 observer->progress(observer->context, first + j, plan->step_count);
-            TRY(check_step(session, error));
-            forget_copies(session);
-            session->diagnosis->steps++;
-            if (session->diagnosis->kind == DIAGNOSIS_AGREES)
+            TRY(check_step(state, error));
+            forget_copies(state);
+            state->diagnosis->steps++;
+            if (state->diagnosis->kind == DIAGNOSIS_AGREES)
                 continue;
-            session->diagnosis->step = main_step(session);
-            session->diagnosis->segment = session->segment;
-            session->diagnosis->kernel = vendor_kernel_for(plan, session->diagnosis->step, device);
+            state->diagnosis->step = main_step(state);
+            state->diagnosis->segment = state->segment;
+            state->diagnosis->kernel = vendor_kernel_for(plan, state->diagnosis->step, device);
             return HEALCL_OK;
         }
     }
@@ -413,17 +413,17 @@ MUST_CHECK static enum healcl_status diagnose_steps(struct healcl_device *device
                                                     struct diagnosis *diagnosis,
                                                     struct healcl_error *error)
 {
-    struct session session = {.plan = plan, .diagnosis = diagnosis};
+    struct diagnosis_state state = {.plan = plan, .diagnosis = diagnosis};
     struct executor *executor = NULL;
-    TRY(reference_create(plan, &session.reference, error));
+    TRY(reference_create(plan, &state.reference, error));
     enum healcl_status status = device_executor_create(device, plan, false, &executor, error);
     if (status == HEALCL_OK) {
-        session.executor = executor;
-        session.launcher = device_executor_launcher(executor);
-        status = check_steps(&session, observer, error);
+        state.executor = executor;
+        state.launcher = device_executor_launcher(executor);
+        status = check_steps(&state, observer, error);
         executor->class->destroy(executor);
     }
-    reference_free(session.reference);
+    reference_free(state.reference);
     return status;
 }
 

@@ -72,11 +72,11 @@ const char *sequence_call_text(const struct sequence_call *call, char text[SEQUE
 /* ---------------------------------------------------------------- tensors */
 
 /* How all tensors lie in what is uploaded. */
-enum lie { LIES_PACKED, LIES_STRIDED, LIES_TRANSPOSED, LIES };
+enum upload_layout { UPLOAD_PACKED, UPLOAD_STRIDED, UPLOAD_TRANSPOSED, UPLOAD_LAYOUTS };
 
-static enum lie lie_of(const struct sequence_call *call)
+static enum upload_layout upload_layout_of(const struct sequence_call *call)
 {
-    return (enum lie)(call->variant % LIES);
+    return (enum upload_layout)(call->variant % UPLOAD_LAYOUTS);
 }
 
 static bool is_tame(const struct sequence_call *call)
@@ -110,7 +110,7 @@ static struct layout shape_of(const char *sizes, const struct sequence_call *cal
 /* Only values that have reps lie otherwise than packed: whole tensors are moduli and tables. */
 static bool is_view(const struct input *input, const struct sequence_call *call)
 {
-    return lie_of(call) != LIES_PACKED && input->contents == VALUES;
+    return upload_layout_of(call) != UPLOAD_PACKED && input->contents == VALUES;
 }
 
 /* What is uploaded: the tensor, or what it is a view of. */
@@ -118,9 +118,9 @@ static struct layout base_of(const struct input *input, const struct sequence_ca
 {
     struct layout base = shape_of(input->sizes, call);
     const int64_t last = base.shape[base.rank - 1];
-    if (is_view(input, call) && lie_of(call) == LIES_STRIDED)
+    if (is_view(input, call) && upload_layout_of(call) == UPLOAD_STRIDED)
         base.shape[base.rank - 1] = 2 * last + 1;
-    if (is_view(input, call) && lie_of(call) == LIES_TRANSPOSED) {
+    if (is_view(input, call) && upload_layout_of(call) == UPLOAD_TRANSPOSED) {
         base.shape[base.rank - 1] = base.shape[base.rank - 2];
         base.shape[base.rank - 2] = last;
     }
@@ -163,7 +163,7 @@ static void put_input(struct writer *writer, const struct input *input,
     writer_declare(writer, name, call->dtype, &base);
     if (!is_view(input, call))
         writer_call(writer, input->name, "new_reference", "%s", name);
-    else if (lie_of(call) == LIES_STRIDED)
+    else if (upload_layout_of(call) == UPLOAD_STRIDED)
         writer_call(writer, input->name, "get_slice", "%s [...,1::2]", name);
     else
         writer_call(writer, input->name, "moveaxis", "%s -2 -1", name);
