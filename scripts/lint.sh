@@ -50,9 +50,14 @@ generated() {
         python3 -B scripts/make_transcripts.py --check --bad tests/bad
 }
 
-# Dependencies point one way: a room includes headers of its own and of those before it.
+# Dependencies point one way: a room includes headers of its own and of those before it, and the
+# internal.h of no other one.
 rooms() {
     local bad=0 room allowed
+    if git grep -nE '#include "[a-z]+/internal[.]h"' -- 'src/*' |
+        grep -vE '^src/([a-z]+)/[^:]*:[0-9]+:#include "\1/'; then
+        bad=1
+    fi
     while read -r room allowed; do
         if git grep -nE '#include "[a-z]+/' -- "src/$room/*" |
             grep -vE "#include \"($allowed)/"; then

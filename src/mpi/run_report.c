@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/table.h"
 #include "report/text.h"
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/table.h"
 #include "report/text.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "report/columns.h"
-#include "report/internal.h"
+#include "report/members.h"
 
 /* Nanoseconds of the median operation for one unit. */
 static double per_unit(const struct bench_result *result)

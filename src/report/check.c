@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "plan/passes.h"
-#include "report/internal.h"
+#include "report/members.h"
 
 static const char *operation_of(const struct coverage_row *row)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "programs/tuning_kept.h"
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/table.h"
 #include "report/text.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "check/served.h"
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/signature.h"
 #include "report/text.h"
 

@@ -8,7 +8,7 @@
 #include "plan/memory.h"
 #include "plan/passes.h"
 #include "report/columns.h"
-#include "report/internal.h"
+#include "report/members.h"
 
 /* The storage of the constants is no tensor of the transcript's. */
 static uint64_t count_storages(const struct plan *plan)

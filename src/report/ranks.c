@@ -3,7 +3,7 @@
 
 #include "plan/split.h"
 #include "plan/transcript.h"
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/table.h"
 #include "report/text.h"
 

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/text.h"
 
 void report_label(const struct style *style, const char *label, const char *format, ...)

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "core/numbers.h"
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/text.h"
 
 struct latencies latencies_of(uint64_t *nanoseconds, size_t count)

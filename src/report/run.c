@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/numbers.h"
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/run_segments.h"
 
 enum { SEGMENTS_SHOWN = 20 };

@@ -1,7 +1,7 @@
 /* A run, for programs: docs/JSON.md. */
 #include <stdlib.h>
 
-#include "report/internal.h"
+#include "report/members.h"
 #include "report/run_segments.h"
 
 /* Bytes that the operations of a segment read and write, by number, for the caller to free; NULL

@@ -1,7 +1,7 @@
 #include "report/tune.h"
 
 #include "report/columns.h"
-#include "report/internal.h"
+#include "report/members.h"
 
 static const char *note_of(const struct tune_alternative *alternative)
 {

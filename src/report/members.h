@@ -1,6 +1,6 @@
-/* What the printers share. */
-#ifndef HEALCL_REPORT_INTERNAL_H
-#define HEALCL_REPORT_INTERNAL_H
+/* What reports have in common: lines, and members of JSON. */
+#ifndef HEALCL_REPORT_MEMBERS_H
+#define HEALCL_REPORT_MEMBERS_H
 
 #include "report/json.h"
 #include "report/report.h"
