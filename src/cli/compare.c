@@ -587,7 +587,7 @@ static int take_percent(const struct command *command, const struct command_opti
 {
     struct compare_command *self = context;
     self->judges_times = true;
-    return parse_percent(text, &self->fail_slower)
+    return parse_decimal(text, &self->fail_slower)
                ? EXIT_VERIFIED
                : usage_error(command, "--%s takes a percentage such as 10, not '%s'", option->name,
                              text);
