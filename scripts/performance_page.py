@@ -5,7 +5,7 @@
   performance_page.py            writes them between the page's marks
   performance_page.py --check    exits with 1 where the page has other ones
 
-`bench.sh --kernels --save FILE` and `passes_bench.py --save FILE` write the data. A mark tells the
+`bench.sh --kernels --save FILE`, `passes_bench.py --save FILE` and `ranks_bench.py --json FILE` write the data. A mark tells the
 files of its table: <!-- measured kernels-hexl.json kernels.json -->, up to <!-- /measured -->.
 """
 import argparse
@@ -73,11 +73,29 @@ def passes_table(rows):
          for row in rows])
 
 
+def ranks_table(rows):
+    """Of scripts/ranks_bench.py."""
+    def of_model(row):
+        model = row.get("model")
+        return ["%.3g" % (row["memory"]["device_bytes_peak"]["ratio"]),
+                "%.3g / %.3g" % (model["ns"] / 1e6, model["measured_ns"] / 1e6)] if model else ["", ""]
+
+    return table(
+        ["workload", "a second: one rank, two, two processes", "against one", "against processes",
+         "memory of a rank", "ms: model, measured"],
+        [["%s, %s" % (row["work"], row["kind"]),
+          " / ".join("%.3g" % row["medians"][name] for name in ("one", "ranks", "processes")),
+          *(ratio_text([{"ratio": row["against"][name], "verdict": row["verdict"]}])
+            for name in ("one", "processes")), *of_model(row)]
+         for row in rows])
+
+
 def measured(names):
     """The machine and the table of some files of one kind, from one machine."""
     reports = [json.loads((DATA / name).read_text()) for name in names.split()]
     rows = [row for report in reports for row in report["rows"]]
-    kind = passes_table if "launches" in rows[0] else kernels_table
+    kind = (passes_table if "launches" in rows[0] else
+            ranks_table if "rates" in rows[0] else kernels_table)
     return "%s.\n\n%s" % (machine_text(reports), kind(rows))
 
 

@@ -1,21 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much more two ranks of healcl-mpi serve than one, and than two processes that share nothing.
+"""How much more two ranks of healcl-mpi do than one, and than two processes that share nothing.
 
-    ranks_bench.py [OPTION...] [FILE [ENTRY]]
+    ranks_bench.py [OPTION...] [FILE [ENTRY]]        requests, each done by a rank (healcl-mpi serve)
+    ranks_bench.py --split [OPTION...] FILE          one request that both ranks share (healcl-mpi run)
 
-    --healcl-mpi PROGRAM   build/test/healcl-mpi
+    --healcl-mpi PROGRAM   build/test/healcl-mpi; healcl lies beside it
     --mpirun PROGRAM       mpirun
+    --repeats N            9
+    --json FILE            writes all times there
+  of requests
     --requests N           40, of each run
     --batch B              1, requests that run as one
     --sessions N           2, of each rank
-    --repeats N            9
-    --json FILE            writes all times there
+  of a request that is shared
+    --axis ENTRY:AXIS      to split along, as healcl-mpi run --split takes it
+    --runs N               15, in each process
+    --network GB/s,us      5,1, for the model, as healcl inspect --network takes it
 
 Each rank and each process is pinned to a core of its own, with one thread of PoCL's. The three are run
-in turn, so that a machine that slows down slows all of them. FILE is a transcript whose upload at
-ENTRY comes with each request: that of the encrypted sentiment model, unless one is named. Every request
-brings the tensor that the transcript holds there, and every result is compared with the transcript's.
+in turn, so that a machine that slows down slows all of them. Ratios are medians over the repeats.
+
+FILE is a transcript whose upload at ENTRY comes with each request: that of the encrypted sentiment
+model, unless one is named. Every request brings the tensor that the transcript holds there, and every
+result is compared with the transcript's. What a shared request uploads stays on the devices.
+
+Exit status: 0, or 1 where a bar is missed: two ranks do 1.75 times what one does, or 0.95 of what two
+processes do; a rank of a shared request has 0.6 of one's device memory, it sends what the plan says,
+and takes what the model says within 30 %.
 """
 import argparse
 import base64
@@ -28,10 +40,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench import machine, provenance
+from kernels_bench import summary, write_json
+
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_hwloc_base_binding_policy": "none",
                "OMPI_MCA_rmaps_base_oversubscribe": "1", "POCL_MAX_PTHREAD_COUNT": "1"}
+GAIN, SHARE, MEMORY, MODEL = 1.75, 0.95, 0.6, 0.3  # the bars
 
 
 def read_transcript(path):
@@ -57,10 +73,55 @@ def elements(npy):
 
 
 class Bench:
+    """Rates, requests a second, of one rank, of two, and of two processes together."""
+
+    def __init__(self, options):
+        self.options = options
+
+    def start_ranks(self, cores, *arguments):
+        """healcl-mpi with a rank on each of these cores."""
+        command = [self.options.mpirun]
+        for core in cores:
+            command += ([] if core == cores[0] else [":"])
+            command += ["-n", "1", "taskset", "-c", str(core), self.options.healcl_mpi,
+                        *map(str, arguments)]
+        return subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+
+    def report_of(self, process):
+        told = process.communicate()[0]
+        if process.returncode:
+            sys.exit(f"{process.args} has failed")
+        return json.loads(told)
+
+    def start(self, cores):
+        """Begins a run; finish takes what it gives."""
+        raise NotImplementedError
+
+    def finish(self, started):
+        """-> requests a second, without what opening takes"""
+        raise NotImplementedError
+
+    def one(self, cores):
+        return self.finish(self.start(cores[:1]))
+
+    def ranks(self, cores):
+        return self.finish(self.start(cores))
+
+    def processes(self, cores):
+        started = [self.start([core]) for core in cores]
+        return sum(self.finish(process) for process in started)
+
+    def facts(self, cores, medians):
+        """More of a row, and what of it misses its bar."""
+        return {}, []
+
+
+class Requests(Bench):
     def __init__(self, options, place):
-        self.options, self.place = options, place
+        super().__init__(options)
+        self.place, self.folders = place, 0
         self.request, self.result = live_request(options.file, options.entry)
-        self.folders = 0
 
     def requests(self, count):
         """A folder of so many requests."""
@@ -71,57 +132,142 @@ class Bench:
             (folder / f"r{number}.npy").write_bytes(self.request)
         return folder
 
-    def start(self, cores, count):
-        """Serves count requests, by a rank on each of these cores."""
+    def start(self, cores):
+        options, count = self.options, self.options.requests * len(cores)
         folder = self.requests(count)
         results = folder.with_name(folder.name.replace("in", "out"))
-        options = self.options
-        rank = ["taskset", "-c", None, options.healcl_mpi, "serve", "-i", f"{options.entry}={folder}",
-                "--results", str(results), "--json", "-", "--batch", str(options.batch),
-                "--sessions", str(options.sessions), str(options.file)]
-        command = [options.mpirun]
-        for core in cores:
-            rank[2] = str(core)
-            command += ([] if core == cores[0] else [":"]) + ["-n", "1", *rank]
-        process = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        process = self.start_ranks(cores, "serve", "-i", f"{options.entry}={folder}", "--results",
+                                   results, "--json", "-", "--batch", options.batch, "--sessions",
+                                   options.sessions, options.file)
         return process, results, count
 
     def finish(self, started):
-        """-> requests a second, without what opening takes"""
         process, results, count = started
-        report = json.loads(process.communicate()[0])
-        if process.returncode or report["requests"] != count:
+        report = self.report_of(process)
+        if report["requests"] != count:
             sys.exit(f"{process.args} has not served all requests")
         for path in results.glob("*.npy"):
             if elements(path.read_bytes()) != elements(self.result):
                 sys.exit(f"{path} is wrong")
         return report["requests_per_second"]
 
-    def one(self, cores):
-        return self.finish(self.start(cores[:1], self.options.requests))
 
-    def ranks(self, cores):
-        return self.finish(self.start(cores, self.options.requests * len(cores)))
+class Shared(Bench):
+    """One request at a time, which all ranks share. Their reports are kept."""
 
-    def processes(self, cores):
-        """Their rates together."""
-        started = [self.start([core], self.options.requests) for core in cores]
-        return sum(self.finish(process) for process in started)
+    def __init__(self, options, place):
+        super().__init__(options)
+        self.place, self.reports = place, {}
+        self.axis = ["--split", options.axis] if options.axis else []
+
+    def start(self, cores):
+        axis = self.axis if len(cores) > 1 else []
+        return self.start_ranks(cores, "run", "--repeat", self.options.runs, "--json", "-", *axis,
+                                self.options.file)
+
+    def finish(self, started):
+        report = self.report_of(started)
+        if report["results_different"] or not report["results_compared"]:
+            sys.exit(f"{started.args}: results differ, or there are none")
+        self.reports[len(report["ranks"])] = report
+        return 1e9 / max(rank["ns"] for rank in report["ranks"])
+
+    def model(self, cores):
+        """What the device's rates allow on one core: rates of another thread count may be kept."""
+        healcl = Path(self.options.healcl_mpi).with_name("healcl")
+        command = ["taskset", "-c", str(cores[0]), str(healcl), "inspect", "--ranks", str(len(cores)),
+                   *self.axis, "--roofline", "--network", self.options.network, "--json", "-",
+                   str(self.options.file)]
+        environment = {**os.environ, **ENVIRONMENT, "HEALCL_CACHE_DIR": str(self.place / "cache")}
+        told = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+        return json.loads(told.stdout)["ranks"]
+
+    def facts(self, cores, medians):
+        model = self.model(cores)
+        alone, each = model["alone"], model["each"]
+        one, = self.reports[1]["ranks"]
+        shared = self.reports[len(cores)]["ranks"]
+        memory = {key: {"one": one[key], "rank": max(rank[key] for rank in shared)}
+                  for key in ("device_bytes_peak", "tensor_bytes")}
+        for of in memory.values():
+            of["ratio"] = of["rank"] / of["one"] if of["one"] else None
+        told = each["device_ns"] + each["exchange_ns"]
+        measured = 1e9 / medians["ranks"]
+        # The model is of rates that kernels may not reach: alone they reach as much.
+        reached = 1e9 / medians["one"] / alone["device_ns"]
+        times = {"ns": told, "measured_ns": measured, "ratio": told / measured,
+                 "alone_ns": alone["device_ns"], "measured_alone_ns": 1e9 / medians["one"],
+                 "ratio_as_alone": (each["device_ns"] * reached + each["exchange_ns"]) / measured,
+                 "exchange_ns": each["exchange_ns"],
+                 "measured_exchange_ns": max(rank["exchange_ns"] for rank in shared)}
+        sent = {key: [rank[key] for rank in shared] for key in ("bytes_sent", "bytes_foreseen")}
+        split = self.reports[len(cores)]["split"]
+        missed = []
+        if memory["device_bytes_peak"]["ratio"] > MEMORY:
+            missed.append(f"device memory: above {MEMORY} of one's")
+        if sent["bytes_sent"] != sent["bytes_foreseen"]:
+            missed.append("bytes sent: not those of the plan")
+        if abs(times["ratio"] - 1) > MODEL:
+            missed.append(f"the model's time: further than {MODEL:.0%} away")
+        return {"split": split, "memory": memory, "exchange": sent, "model": times}, missed
+
+
+def print_facts(facts):
+    if not facts:
+        return
+    memory, sent, model = facts["memory"], facts["exchange"], facts["model"]
+    for name, of in memory.items():
+        print(f"{name}: {of['rank'] / 1e6:.1f} MB of a rank, {of['one'] / 1e6:.1f} of one alone: "
+              f"{of['ratio']:.2f}")
+    print(f"sent by each rank: {sent['bytes_sent']} B, foreseen {sent['bytes_foreseen']}")
+    print(f"a request takes {model['measured_ns'] / 1e6:.2f} ms, by the model {model['ns'] / 1e6:.2f}: "
+          f"{model['ratio']:.2f}; kernels as fast as alone {model['ratio_as_alone']:.2f}")
+    print(f"exchanges take {model['measured_exchange_ns'] / 1e6:.2f} ms with waiting, by the model "
+          f"{model['exchange_ns'] / 1e6:.2f}")
+
+
+def measure(options, bench, cores):
+    """-> a row of the report, and which bars it misses"""
+    rates = {"one": [], "ranks": [], "processes": []}
+    bench.one(cores)  # compiles kernels
+    bench.ranks(cores)
+    for _ in range(options.repeats):
+        for name, of in rates.items():
+            of.append(getattr(bench, name)(cores))
+            print(f"{name:9} {of[-1]:8.2f} requests a second", flush=True)
+    medians = {name: statistics.median(of) for name, of in rates.items()}
+    against = {name: summary([mine / other for mine, other in zip(rates["ranks"], rates[name])])
+               for name in ("one", "processes")}
+    facts, missed = bench.facts(cores, medians)
+    if against["one"]["median"] < GAIN and against["processes"]["median"] < SHARE:
+        missed.append(f"two ranks: below {GAIN} times what one does, and {SHARE} of two processes")
+    print(f"medians of {options.repeats}: one rank {medians['one']:.2f}, two ranks "
+          f"{medians['ranks']:.2f}, two processes {medians['processes']:.2f} requests a second")
+    print(f"two ranks do {against['one']['median']:.2f} times what one does, and "
+          f"{against['processes']['median']:.3f} of what two processes do")
+    print_facts(facts)
+    return {"work": Path(options.file).name.split(".")[0].replace("_", " "),
+            "kind": "one request" if options.split else "requests", "ranks": len(cores),
+            "verdict": "BROKEN" if missed else "", "missed": missed, "rates": rates,
+            "medians": medians, "against": against, **facts}, missed
 
 
 def parse():
-    parser = argparse.ArgumentParser(usage=__doc__, add_help=True)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"), add_help=True)
     parser.add_argument("file", nargs="?", type=Path,
                         default=ROOT / "transcripts" / "encrypted_sentiment.json.gz")
     parser.add_argument("entry", nargs="?", type=int, default=25)
+    parser.add_argument("--split", action="store_true")
     parser.add_argument("--healcl-mpi", default=str(ROOT / "build" / "test" / "healcl-mpi"))
     parser.add_argument("--mpirun", default="mpirun")
     parser.add_argument("--requests", type=int, default=40)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--sessions", type=int, default=2)
+    parser.add_argument("--axis")
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--network", default="5,1")
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json")
     return parser.parse_args()
 
 
@@ -130,22 +276,17 @@ def main():
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
         sys.exit("this takes two cores")
-    rates = {"one": [], "ranks": [], "processes": []}
+    report = {"machine": machine(), "runs": options.repeats,
+              **provenance(Path(options.healcl_mpi).with_name("healcl"))}
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(options, Path(folder))
-        bench.one(cores)  # compiles kernels
-        for _ in range(options.repeats):
-            for name, of in rates.items():
-                of.append(getattr(bench, name)(cores))
-                print(f"{name:9} {of[-1]:8.2f} requests a second", flush=True)
-    median = {name: statistics.median(of) for name, of in rates.items()}
+        bench = (Shared if options.split else Requests)(options, Path(folder))
+        row, missed = measure(options, bench, cores)
     if options.json:
-        options.json.write_text(json.dumps({"rates": rates, "medians": median}, indent=1) + "\n")
-    print(f"medians of {options.repeats}: one rank {median['one']:.2f}, two ranks "
-          f"{median['ranks']:.2f}, two processes {median['processes']:.2f} requests a second")
-    print(f"two ranks serve {median['ranks'] / median['one']:.2f} times what one does, and "
-          f"{median['ranks'] / median['processes']:.3f} of what two processes do")
+        write_json({**report, "rows": [row]}, [options.json])
+    for what in missed:
+        print(f"missed: {what}")
+    return int(bool(missed))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -43,6 +43,7 @@ enum option_kind {
     OPTION_SECONDS, /* the same */
     OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
     OPTION_NUMBER,  /* the same */
+    OPTION_DECIMAL, /* as parse_decimal: a double */
 };
 
 struct command;
@@ -131,7 +132,7 @@ int print_help(const struct command *command);
 bool parse_size(const char *text, uint64_t *bytes);
 
 /* "10", "2.5": in [0, 1000000]. */
-bool parse_percent(const char *text, double *percent);
+bool parse_decimal(const char *text, double *number);
 
 /* A number in [1, most]. */
 bool parse_count(const char *text, uint32_t most, uint32_t *count);

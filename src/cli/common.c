@@ -158,15 +158,15 @@ bool parse_size(const char *text, uint64_t *bytes)
     return true;
 }
 
-bool parse_percent(const char *text, double *percent)
+bool parse_decimal(const char *text, double *number)
 {
     const size_t digits = strspn(text, "0123456789");
     const size_t decimals = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
     if (digits == 0 || digits > 7 || decimals > 6 ||
         text[digits + (text[digits] == '.') + decimals] != 0)
         return false;
-    *percent = strtod(text, NULL);
-    return *percent <= 1e6;
+    *number = strtod(text, NULL);
+    return *number <= 1e6;
 }
 
 bool parse_count(const char *text, uint32_t most, uint32_t *count)

@@ -50,7 +50,8 @@ enum { FOLDERS_MAX = 8 };
 /* One `healcl compare`. */
 struct compare_command {
     const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
-    size_t selector_count, baseline_count;
+    const char *ranks[COMPARE_RANKS_MAX]; /* reports of healcl-mpi */
+    size_t selector_count, baseline_count, ranks_count;
     struct {
         const char *option, *path;
     } folders[FOLDERS_MAX]; /* of manifests, for runs: "--ops" or "--trust" */
@@ -457,6 +458,8 @@ MUST_CHECK static enum healcl_status compare(struct compare_command *self,
     size_t device_count = self->comparison.device_count;
     self->run_count = self->comparison.run_count;
     TRY(add_baselines(self, error)); /* one that is no good must not cost the runs */
+    for (size_t i = 0; i < self->ranks_count; i++)
+        TRY(compare_read_ranks(&self->comparison, self->ranks[i], error));
     enum healcl_status status = run_all(self, device_count, error);
     /* What was measured until then is not lost. */
     if (self->interrupted && comparison_end_early(&self->comparison) > 0)
@@ -571,6 +574,17 @@ static int take_baseline(const struct command *command, const struct command_opt
     return EXIT_VERIFIED;
 }
 
+static int take_ranks(const struct command *command, const struct command_option *option,
+                      void *context, const char *text)
+{
+    struct compare_command *self = context;
+    (void)option;
+    if (self->ranks_count == COMPARE_RANKS_MAX)
+        return usage_error(command, "more than %d reports of ranks", COMPARE_RANKS_MAX);
+    self->ranks[self->ranks_count++] = text;
+    return EXIT_VERIFIED;
+}
+
 static int take_folder(const struct command *command, const struct command_option *option,
                        void *context, const char *text)
 {
@@ -587,7 +601,7 @@ static int take_percent(const struct command *command, const struct command_opti
 {
     struct compare_command *self = context;
     self->judges_times = true;
-    return parse_percent(text, &self->fail_slower)
+    return parse_decimal(text, &self->fail_slower)
                ? EXIT_VERIFIED
                : usage_error(command, "--%s takes a percentage such as 10, not '%s'", option->name,
                              text);
@@ -598,6 +612,7 @@ static const struct command_option options[] = {
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
     {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
     {"baseline", 0, OPTION_FILE, .take = take_baseline},
+    {"ranks", 0, OPTION_FILE, .take = take_ranks},
     {"fail-slower", 0, OPTION_WORD, .take = take_percent},
     {"no-measure", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_measure)},
     {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_fallback)},
@@ -647,6 +662,8 @@ const struct command command_compare = {
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
+        "      --ranks FILE   what healcl-mpi serve --json, or run, wrote: a row for each rank;\n"
+        "                     may be repeated\n"
         "      --no-fallback  run with healcl run --no-fallback: what a device cannot run fails;\n"
         "                     otherwise the host runs that, and tables and pages say so\n"
         "      --ops DIR      take operations and kernels from the manifests of a folder, as\n"

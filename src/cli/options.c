@@ -190,6 +190,11 @@ static int take_value(const struct command *command, const struct command_option
         if (!parse_size(optarg, member))
             return usage_error(command, "'%s' is no number such as 4T", optarg);
         break;
+    case OPTION_DECIMAL:
+        if (!parse_decimal(optarg, member))
+            return usage_error(command, "--%s takes a number such as 12.5, not '%s'", option->name,
+                               optarg);
+        break;
     }
     return EXIT_VERIFIED;
 }

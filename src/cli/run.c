@@ -29,13 +29,13 @@ struct run_command {
     const char *selector, *trace_path, *dump_dir, *package;
     struct report_file json, junit;
     bool reference, no_fallback, no_warm_up, quiet, verbose;
-    uint32_t repeat, requests, batch; /* requests 0: it is verified, once or repeat times */
-    double audit;                     /* percent; 0: none */
+    uint32_t repeat;
+    double audit; /* percent; 0: none */
     uint32_t audit_seed;
     const char *case_path;
     struct new_file case_file;
     struct live_inputs live;
-    struct request_facts served;
+    struct request_facts served; /* count 0: it is verified, once or repeat times */
     struct healcl_limits limits;
     uint64_t device_memory_bytes; /* 0: no limit */ /* memory_bytes 0: by the device */
     struct new_file trace_file;
@@ -229,7 +229,7 @@ MUST_CHECK static enum healcl_status open_device(struct run_command *self,
     const struct healcl_device_options options = {
         .selector = selector, .package = self->package, .no_fallback = self->no_fallback};
     struct device_opening opening = {.trace = self->trace};
-    if (self->requests == 0 && !self->package && has_default_plan(self))
+    if (self->served.count == 0 && !self->package && has_default_plan(self))
         self->compiling = compile_ahead_start(&self->info, self->facts.file, &opening.board);
     enum healcl_status status =
         device_open_for_run(&opencl_loader, &options, &opening, &self->device, error);
@@ -263,32 +263,30 @@ MUST_CHECK static enum healcl_status open_all(struct run_command *self, struct h
 static void on_request(void *context, uint32_t number)
 {
     struct run_command *self = context;
-    progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->requests);
+    progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->served.count);
 }
 
 static void warn_of_batch(struct run_command *self)
 {
     const size_t batch = self->served.batches.batch;
     char line[128];
-    if (self->batch == 0 || batch == self->batch)
+    if (self->served.batch == 0 || batch == self->served.batch)
         return;
     snprintf(line, sizeof line,
              "%" PRIu32 " requests together do not fit into memory: batches are of %zu",
-             self->batch, batch);
+             self->served.batch, batch);
     on_warning(self, line);
 }
 
 MUST_CHECK static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
-    self->served =
-        (struct request_facts){.file = self->facts.file,
-                               .device = self->reference ? NULL : &self->info,
-                               .no_verify = self->facts.no_verify,
-                               .count = self->requests,
-                               .batch = self->batch,
-                               .audit = {.share = self->audit / 100, .seed = self->audit_seed}};
-    TRY(requests_run(self->transcript, self->device, &self->live, on_request, self, &self->served,
-                     error));
+    struct request_facts *served = &self->served;
+    served->file = self->facts.file;
+    served->device = self->reference ? NULL : &self->info;
+    served->no_verify = self->facts.no_verify;
+    served->audit.share = self->audit / 100;
+    served->audit.seed = self->audit_seed;
+    TRY(requests_run(self->transcript, self->device, &self->live, on_request, self, served, error));
     warn_of_batch(self);
     return HEALCL_OK;
 }
@@ -308,7 +306,7 @@ MUST_CHECK static enum healcl_status run_session(struct run_command *self,
         TRY(new_file_open(&self->case_file, self->case_path, error));
     TRY(open_all(self, error));
     TRY(live_inputs_read(&self->live, self->transcript, error));
-    if (self->requests > 0)
+    if (self->served.count > 0)
         return serve(self, error);
     struct healcl_run_options options = {
         .inputs = self->live.inputs,
@@ -477,9 +475,9 @@ static int run_and_finish(struct run_command *self)
     stop_compiling(self);
     close_device(self);
     progress_end(&self->progress);
-    int code = status != HEALCL_OK  ? finish_failed(self, &error)
-               : self->requests > 0 ? finish_requests(self)
-                                    : finish_run(self);
+    int code = status != HEALCL_OK      ? finish_failed(self, &error)
+               : self->served.count > 0 ? finish_requests(self)
+                                        : finish_run(self);
     healcl_error_clear(&error);
     live_inputs_free(&self->live);
     requests_release(&self->served);
@@ -521,7 +519,7 @@ static int take_audit(const struct command *command, const struct command_option
     (void)option;
     if (length < sizeof number)
         memcpy(number, text, length > 0 && text[length - 1] == '%' ? length - 1 : length);
-    if (!parse_percent(number, percent) || *percent <= 0 || *percent > 100)
+    if (!parse_decimal(number, percent) || *percent <= 0 || *percent > 100)
         return usage_error(command, "--audit takes a share of the time as 2%%, not '%.200s'", text);
     return EXIT_VERIFIED;
 }
@@ -535,8 +533,10 @@ static const struct command_option options[] = {
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
     {"input", 'i', OPTION_WORD, .take = take_input},
-    {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, requests), .most = REPEAT_MAX},
-    {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, batch), .most = REPEAT_MAX},
+    {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.batch), .most = REPEAT_MAX},
+    {"rate", 0, OPTION_DECIMAL, KEPT_IN(struct run_command, served.rate)},
+    {"max-delay", 0, OPTION_DECIMAL, KEPT_IN(struct run_command, served.max_delay)},
     {"keep", 0, OPTION_WORD, .take = take_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
@@ -562,7 +562,8 @@ static const struct command_option options[] = {
 /* Why options do not go together, or NULL. */
 static const char *incompatible(const struct run_command *self)
 {
-    const bool serves = self->requests > 0, audits = self->audit > 0;
+    const struct request_facts *served = &self->served;
+    const bool serves = served->count > 0, audits = self->audit > 0;
     const struct {
         bool is_wrong;
         const char *why;
@@ -576,8 +577,12 @@ static const char *incompatible(const struct run_command *self)
         {self->quiet && self->verbose, "--quiet and --verbose exclude each other"},
         {!serves && self->live.segment_count > 0,
          "--keep says what requests do not upload: --requests is missing"},
-        {!serves && self->batch > 0, "--batch runs requests together: --requests is missing"},
-        {self->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
+        {!serves && served->batch > 0, "--batch runs requests together: --requests is missing"},
+        {served->rate > 0 && served->rate < ARRIVALS_RATE_LEAST, "--rate is 0.001 or more"},
+        {!serves && served->rate > 0, "--rate says when requests arrive: --requests is missing"},
+        {served->max_delay > 0 && (served->batch == 0 || served->rate <= 0),
+         "--max-delay is of batches that wait: --batch and --rate go with it"},
+        {served->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
         {self->reference && audits, "--audit compares with the reference: it wants a device"},
         {!serves && audits, "--audit is of requests: --requests is missing"},
         {!audits && (self->case_path || self->audit_seed > 0),
@@ -634,6 +639,10 @@ const struct command command_run = {
         "                           many as fit into memory; --input, or --keep, says which "
         "inputs\n"
         "                           come with each (docs/EMBEDDING.md)\n"
+        "      --rate R             with --requests: R of them arrive in a second, at equal\n"
+        "                           distances; latency counts from a request's arrival\n"
+        "      --max-delay MS       with --batch and --rate: how long a batch that is not full\n"
+        "                           waits for further requests; 0 by default\n"
         "      --keep SEGMENT       with --requests: only uploads of this segment stay, those of\n"
         "                           others are done again by each request; repeatable\n"
         "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"

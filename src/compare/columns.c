@@ -371,3 +371,109 @@ static const struct column kernel_columns[] = {
 };
 
 const struct column_table compare_kernel_columns = COLUMN_TABLE(kernel_columns);
+
+/* ---------------------------------------------------------------- ranks */
+
+const char *compare_rank_name(const struct compare_rank *rank, char text[RANK_TEXT_SIZE])
+{
+    if (rank->is_all)
+        snprintf(text, RANK_TEXT_SIZE, "all");
+    else
+        snprintf(text, RANK_TEXT_SIZE, "%" PRIu64, rank->rank);
+    return text;
+}
+
+static bool rank_name(const void *context, const void *record, struct column_value *value)
+{
+    (void)context;
+    value->text = compare_rank_name(record, value->room);
+    return true;
+}
+
+/* Of a record's report. */
+#define REPORT_COLUMN(name, member, known, expression)                                    \
+    static bool name(const void *context, const void *record, struct column_value *value) \
+    {                                                                                     \
+        const struct compare_ranks *ranks = context;                                      \
+        const struct compare_rank *it = record;                                           \
+        (void)ranks;                                                                      \
+        (void)it;                                                                         \
+        if (!(known))                                                                     \
+            return false;                                                                 \
+        value->member = expression;                                                       \
+        return true;                                                                      \
+    }
+
+COLUMN_IF(rank_number, struct compare_rank, number, !it->is_all, it->rank)
+REPORT_COLUMN(report_file, text, true, ranks->report)
+REPORT_COLUMN(report_transcript, text, true, ranks->transcript)
+REPORT_COLUMN(rank_requests, number, ranks->is_served, it->requests)
+REPORT_COLUMN(rank_rate, factor, ranks->is_served && it->nanoseconds > 0,
+              (double)it->requests * 1e9 / (double)it->nanoseconds)
+
+#define RANK_FIELD(member) COLUMN_FIELD(struct compare_rank, member)
+
+enum {
+    OF_RANKS = IN_CSV | FOR_PEOPLE | IN_VERDICTS,
+    WHERE_ANY = OF_RANKS | NONE_IF_0 | WHERE_KNOWN,
+    NOT_ON_PAGE = WHERE_ANY & ~IN_VERDICTS, /* it has no room for all */
+};
+
+static const struct column rank_columns[] = {
+    {NULL, NULL, COLUMN_TEXT, IN_CSV, .csv = "transcript", .value = report_transcript},
+    {NULL, NULL, COLUMN_TEXT, IN_CSV, .csv = "report", .value = report_file},
+    {NULL, "Rank", COLUMN_TEXT, IN_CSV | FOR_PEOPLE, .csv = "rank", .value = rank_name},
+    {"rank", NULL, COLUMN_COUNT, 0, RANK_FIELD(rank), .value = rank_number},
+    {"host", "Host", COLUMN_TEXT, IN_CSV | FOR_PEOPLE | SHRINKS | NONE_IF_0, RANK_FIELD(host)},
+    {"device", "Device", COLUMN_TEXT, IN_CSV | FOR_PEOPLE | SHRINKS | NONE_IF_0,
+     RANK_FIELD(device)},
+    {"requests", "Requests", COLUMN_COUNT, OF_RANKS | WHERE_KNOWN, RANK_FIELD(requests),
+     .value = rank_requests},
+    {"left_out", "Left out", COLUMN_COUNT, WHERE_ANY, RANK_FIELD(left_out)},
+    {"failed", "Failed", COLUMN_COUNT, WHERE_ANY, RANK_FIELD(failed)},
+    {"batches", "Batches", COLUMN_COUNT, NOT_ON_PAGE, RANK_FIELD(batches)},
+    {"ns", "Time", COLUMN_TIME, OF_RANKS | DASH_IF_0, RANK_FIELD(nanoseconds)},
+    {"requests_per_second", "Requests/s", COLUMN_RATE, OF_RANKS | WHERE_KNOWN, .value = rank_rate},
+    {"latency_ns.median", "Latency", COLUMN_TIME, WHERE_ANY, .csv = "latency_median_ns",
+     RANK_FIELD(median)},
+    {"latency_ns.p95", "p95", COLUMN_TIME, WHERE_ANY, .csv = "latency_p95_ns", RANK_FIELD(p95)},
+    {"latency_ns.p99", "p99", COLUMN_TIME, WHERE_ANY, .csv = "latency_p99_ns", RANK_FIELD(p99)},
+    {"latency_ns.longest", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, .csv = "latency_longest_ns",
+     RANK_FIELD(longest)},
+    {"longest_wait_ns", "Longest wait", COLUMN_TIME, WHERE_ANY, RANK_FIELD(longest_wait),
+     .meaning = "the longest that a rank waited for the number of its next request"},
+    {"exchange_ns", "Exchange", COLUMN_TIME, WHERE_ANY, RANK_FIELD(exchange_nanoseconds),
+     .meaning = "the part of the time in exchanges with other ranks, waiting for them too"},
+    {"bytes_sent", "Sent", COLUMN_BYTES, WHERE_ANY, RANK_FIELD(bytes_sent)},
+    {"bytes_uploaded", "Uploaded", COLUMN_BYTES, NOT_ON_PAGE, RANK_FIELD(bytes_uploaded)},
+    {"device_bytes", "Memory", COLUMN_BYTES, WHERE_ANY, RANK_FIELD(device_bytes)},
+    {"device_bytes_peak", "Memory", COLUMN_BYTES, WHERE_ANY, RANK_FIELD(device_bytes_peak)},
+};
+
+const struct column_table compare_rank_columns = COLUMN_TABLE(rank_columns);
+
+bool rank_column_is_shown(const struct column *column, const struct compare_ranks *ranks,
+                          unsigned place)
+{
+    struct column_value value;
+    if (!(column->places & place))
+        return false;
+    bool shown = !(column->places & WHERE_KNOWN);
+    for (size_t i = 0; i < ranks->count && !shown; i++)
+        shown = column_is_known(&compare_rank_columns, column, ranks, &ranks->rows[i], &value);
+    return shown;
+}
+
+bool rank_column_is_shown_anywhere(const struct column *column, const struct comparison *comparison,
+                                   unsigned place)
+{
+    bool shown = false;
+    for (size_t i = 0; i < comparison->ranks_count && !shown; i++)
+        shown = rank_column_is_shown(column, &comparison->ranks[i], place);
+    return shown;
+}
+
+const char *compare_ranks_command(const struct compare_ranks *ranks)
+{
+    return ranks->is_served ? "serve" : "run";
+}

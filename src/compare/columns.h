@@ -32,6 +32,33 @@ extern const struct column_table compare_check_columns;  /* of struct compare_ch
 extern const struct column_table compare_origin_columns; /* of struct compare_origin: the host */
 extern const struct column_table compare_kernel_columns; /* of struct compare_kernel */
 
+/* Of struct compare_rank, whose context is its struct compare_ranks. */
+extern const struct column_table compare_rank_columns;
+
+/* Whether a column is told in such a place for people, of these ranks. */
+bool rank_column_is_shown(const struct column *column, const struct compare_ranks *ranks,
+                          unsigned place);
+
+/* Those that are. */
+#define FOR_EACH_OF_RANKS(column, ranks, place)           \
+    FOR_EACH_COLUMN(column, &compare_rank_columns, place) \
+    if (rank_column_is_shown(column, ranks, place))
+
+/* Whether it is, of any report. */
+bool rank_column_is_shown_anywhere(const struct column *column, const struct comparison *comparison,
+                                   unsigned place);
+
+#define FOR_EACH_OF_ALL_RANKS(column, comparison, place)  \
+    FOR_EACH_COLUMN(column, &compare_rank_columns, place) \
+    if (rank_column_is_shown_anywhere(column, comparison, place))
+
+/* The command of healcl-mpi that wrote a report. */
+const char *compare_ranks_command(const struct compare_ranks *ranks);
+
+/* "0", "all". Returns text. */
+enum { RANK_TEXT_SIZE = 24 };
+const char *compare_rank_name(const struct compare_rank *rank, char text[RANK_TEXT_SIZE]);
+
 /* Whether a column is told in such a place for people, of these runs. */
 bool column_is_shown(const struct column *column, const struct comparison *comparison,
                      unsigned place);

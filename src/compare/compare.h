@@ -155,7 +155,30 @@ struct compare_run {
     size_t difference_count;
 };
 
-enum { COMPARE_DEVICES_MAX = 64 };
+/* A rank of healcl-mpi, or all of them together. */
+struct compare_rank {
+    bool is_all;
+    uint64_t rank;
+    const char *host, *device; /* "" of all */
+    uint64_t requests, left_out, failed, batches;
+    uint64_t nanoseconds; /* that it served, or the median of a request that all ranks share */
+    uint64_t median, p95, p99, longest; /* nanoseconds of a request that it served */
+    uint64_t longest_wait;              /* for the next request's number */
+    uint64_t exchange_nanoseconds;
+    uint64_t bytes_uploaded, bytes_sent; /* to the device; to other ranks */
+    uint64_t device_bytes, device_bytes_peak;
+};
+
+/* What `healcl-mpi serve --json` or `healcl-mpi run --json` wrote. */
+struct compare_ranks {
+    const char *report;        /* the file */
+    const char *transcript;    /* as it was named there */
+    bool is_served;            /* by serve */
+    struct compare_rank *rows; /* of each rank, and of all of them behind */
+    size_t count;              /* of rows */
+};
+
+enum { COMPARE_DEVICES_MAX = 64, COMPARE_RANKS_MAX = 32 };
 
 #define COMPARE_REFERENCE "reference" /* the selector of the host reference */
 
@@ -175,6 +198,8 @@ struct comparison {
     size_t device_count;
     struct compare_run *runs;
     size_t run_count, run_capacity;
+    struct compare_ranks ranks[COMPARE_RANKS_MAX]; /* reports of several runs of ranks */
+    size_t ranks_count;
     /* compare_conclude: */
     size_t base;           /* the device whose mean is 1; device_count: there are no means */
     size_t counting_count; /* transcripts that count in means */
@@ -256,6 +281,11 @@ MUST_CHECK enum healcl_status compare_read_file(const char *path, char **text,
  * no saved comparison. */
 MUST_CHECK enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
                                                     size_t *added, struct healcl_error *error);
+
+/* Adds a report of `healcl-mpi serve --json` or `run --json`. HEALCL_USAGE: the file cannot be read
+ * or is none, or there are COMPARE_RANKS_MAX of them. */
+MUST_CHECK enum healcl_status compare_read_ranks(struct comparison *comparison, const char *path,
+                                                 struct healcl_error *error);
 
 /* ---- what it means (compare.c, conclude.c) ---- */
 

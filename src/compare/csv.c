@@ -1,5 +1,6 @@
-/* A comparison as CSV (RFC 4180), a line for each run. */
+/* A comparison as CSV (RFC 4180), a line for each run, and for each rank. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "compare/columns.h"
 
@@ -31,31 +32,105 @@ static void put_value(const struct column *column, const struct column_value *va
     }
 }
 
-static void put_line(const struct comparison *comparison, const struct compare_run *run,
+static const char *name_of(const struct column *column)
+{
+    return column->csv ? column->csv : column->path;
+}
+
+/* The column of runs that has a name, or NULL. */
+static const struct column *find_run_column(const char *name)
+{
+    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+    {
+        if (strcmp(name_of(column), name) == 0)
+            return column;
+    }
+    return NULL;
+}
+
+/* The column of ranks that has the name of one of runs, or NULL. */
+static const struct column *find_rank_column(const char *name)
+{
+    FOR_EACH_COLUMN(column, &compare_rank_columns, IN_CSV)
+    {
+        if (strcmp(name_of(column), name) == 0)
+            return column;
+    }
+    return NULL;
+}
+
+/* Columns that only ranks have stand behind those of runs. */
+#define FOR_EACH_OF_RANKS_ALONE(column)                    \
+    FOR_EACH_COLUMN(column, &compare_rank_columns, IN_CSV) \
+    if (!find_run_column(name_of(column)))
+
+static void put_cell(const struct column_table *table, const struct column *column,
+                     const void *context, const void *record, FILE *stream)
+{
+    struct column_value value;
+    if (column && column_value(table, column, context, record, &value))
+        put_value(column, &value, stream);
+}
+
+static void put_run(const struct comparison *comparison, const struct compare_run *run,
+                    FILE *stream)
+{
+    const char *comma = "";
+    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+    {
+        fputs(comma, stream);
+        put_cell(&compare_run_columns, column, comparison, run, stream);
+        comma = ",";
+    }
+    if (comparison->ranks_count > 0)
+        FOR_EACH_OF_RANKS_ALONE(column)
+        {
+            putc(',', stream);
+        }
+    fputs("\r\n", stream);
+}
+
+static void put_rank(const struct compare_ranks *ranks, const struct compare_rank *rank,
                      FILE *stream)
 {
     const char *comma = "";
     FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
     {
-        struct column_value value;
         fputs(comma, stream);
-        if (column_value(&compare_run_columns, column, comparison, run, &value))
-            put_value(column, &value, stream);
+        put_cell(&compare_rank_columns, find_rank_column(name_of(column)), ranks, rank, stream);
         comma = ",";
     }
+    FOR_EACH_OF_RANKS_ALONE(column)
+    {
+        putc(',', stream);
+        put_cell(&compare_rank_columns, column, ranks, rank, stream);
+    }
+    fputs("\r\n", stream);
+}
+
+static void put_names(const struct comparison *comparison, FILE *stream)
+{
+    const char *comma = "";
+    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+    {
+        fprintf(stream, "%s%s", comma, name_of(column));
+        comma = ",";
+    }
+    if (comparison->ranks_count > 0)
+        FOR_EACH_OF_RANKS_ALONE(column)
+        {
+            fprintf(stream, ",%s", name_of(column));
+        }
     fputs("\r\n", stream);
 }
 
 enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream)
 {
-    const char *comma = "";
-    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
-    {
-        fprintf(stream, "%s%s", comma, column->csv ? column->csv : column->path);
-        comma = ",";
-    }
-    fputs("\r\n", stream);
+    put_names(comparison, stream);
     for (size_t i = 0; i < comparison->run_count; i++)
-        put_line(comparison, &comparison->runs[i], stream);
+        put_run(comparison, &comparison->runs[i], stream);
+    for (size_t i = 0; i < comparison->ranks_count; i++)
+        for (size_t j = 0; j < comparison->ranks[i].count; j++)
+            put_rank(&comparison->ranks[i], &comparison->ranks[i].rows[j], stream);
     return HEALCL_OK;
 }

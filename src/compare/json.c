@@ -136,6 +136,20 @@ static void add_run(struct json *json, cJSON *list, const struct comparison *com
     add_kernels(json, object, run);
 }
 
+static void add_ranks(struct json *json, cJSON *list, const struct compare_ranks *ranks)
+{
+    cJSON *object = json_object(json, list, NULL);
+    json_string(json, object, "report", ranks->report);
+    json_string(json, object, "command", compare_ranks_command(ranks));
+    json_string(json, object, "transcript", ranks->transcript);
+    cJSON *rows = json_array(json, object, "ranks");
+    for (size_t i = 0; i < ranks->count; i++)
+        columns_add_json(json,
+                         ranks->rows[i].is_all ? json_object(json, object, "all")
+                                               : json_object(json, rows, NULL),
+                         &compare_rank_columns, ranks, &ranks->rows[i]);
+}
+
 enum healcl_status compare_print_json(const struct comparison *comparison, FILE *stream)
 {
     struct json json;
@@ -159,5 +173,8 @@ enum healcl_status compare_print_json(const struct comparison *comparison, FILE 
     cJSON *runs = json_array(&json, json.top, "runs");
     for (size_t i = 0; i < comparison->run_count; i++)
         add_run(&json, runs, comparison, &comparison->runs[i]);
+    cJSON *ranks = comparison->ranks_count > 0 ? json_array(&json, json.top, "ranks") : NULL;
+    for (size_t i = 0; i < comparison->ranks_count; i++)
+        add_ranks(&json, ranks, &comparison->ranks[i]);
     return json_print(&json, stream);
 }

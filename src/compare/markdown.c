@@ -132,13 +132,57 @@ static void put_checks(const struct comparison *comparison, FILE *stream)
     }
 }
 
+static void put_ranks_row(const struct compare_ranks *ranks, const struct compare_rank *rank,
+                          FILE *stream)
+{
+    char text[COLUMN_TEXT_SIZE];
+    putc('|', stream);
+    FOR_EACH_OF_RANKS(column, ranks, IN_MARKDOWN)
+    {
+        putc(' ', stream);
+        put_text(stream, column_text(&compare_rank_columns, column, ranks, rank, false, text));
+        fputs(" |", stream);
+    }
+    putc('\n', stream);
+}
+
+static void put_ranks(const struct compare_ranks *ranks, FILE *stream)
+{
+    fprintf(stream, "\n### Ranks\n\nhealcl-mpi %s ", compare_ranks_command(ranks));
+    put_text(stream, ranks->transcript);
+    fputs(", in ", stream);
+    put_text(stream, ranks->report);
+    fputs(".\n\n|", stream);
+    FOR_EACH_OF_RANKS(column, ranks, IN_MARKDOWN)
+    {
+        fprintf(stream, " %s |", column->heading);
+    }
+    fputs("\n|", stream);
+    FOR_EACH_OF_RANKS(column, ranks, IN_MARKDOWN)
+    {
+        fputs(column->kind == COLUMN_TEXT ? "---|" : "--:|", stream);
+    }
+    putc('\n', stream);
+    for (size_t i = 0; i < ranks->count; i++)
+        put_ranks_row(ranks, &ranks->rows[i], stream);
+}
+
+static void put_meaning(const struct column *column, FILE *stream)
+{
+    if (column->meaning)
+        fprintf(stream, "\n*%s*: %s.\n", column->heading, column->meaning);
+}
+
 /* What columns mean whose headings do not say it. */
 static void put_meanings(const struct comparison *comparison, FILE *stream)
 {
     FOR_EACH_SHOWN(column, comparison, IN_MARKDOWN)
     {
-        if (column->meaning)
-            fprintf(stream, "\n*%s*: %s.\n", column->heading, column->meaning);
+        put_meaning(column, stream);
+    }
+    FOR_EACH_OF_ALL_RANKS(column, comparison, IN_MARKDOWN)
+    {
+        put_meaning(column, stream);
     }
 }
 
@@ -165,6 +209,8 @@ enum healcl_status compare_print_markdown(const struct comparison *comparison, F
         put_messages(comparison, i, stream);
     }
     put_means(comparison, stream);
+    for (size_t i = 0; i < comparison->ranks_count; i++)
+        put_ranks(&comparison->ranks[i], stream);
     put_checks(comparison, stream);
     put_meanings(comparison, stream);
     fprintf(stream, "\nMedians and quartiles of %" PRIu32 " runs each, healcl ",

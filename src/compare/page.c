@@ -121,14 +121,19 @@ void page_verdict(const struct page *page, const struct compare_run *run)
     html_print(page->stream, "%s</span>", compare_outcome_text(page->comparison, run, text));
 }
 
+void page_column_head(const struct page *page, const struct column *column)
+{
+    fputs("<th scope=\"col\" class=\"n\"", page->stream);
+    if (column->meaning)
+        html_print(page->stream, " title=\"%s\"", column->meaning);
+    fprintf(page->stream, ">%s</th>", column->heading);
+}
+
 void page_columns_head(const struct page *page, unsigned place)
 {
     FOR_EACH_SHOWN(column, page->comparison, place)
     {
-        fputs("<th scope=\"col\" class=\"n\"", page->stream);
-        if (column->meaning)
-            html_print(page->stream, " title=\"%s\"", column->meaning);
-        fprintf(page->stream, ">%s</th>", column->heading);
+        page_column_head(page, column);
     }
 }
 
@@ -165,25 +170,31 @@ static void put_data(FILE *stream, const struct column *column, const struct col
         fprintf(stream, " data-factor=\"%.8g\"", value->factor);
 }
 
-void page_columns(const struct page *page, const struct compare_run *run, unsigned place)
+void page_cell(const struct page *page, const struct column_table *table,
+               const struct column *column, const void *context, const void *record)
 {
     FILE *stream = page->stream;
+    struct column_value value;
+    char note[UNIT_TEXT_SIZE] = "";
+    const bool known = column_is_known(table, column, context, record, &value);
+    fprintf(stream, "<td class=\"n\" data-label=\"%s\"", column->heading);
+    put_data(stream, column, &value, known);
+    putc('>', stream);
+    if (known)
+        page_value(page, column, &value);
+    if (column->note && known)
+        column->note(context, record, note);
+    if (*note)
+        fprintf(stream, " <small%s>%s</small>",
+                column->kind == COLUMN_SPREAD ? " class=\"warn\"" : "", note);
+    fputs(known ? "</td>" : "&ndash;</td>", stream);
+}
+
+void page_columns(const struct page *page, const struct compare_run *run, unsigned place)
+{
     FOR_EACH_SHOWN(column, page->comparison, place)
     {
-        struct column_value value;
-        char note[UNIT_TEXT_SIZE] = "";
-        bool known = column_is_known(&compare_run_columns, column, page->comparison, run, &value);
-        fprintf(stream, "<td class=\"n\" data-label=\"%s\"", column->heading);
-        put_data(stream, column, &value, known);
-        putc('>', stream);
-        if (known)
-            page_value(page, column, &value);
-        if (column->note && known)
-            column->note(page->comparison, run, note);
-        if (*note)
-            fprintf(stream, " <small%s>%s</small>",
-                    column->kind == COLUMN_SPREAD ? " class=\"warn\"" : "", note);
-        fputs(known ? "</td>" : "&ndash;</td>", stream);
+        page_cell(page, &compare_run_columns, column, page->comparison, run);
     }
 }
 

@@ -59,6 +59,11 @@ struct chart page_chart(const struct page *page, enum chart_unit unit, const cha
 void page_columns_head(const struct page *page, unsigned place);
 void page_columns(const struct page *page, const struct compare_run *run, unsigned place);
 
+/* Of any table: the cell of a record, and the head of a column. */
+void page_cell(const struct page *page, const struct column_table *table,
+               const struct column *column, const void *context, const void *record);
+void page_column_head(const struct page *page, const struct column *column);
+
 /* A value that is known, with its unit. */
 void page_value(const struct page *page, const struct column *column,
                 const struct column_value *value);
@@ -80,6 +85,8 @@ void page_times(const struct page *page);   /* page_times.c */
 void page_process(const struct page *page); /* page_process.c */
 /* page_parts.c: segments, operations, shares of the bandwidth. */
 void page_parts(const struct page *page);
+
+void page_ranks(const struct page *page); /* page_ranks.c: reports of healcl-mpi */
 
 /* page_end.c: devices, commands, what figures mean. */
 void page_end(const struct page *page);

@@ -90,6 +90,7 @@ enum healcl_status compare_print_html(const struct comparison *comparison, FILE 
         page.transcript = i;
         put_transcript(&page);
     }
+    page_ranks(&page);
     page_end(&page);
     return no_memory ? HEALCL_NO_MEMORY : HEALCL_OK;
 }

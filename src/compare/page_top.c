@@ -113,6 +113,7 @@ static void put_contents(const struct page *page)
         snprintf(id, sizeof id, "t%zu", i);
         put_link(page, true, id, compare_base_name(comparison->transcripts[i].file));
     }
+    put_link(page, comparison->ranks_count > 0, "ranks", "Ranks");
     put_link(page, true, "devices", "Devices");
     put_link(page, true, "commands", "To repeat it");
     put_link(page, true, "machine", "Where it was measured");

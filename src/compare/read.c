@@ -490,25 +490,99 @@ enum healcl_status compare_read_file(const char *path, char **text, struct healc
     return HEALCL_OK;
 }
 
+/* *tree: of a JSON file, to be freed with cJSON_Delete also behind an error. HEALCL_USAGE: it
+ * cannot be read, or is none. */
+MUST_CHECK static enum healcl_status read_tree(const char *path, cJSON **tree,
+                                               struct healcl_error *error)
+{
+    char *text;
+    *tree = NULL;
+    enum healcl_status status = compare_read_file(path, &text, error);
+    if (status == HEALCL_OK)
+        status = json_tree_read(text, strlen(text), VALUES_MAX, tree, NULL, error);
+    if (status == HEALCL_REFUSED) {
+        error_prefix(error, PATH_FORMAT ": ", path);
+        status = HEALCL_USAGE;
+        if (error)
+            error->status = status;
+    }
+    free(text);
+    return status;
+}
+
 enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
                                          size_t *added, struct healcl_error *error)
 {
-    char *text;
+    cJSON *top;
     *added = 0;
-    enum healcl_status status = compare_read_file(path, &text, error);
-    if (status == HEALCL_OK) {
-        cJSON *top;
-        status = json_tree_read(text, strlen(text), VALUES_MAX, &top, NULL, error);
-        if (status == HEALCL_REFUSED) {
-            error_prefix(error, PATH_FORMAT ": ", path);
-            status = HEALCL_USAGE;
-            if (error)
-                error->status = status;
-        } else if (status == HEALCL_OK) {
-            status = read_saved(comparison, top, path, added, error);
-        }
-        cJSON_Delete(top);
-    }
-    free(text);
+    enum healcl_status status = read_tree(path, &top, error);
+    if (status == HEALCL_OK)
+        status = read_saved(comparison, top, path, added, error);
+    cJSON_Delete(top);
+    return status;
+}
+
+/* ---------------------------------------------------------------- ranks */
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
+static uint64_t longer_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What `healcl-mpi run` does not tell of all ranks, which work at the same time. */
+static void add_up(struct compare_rank *all, const struct compare_rank *rank)
+{
+    all->nanoseconds = longer_of(all->nanoseconds, rank->nanoseconds);
+    all->exchange_nanoseconds = longer_of(all->exchange_nanoseconds, rank->exchange_nanoseconds);
+    all->bytes_sent = sum_of(all->bytes_sent, rank->bytes_sent);
+    all->bytes_uploaded = sum_of(all->bytes_uploaded, rank->bytes_uploaded);
+    all->device_bytes_peak = sum_of(all->device_bytes_peak, rank->device_bytes_peak);
+}
+
+static void read_rank(struct comparison *comparison, const cJSON *object, struct compare_rank *rank)
+{
+    *rank = (struct compare_rank){.is_all = false};
+    read_columns(comparison, object, &compare_rank_columns, rank);
+}
+
+MUST_CHECK static enum healcl_status read_ranks(struct comparison *comparison, const cJSON *top,
+                                                const char *path, struct healcl_error *error)
+{
+    const cJSON *list = get(top, "ranks"), *object;
+    const bool is_served = cJSON_IsNumber(get(top, "requests"));
+    if (!cJSON_IsArray(list) || !(is_served || cJSON_IsNumber(get(top, "rank_count"))))
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT " is no JSON of healcl-mpi serve or run", path);
+    if (comparison->ranks_count == COMPARE_RANKS_MAX)
+        FAIL(error, HEALCL_USAGE, "more than %d reports of ranks", COMPARE_RANKS_MAX);
+    struct compare_ranks *ranks = &comparison->ranks[comparison->ranks_count++];
+    *ranks = (struct compare_ranks){.report = comparison_keep(comparison, path),
+                                    .transcript = string(comparison, top, "transcript"),
+                                    .is_served = is_served,
+                                    .rows = room_for(comparison, list, sizeof *ranks->rows)};
+    if (!ranks->rows)
+        NO_MEMORY(error);
+    cJSON_ArrayForEach(object, list) read_rank(comparison, object, &ranks->rows[ranks->count++]);
+    struct compare_rank *all = &ranks->rows[ranks->count];
+    read_rank(comparison, is_served ? top : NULL, all);
+    all->is_all = true;
+    for (size_t i = 0; i < ranks->count && !is_served; i++)
+        add_up(all, &ranks->rows[i]);
+    ranks->count++;
+    return comparison_status(comparison, error);
+}
+
+enum healcl_status compare_read_ranks(struct comparison *comparison, const char *path,
+                                      struct healcl_error *error)
+{
+    cJSON *top;
+    enum healcl_status status = read_tree(path, &top, error);
+    if (status == HEALCL_OK)
+        status = read_ranks(comparison, top, path, error);
+    cJSON_Delete(top);
     return status;
 }

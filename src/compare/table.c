@@ -114,6 +114,34 @@ MUST_CHECK static enum healcl_status print_means(const struct comparison *compar
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- ranks */
+
+MUST_CHECK static enum healcl_status print_ranks(const struct compare_ranks *ranks,
+                                                 const struct style *style)
+{
+    struct table_column columns[COLUMNS_MAX] = {{"", TABLE_LEFT, false}};
+    char headings[COLUMNS_MAX][HEADING_SIZE], text[COLUMN_TEXT_SIZE];
+    size_t count = 0;
+    FOR_EACH_OF_RANKS(column, ranks, IN_TERMINAL)
+    {
+        const char *heading = low_heading(column, headings[count]);
+        columns[count++] =
+            (struct table_column){heading, column->kind == COLUMN_TEXT ? TABLE_LEFT : TABLE_RIGHT,
+                                  column->places & SHRINKS};
+    }
+    struct table *table = table_create(columns, count);
+    for (size_t i = 0; i < ranks->count; i++)
+        FOR_EACH_OF_RANKS(column, ranks, IN_TERMINAL)
+        {
+            table_cell(
+                table, "%s",
+                column_text(&compare_rank_columns, column, ranks, &ranks->rows[i], false, text));
+        }
+    fprintf(style->stream, "\nranks       healcl-mpi %s %s, in %s\n\n",
+            compare_ranks_command(ranks), ranks->transcript, ranks->report);
+    return table_print(table, style->stream, style->width);
+}
+
 /* ---------------------------------------------------------------- notes */
 
 static void print_problem(const struct comparison *comparison, const struct compare_run *run,
@@ -156,6 +184,11 @@ static void print_meaning(const struct column *column, FILE *stream)
 static void print_notes(const struct comparison *comparison, FILE *stream)
 {
     FOR_EACH_SHOWN(column, comparison, IN_TERMINAL)
+    {
+        if (column->meaning)
+            print_meaning(column, stream);
+    }
+    FOR_EACH_OF_ALL_RANKS(column, comparison, IN_TERMINAL)
     {
         if (column->meaning)
             print_meaning(column, stream);
@@ -204,6 +237,8 @@ enum healcl_status compare_print_table(const struct comparison *comparison,
     fprintf(style->stream, "runs        %" PRIu32 " of each\n\n", comparison->repeat);
     TRY(print_runs(comparison, style));
     TRY(print_means(comparison, style));
+    for (size_t i = 0; i < comparison->ranks_count; i++)
+        TRY(print_ranks(&comparison->ranks[i], style));
     TRY(print_lead(comparison, style->stream));
     return print_notes_apart(comparison, style->stream);
 }

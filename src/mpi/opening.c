@@ -56,6 +56,7 @@ MUST_CHECK static enum healcl_status take_hashes(struct opening *opening,
     source_forget(source, source->text, source->length);
     XXH3_128bits_reset(state);
     add_plan(state, opening->transcript->plan);
+    XXH3_128bits_update(state, &opening->transcript->passes, sizeof opening->transcript->passes);
     const XXH128_hash_t hash = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     package_hash(&hash, sizeof hash, opening->plan_hash);
@@ -147,11 +148,15 @@ static void open_transcript(struct opening *opening, struct ranks *ranks)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     struct healcl_limits limits = opening->limits;
+    opening->memory_limit = limits.memory_bytes;
     /* The ranks of a host share its memory. */
     if (limits.memory_bytes == 0 && (opening->reference || opening->info.unified_memory))
-        limits.memory_bytes = host_memory() / (uint64_t)ranks->local_count;
+        opening->memory_limit = host_memory() / (uint64_t)ranks->local_count;
+    /* No rank has the tensors of what is split. */
+    limits.memory_bytes = opening->is_split ? 0 : opening->memory_limit;
     enum healcl_status status =
-        healcl_transcript_open(opening->file, &limits, &opening->transcript, &error);
+        (opening->is_split ? transcript_open_plain : healcl_transcript_open)(
+            opening->file, &limits, &opening->transcript, &error);
     if (status == HEALCL_OK)
         status = take_hashes(opening, &error);
     /* Where a file cannot be read the message names it itself. */

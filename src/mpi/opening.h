@@ -12,11 +12,13 @@ struct opening {
     const char *package; /* or NULL */
     bool reference;      /* the host's, instead of a device */
     struct healcl_limits limits;
+    bool is_split; /* all ranks do one request: the transcript's plan is for parts to be made of */
     /* Set by opening_open. */
     struct healcl_transcript *transcript;
     char transcript_hash[PACKAGE_HASH_SIZE], plan_hash[PACKAGE_HASH_SIZE];
     struct healcl_device *device; /* NULL: the reference */
     struct device_info info;      /* of the device */
+    uint64_t memory_limit;        /* of the tensors of one rank; 0: there is none */
 };
 
 /*

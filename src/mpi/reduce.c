@@ -1,9 +1,9 @@
 #include "mpi/reduce.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "plan/split.h"
 
 /* The pieces of a block: rank r has elements [places[r], places[r] + counts[r]). */
@@ -12,16 +12,15 @@ struct pieces {
 };
 
 /* MPI's own waiting would keep a processor busy, which other ranks may compute on. Most waits are
- * short where each has its own. */
+ * short where each has its own. sched_yield would wait for whole time slices of other processes. */
 static void wait_for(MPI_Request *request)
 {
-    enum { YIELDS = 200, REST_NANOSECONDS = 50000 };
+    enum { AWAKE_NANOSECONDS = 50000, REST_NANOSECONDS = 50000 };
+    const uint64_t start = monotonic_nanoseconds();
     int done = 0;
-    for (int i = 0; !done; i++) {
+    while (!done) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (!done && i < YIELDS)
-            sched_yield();
-        else if (!done)
+        if (!done && monotonic_nanoseconds() - start > AWAKE_NANOSECONDS)
             nanosleep(&(struct timespec){.tv_nsec = REST_NANOSECONDS}, NULL);
     }
 }

@@ -48,6 +48,19 @@ MUST_CHECK static enum healcl_status choose(struct session *session, struct heal
     return HEALCL_OK;
 }
 
+/* A whole transcript may take more than a rank has. */
+MUST_CHECK static enum healcl_status check_memory(const struct session *session,
+                                                  struct healcl_error *error)
+{
+    const uint64_t limit = session->opening.memory_limit;
+    const uint64_t bytes = healcl_transcript_split_facts(session->part).tensor_bytes;
+    if (limit > 0 && bytes > limit)
+        REFUSE_FOR(error, LIMIT,
+                   "a rank's part takes %" PRIu64 " bytes, above the limit of %" PRIu64, bytes,
+                   limit);
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status open_part(struct session *session, struct healcl_error *error)
 {
     session->reduce.ranks = &session->ranks;
@@ -56,6 +69,7 @@ MUST_CHECK static enum healcl_status open_part(struct session *session, struct h
     TRY(choose(session, error));
     TRY(healcl_transcript_split(session->opening.transcript, &session->split, &session->part,
                                 error));
+    TRY(check_memory(session, error));
     return healcl_session_open(session->part, session->opening.device, &options, &session->run,
                                error);
 }
@@ -213,7 +227,7 @@ static const struct command_option options[] = {
 /* A mistake in the command line, which all ranks have, is told by rank 0 alone. */
 static int run(const struct command *command, int argc, char **argv)
 {
-    static struct session session = {.repeat = 1};
+    static struct session session = {.repeat = 1, .opening.is_split = true};
     ranks_begin(&session.ranks, &argc, &argv);
     int code = session.ranks.rank == 0 ? take(&session, command, argc, argv) : GOES_ON;
     code = ranks_first(&session.ranks, code);

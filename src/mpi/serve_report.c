@@ -108,7 +108,7 @@ static void add_members(struct json *json, cJSON *object, const struct served *s
     json_number(json, object, "failed", served->failed);
     json_number(json, object, "ns", served->nanoseconds);
     json_decimal(json, object, "requests_per_second", per_second(served));
-    latencies_json(json, object, &latencies);
+    latencies_json(json, object, "latency_ns", &latencies);
     json_number(json, object, "longest_wait_ns", served->longest_wait);
     json_number(json, object, "bytes_uploaded", served->bytes_uploaded);
     json_number(json, object, "bytes_written", served->bytes_written);

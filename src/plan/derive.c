@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arena.h"
 #include "plan/memory.h"
 
 enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment *segment,
@@ -115,7 +116,29 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
 }
 
 /* The new plan has all that the old one's arena owns, and its scalars. */
-static void begin(struct rewrite *rewrite, struct plan *from, const struct healcl_limits *limits)
+static void take_over(struct plan *from)
+{
+    from->arena = NULL;
+    from->constants.values = NULL;
+}
+
+/* Or it has an arena of its own, and a copy of the scalars' values. */
+MUST_CHECK static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
+                                              struct healcl_error *error)
+{
+    const size_t bytes = from->constants.count * sizeof *from->constants.values;
+    plan->arena = plan->constants.arena = arena_create();
+    plan->constants.values = malloc(bytes + 1);
+    if (!plan->arena || !plan->constants.values)
+        NO_MEMORY(error);
+    if (bytes > 0)
+        memcpy(plan->constants.values, from->constants.values, bytes);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool stays,
+                                           const struct healcl_limits *limits,
+                                           struct healcl_error *error)
 {
     struct plan *plan = rewrite->planner.plan;
     *plan = *from;
@@ -125,11 +148,14 @@ static void begin(struct rewrite *rewrite, struct plan *from, const struct healc
     plan->step_count = plan->segment_count = plan->storage_count = 0;
     plan->uploads = plan->results = plan->expected = 0;
     plan->bytes_up = plan->bytes_down = plan->bytes_peak = 0;
-    from->arena = NULL;
-    from->constants.values = NULL;
+    if (stays)
+        TRY(refer_to(plan, from, error));
+    else
+        take_over(from);
     rewrite->planner.memory_limit = plan->memory_limit;
     rewrite->planner.work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT;
     rewrite->planner.values = (struct values){.plan = plan, .arena = plan->arena};
+    return HEALCL_OK;
 }
 
 /* The scalars come first, as in any plan. */
@@ -150,7 +176,7 @@ static void add_transfers(struct plan *plan)
     }
 }
 
-enum healcl_status plan_rewrite(struct plan *from, const struct healcl_limits *limits,
+enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct healcl_limits *limits,
                                 plan_change *change, const void *how, struct plan **result,
                                 struct healcl_error *error)
 {
@@ -158,10 +184,10 @@ enum healcl_status plan_rewrite(struct plan *from, const struct healcl_limits *l
     enum healcl_status status = HEALCL_OK;
     rewrite.planner.plan = calloc(1, sizeof *rewrite.planner.plan);
     rewrite.of = calloc(from->storage_count + 1, sizeof(struct storage *));
-    if (rewrite.planner.plan)
-        begin(&rewrite, from, limits);
     if (!rewrite.planner.plan || !rewrite.of)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK)
+        status = begin(&rewrite, from, stays, limits, error);
     if (status == HEALCL_OK)
         status = keep_scalars(&rewrite, error);
     if (status == HEALCL_OK)
@@ -169,7 +195,8 @@ enum healcl_status plan_rewrite(struct plan *from, const struct healcl_limits *l
     if (status == HEALCL_OK)
         status = values_follow_plan(rewrite.planner.plan, error);
     free(rewrite.of);
-    plan_free(from);
+    if (!stays)
+        plan_free(from);
     if (status != HEALCL_OK) {
         plan_free(rewrite.planner.plan);
         return status;

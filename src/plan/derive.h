@@ -55,10 +55,12 @@ MUST_CHECK enum healcl_status rewrite_step(struct rewrite *rewrite, const struct
 MUST_CHECK enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step,
                                            struct healcl_error *error);
 
-/* Makes the changed plan, and frees `from` in any case. */
-MUST_CHECK enum healcl_status plan_rewrite(struct plan *from, const struct healcl_limits *limits,
-                                           plan_change *change, const void *how,
-                                           struct plan **result, struct healcl_error *error);
+/* Makes the changed plan. The new one refers to what `from` owns: where that stays it has to live
+ * as long, and else it is freed in any case. */
+MUST_CHECK enum healcl_status plan_rewrite(struct plan *from, bool stays,
+                                           const struct healcl_limits *limits, plan_change *change,
+                                           const void *how, struct plan **result,
+                                           struct healcl_error *error);
 
 struct healcl_transcript;
 

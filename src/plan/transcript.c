@@ -70,7 +70,7 @@ MUST_CHECK static enum healcl_status set_limits(struct healcl_transcript *transc
     return passes_parse(limits ? limits->passes : NULL, &transcript->passes, error);
 }
 
-/* A plan before passes; of a derived transcript its parent's, made anew and changed. */
+/* A plan before passes; of a derived transcript its parent's, made anew or kept, and changed. */
 MUST_CHECK static enum healcl_status make_plan(const struct healcl_transcript *transcript,
                                                struct plan **plan, struct healcl_error *error)
 {
@@ -78,8 +78,12 @@ MUST_CHECK static enum healcl_status make_plan(const struct healcl_transcript *t
     struct plan *from;
     if (!transcript->parent)
         return plan_create(&transcript->source, operations_of_limits(limits), limits, plan, error);
-    TRY(make_plan(transcript->parent, &from, error));
-    return plan_rewrite(from, limits, transcript->change, transcript->how, plan, error);
+    const bool stays = transcript->parent->is_plain;
+    if (stays)
+        from = transcript->parent->plan;
+    else
+        TRY(make_plan(transcript->parent, &from, error));
+    return plan_rewrite(from, stays, limits, transcript->change, transcript->how, plan, error);
 }
 
 /* Plans a transcript so far well made, or not; it is closed in any case in the end. */
@@ -90,7 +94,7 @@ MUST_CHECK static enum healcl_status finish(struct healcl_transcript *transcript
 {
     if (status == HEALCL_OK)
         status = make_plan(transcript, &transcript->plan, error);
-    if (status == HEALCL_OK)
+    if (status == HEALCL_OK && !transcript->is_plain)
         status = plan_optimise(transcript->plan, transcript->passes, error);
     if (status == HEALCL_OK)
         status = list_tensors(transcript, error);
@@ -102,19 +106,34 @@ MUST_CHECK static enum healcl_status finish(struct healcl_transcript *transcript
     return HEALCL_OK;
 }
 
-enum healcl_status healcl_transcript_open(const char *path, const struct healcl_limits *limits,
-                                          struct healcl_transcript **result,
-                                          struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_file(const char *path, const struct healcl_limits *limits,
+                                               bool is_plain, struct healcl_transcript **result,
+                                               struct healcl_error *error)
 {
     NEED(path, error);
     NEED(result, error);
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     if (!transcript)
         NO_MEMORY(error);
+    transcript->is_plain = is_plain;
     enum healcl_status status = set_limits(transcript, limits, error);
     if (status == HEALCL_OK)
         status = source_open(&transcript->source, path, error);
     return finish(transcript, status, result, error);
+}
+
+enum healcl_status healcl_transcript_open(const char *path, const struct healcl_limits *limits,
+                                          struct healcl_transcript **result,
+                                          struct healcl_error *error)
+{
+    return open_file(path, limits, false, result, error);
+}
+
+enum healcl_status transcript_open_plain(const char *path, const struct healcl_limits *limits,
+                                         struct healcl_transcript **result,
+                                         struct healcl_error *error)
+{
+    return open_file(path, limits, true, result, error);
 }
 
 enum healcl_status healcl_transcript_open_memory(const void *data, size_t length,
@@ -221,6 +240,8 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     struct plan *plan = NULL;
     if (split->ranks == 0)
         FAIL(error, HEALCL_USAGE, "there is no rank");
+    if (transcript->is_plain)
+        return plan_choose_split(transcript->plan, split, error);
     TRY(make_plan(transcript, &plan, error));
     enum healcl_status status = plan_choose_split(plan, split, error);
     plan_free(plan);

@@ -10,6 +10,7 @@
 struct healcl_transcript {
     struct source source; /* of its own; a plan says what it refers to */
     struct plan *plan;
+    bool is_plain; /* the plan is as before passes: derived transcripts are made of it */
     /* plan->uploads and plan->results of them, and the steps that they are of */
     struct healcl_tensor_info *inputs, *results;
     const struct step **input_steps, **result_steps;
@@ -23,6 +24,13 @@ struct healcl_transcript {
     struct healcl_transcript *self; /* for those who may only read it, and retain it */
     atomic_size_t owners;           /* whoever has opened it, and sessions */
 };
+
+/* As healcl_transcript_open, but the plan stays as it is before passes: for transcripts to be
+ * derived from it, which then plan nothing again. */
+MUST_CHECK enum healcl_status transcript_open_plain(const char *path,
+                                                    const struct healcl_limits *limits,
+                                                    struct healcl_transcript **result,
+                                                    struct healcl_error *error);
 
 /* One owner more: healcl_transcript_close is for it, too. */
 struct healcl_transcript *transcript_retain(const struct healcl_transcript *transcript);

@@ -2,6 +2,7 @@
 #ifndef HEALCL_REPORT_REQUESTS_H
 #define HEALCL_REPORT_REQUESTS_H
 
+#include "bench/arrivals.h"
 #include "check/failing_case.h"
 #include "report/json.h"
 #include "report/report.h"
@@ -27,10 +28,16 @@ struct request_facts {
     uint32_t done;  /* of those: fewer where an audit has ended one */
     struct request_audit audit;
     uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
-    uint64_t spent_nanoseconds; /* by all of them */
+    uint64_t spent_nanoseconds; /* by all of them; with `--rate` from the first one's arrival on */
+    /* `--rate`, a second, and `--max-delay`, milliseconds; rate 0: each begins when the one before
+     * is done. */
+    double rate, max_delay;
+    struct arrivals arrivals;
+    uint64_t *waits; /* of each, from its arrival until it began; as nanoseconds */
     /* `--batch`: so many were to run together; 0: each runs alone. */
     uint32_t batch;
     struct healcl_batcher_facts batches; /* the first one's run aside */
+    uint32_t *batch_sizes; /* how often 0, 1, ... batches.batch requests ran as one; with free() */
     /* The first one, which is not among them, uploads what is kept and compiles kernels. */
     uint64_t first_nanoseconds, first_bytes_uploaded;
     uint64_t bytes_uploaded;      /* by each further one */
@@ -50,8 +57,9 @@ struct latencies latencies_of(uint64_t *nanoseconds, size_t count);
 enum { LATENCIES_TEXT_SIZE = 192 };
 const char *latencies_text(const struct latencies *latencies, char text[LATENCIES_TEXT_SIZE]);
 
-/* Adds them to object as "latency_ns". */
-void latencies_json(struct json *json, cJSON *object, const struct latencies *latencies);
+/* Adds them to object by a name. */
+void latencies_json(struct json *json, cJSON *object, const char *name,
+                    const struct latencies *latencies);
 
 MUST_CHECK enum healcl_status report_requests(struct request_facts *facts,
                                               const struct style *style);

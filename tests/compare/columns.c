@@ -1,5 +1,5 @@
-/* The columns of a comparison that are keys of a run's JSON, a line each: path, JSON type, and
- * whether every run has it. schema.py reads them. */
+/* The columns of a comparison that are keys of a run's JSON, or of a rank's, a line each: the
+ * definition of the schema, path, JSON type, and whether every run has it. schema.py reads them. */
 #include "compare/columns.h"
 
 static const char *type_of(const struct column *column)
@@ -11,15 +11,21 @@ static const char *type_of(const struct column *column)
                                                : "integer";
 }
 
-int main(void)
+static void print_columns(const char *definition, const struct column_table *table)
 {
-    const struct column_table *table = &compare_run_columns;
     for (const struct column *column = table->columns; column < table->columns + table->count;
          column++) {
-        bool measured = !column->value && !(column->places & NONE_IF_0);
+        bool is_optional = column->places & NONE_IF_0;
+        bool measured = !column->value || column->kind == COLUMN_TEXT;
         if (column->path)
-            printf("%s %s %s\n", column->path, type_of(column),
-                   measured || column->kind == COLUMN_TEXT ? "always" : "where-known");
+            printf("%s %s %s %s\n", definition, column->path, type_of(column),
+                   measured && !is_optional ? "always" : "where-known");
     }
+}
+
+int main(void)
+{
+    print_columns("figures", &compare_run_columns);
+    print_columns("rank", &compare_rank_columns);
     return 0;
 }

@@ -134,7 +134,7 @@ CSV_PATHS = {  # columns that are keys of a run in the JSON
 
 
 def check_csv(path, report):
-    rows = list(csv.DictReader(path.open(newline="")))
+    rows = [row for row in csv.DictReader(path.open(newline="")) if not row.get("rank")]
     for row, run in zip(rows, report["runs"]):
         for column, keys in CSV_PATHS.items():
             value = run
@@ -158,7 +158,8 @@ def check_csv(path, report):
 
 
 def check_markdown(path, report):
-    runs, _, means = path.read_text().partition("\n### Speed-up\n")
+    text, _, _ = path.read_text().partition("\n### Ranks\n")
+    runs, _, means = text.partition("\n### Speed-up\n")
     assert bool(means) == (len(report["transcripts"]) > 1 and
                            any("mean_speedup" in device for device in report["devices"]) and
                            len(report["devices"]) > 1)
@@ -271,6 +272,96 @@ def check_page(text, report):
         assert chart[2].strip()
     assert len(page.all("title")) > len(page.all("svg", role="img"))
     assert len(page.all("desc")) == len(page.all("svg", role="img")) > 0
+
+
+# ---------------------------------------------------------------- ranks
+
+# What healcl-mpi serve and run write, as far as a comparison reads it (docs/JSON.md).
+SERVED = {
+    "healcl": "0.1.0", "transcript": "model.json", "results": "answers",
+    "requests": 40, "left_out": 0, "failed": 1, "ns": 2_000_000_000, "requests_per_second": 20.0,
+    "latency_ns": {"median": 95_000_000, "p95": 130_000_000, "p99": 140_000_000,
+                   "longest": 150_000_000},
+    "longest_wait_ns": 310_000, "bytes_uploaded": 4_000_000, "bytes_written": 40_000,
+    "device_bytes": 90_000_000, "sessions": 4, "batch": 2, "batches": 21, "failures": [],
+    "ranks": [
+        {"rank": rank, "host": f"node{rank}", "device": "pthread-Intel(R) Xeon(R) Platinum 8488C",
+         "requests": 19 + 2 * rank, "left_out": 0, "failed": 1 - rank, "ns": 1_900_000_000 + rank * 10**8,
+         "latency_ns": {"median": 95_000_000, "p95": 130_000_000, "p99": 140_000_000,
+                        "longest": 150_000_000},
+         "longest_wait_ns": 310_000 * rank, "bytes_uploaded": 2_000_000, "bytes_written": 20_000,
+         "device_bytes": 45_000_000, "sessions": 2, "batch": 2, "batches": 10 + rank}
+        for rank in (0, 1)]}
+SPLIT = {
+    "healcl": "0.1.0", "transcript": "<b>digits</b>.json", "rank_count": 2, "repeat": 9,
+    "ranks": [{"rank": rank, "host": "node|0", "device": "reference", "ns": 80_000_000 + rank,
+               "exchange_ns": 5_000_000 - rank, "bytes_sent": 2_620_000, "bytes_foreseen": 2_620_000,
+               "bytes_uploaded": 12_000_000, "tensor_bytes": 83_800_000,
+               "device_bytes_peak": 89_000_000} for rank in (0, 1)]}
+
+
+def write_ranks(folder):
+    """-> the options of a comparison with both"""
+    options = []
+    for name, report in ("serve", SERVED), ("split", SPLIT):
+        (folder / f"{name}.json").write_text(json.dumps(report))
+        options += ["--ranks", str(folder / f"{name}.json")]
+    return options
+
+
+def check_ranks(paths, report):
+    served, split = report["ranks"]
+    assert (served["command"], split["command"]) == ("serve", "run")
+    for told, asked in (served, SERVED), (split, SPLIT):
+        assert told["transcript"] == asked["transcript"] and len(told["ranks"]) == 2
+        for one, of in zip([*told["ranks"], told["all"]], [*asked["ranks"], asked]):
+            for key, value in one.items():
+                if key in of:
+                    assert value == of[key], (key, one)
+    assert split["all"] == {"ns": 80_000_001, "exchange_ns": 5_000_000, "bytes_sent": 5_240_000,
+                            "bytes_uploaded": 24_000_000, "device_bytes_peak": 178_000_000}, split
+    rows = [row for row in csv.DictReader(paths["csv"].open(newline="")) if row["rank"]]
+    assert [row["rank"] for row in rows] == ["0", "1", "all"] * 2
+    assert [row["host"] for row in rows] == ["node0", "node1", "", "node|0", "node|0", ""]
+    assert rows[1]["latency_p95_ns"] == "130000000" and rows[2]["requests"] == "40"
+    assert rows[4]["exchange_ns"] == "4999999" and rows[4]["requests"] == ""
+    assert rows[0]["transcript"] == "model.json" and rows[0]["median_ns"] == ""
+    assert rows[0]["device"] == "pthread-Intel(R) Xeon(R) Platinum 8488C"
+    _, first, second = paths["markdown"].read_text().split("\n### Ranks\n")
+    assert first.startswith("\nhealcl-mpi serve model.json, in ") and "| node0 |" in first, first
+    assert "| all | - | - | 40 |" in first and "*Longest wait*: " in second, (first, second)
+    assert "&lt;b&gt;digits" in second and "node\\|0" in second, second
+    page = Page(paths["html"].read_text())
+    tables = page.all("table", class_="verdicts ranks")
+    assert len(tables) == 2, tables
+    waits = page.all("td", data_label="Longest wait")
+    assert [int(cell[1]["data-ns"]) for cell in waits] == [0, 310_000, 310_000], waits
+    rates = page.all("td", data_label="Requests/s")
+    assert [cell[2] for cell in rates] == ["10.0", "10.5", "20.0"], rates
+    assert len(page.all("td", data_label="Exchange")) == 3
+
+
+def check_ranks_alone(healcl, folder):
+    """On a terminal; and what is no report of ranks."""
+    def run(code, *options):
+        done = subprocess.run([healcl, "compare", "-d", "reference", "--no-measure", *options, FILES[0]],
+                              cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == code, done
+        return done
+    told = run(0, *write_ranks(folder)).stdout
+    assert "ranks       healcl-mpi serve model.json, in " in told, told
+    assert re.search(r"^rank +host +device +requests", told, re.M), told
+    assert re.search(r"^all +- +- +40 +1 +21 +2\.00 s +20\.0 ", told, re.M), told
+    assert "longest wait: the longest that a rank waited" in told, told
+    for text, words in (("{}", "is no JSON of healcl-mpi"), ("[1", "other.json"),
+                        ('{"ranks": {}, "requests": 1}', "is no JSON of healcl-mpi")):
+        (folder / "other.json").write_text(text)
+        assert words in run(2, "--ranks", f"{folder}/other.json").stderr, text
+    (folder / "other.json").write_text('{"ranks": [7, null, {"rank": -1, "host": 5, "ns": 1e300}], '
+                                       '"requests": "all", "rank_count": 2}')
+    run(0, "--ranks", f"{folder}/other.json")
+    (folder / "other.json").unlink()
+
 
 class Browser:
     def __init__(self, program, folder):
@@ -460,9 +551,12 @@ def main():
 
     check_home(healcl, folder)
 
+    check_ranks_alone(healcl, folder)
+
     # What is left for people is the report that people would make.
-    code, report = compare(FILES[:1], *devices, "--repeat", "20")
+    code, report = compare(FILES[:1], *devices, "--repeat", "20", *write_ranks(folder))
     check(FILES[:1], report, measured=True)
+    check_ranks(paths, report)
     assert all(run["p95_ns"] >= run["median_ns"] and "p99_ns" not in run for run in report["runs"])
     program = shutil.which("chromium") or shutil.which("chromium-browser") or \
         shutil.which("google-chrome")
@@ -470,7 +564,7 @@ def main():
         print("there is no Chromium: the page was not opened in a browser")
         return 0
     check_in_browser(Browser(program, folder), paths["html"], report)
-    for rest in ("frame.html", "saved.json"):
+    for rest in ("frame.html", "saved.json", "serve.json", "split.json"):
         (folder / rest).unlink()
     shutil.rmtree(folder / "browser", ignore_errors=True)
     return 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The definition "figures" of docs/compare.schema.json is what src/compare/columns.c says.
+"""The definitions "figures" and "rank" of docs/compare.schema.json are what src/compare/columns.c
+says.
 
     schema.py COLUMNS [--write]
 
@@ -34,7 +35,7 @@ def objects_of(lines):
 
 
 def block_of(objects):
-    """The text between "figures": { and its bracket."""
+    """The text between the bracket behind a definition's name and the other one."""
     properties, required = objects[""]
     lines = []
     for key, schema in properties.items():
@@ -51,9 +52,13 @@ def block_of(objects):
 
 def main():
     printed = subprocess.run([sys.argv[1]], capture_output=True, text=True, check=True).stdout
-    text = SCHEMA.read_text()
-    wanted = re.sub(r'(    "figures": \{\n)(?:      .*\n)*', lambda found: found[1] +
-                    block_of(objects_of(printed.splitlines())), text, count=1)
+    wanted, lines = SCHEMA.read_text(), {}
+    for line in printed.splitlines():
+        definition, column = line.split(maxsplit=1)
+        lines.setdefault(definition, []).append(column)
+    for definition, of in lines.items():
+        wanted = re.sub(rf'(    "{definition}": {{\n)(?:      .*\n)*', lambda found, of=of: found[1] +
+                        block_of(objects_of(of)), wanted, count=1)
     if "--write" in sys.argv:
         SCHEMA.write_text(wanted)
     json.loads(wanted)

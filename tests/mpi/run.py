@@ -53,6 +53,17 @@ def check_run(healcl, launcher, path, ranks, options):
     return True
 
 
+def check_memory(healcl, launcher, path):
+    """A rank has room for its part alone."""
+    part = inspect(healcl, path, 2)
+    most = part["each"]["device_memory_peak"]
+    assert most < part["alone"]["device_memory_peak"]
+    arguments = "run", "--reference", "-q", "--memory-limit"
+    launcher.run((2, (*arguments, str(most), path)))
+    _, lines, _ = launcher.run((2, (*arguments, str(most - 1), path)), code=3)
+    assert len(lines) == 1 and f"takes {most} bytes, above the limit of {most - 1}" in lines[0], lines
+
+
 def axes_of(healcl, path):
     part = inspect(healcl, path, 1)
     for tensor in part["inputs"]:
@@ -75,6 +86,7 @@ def main(healcl, program, mpirun, *files):
         return 77
     with tempfile.TemporaryDirectory() as folder:
         launcher = Launcher(Path(program).resolve(), mpirun, folder)
+        check_memory(healcl, launcher, TRANSCRIPTS / FILES[0])
         for path in files or [TRANSCRIPTS / name for name in FILES]:
             check_file(healcl, launcher, Path(path).resolve())
     return 0

@@ -63,6 +63,31 @@ static void expect_same_plan(const struct plan *a, const struct plan *b)
     }
 }
 
+/* Of a plan that stays as it is before passes any number may be made, and nothing is planned again.
+ */
+static void expect_same_of_plain(const char *path, const struct plan *wanted)
+{
+    struct healcl_transcript *plain = NULL, *children[2] = {NULL}, *grandchild = NULL;
+    struct healcl_error error = {0};
+    assert_int_equal(transcript_open_plain(path, NULL, &plain, &error), HEALCL_OK);
+    assert_int_equal(plain->plan->pass_changes, 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            transcript_derive(plain, change_nothing, "how", sizeof "how", &children[i], &error),
+            HEALCL_OK);
+    assert_int_equal(
+        transcript_derive(children[0], change_nothing, "how", sizeof "how", &grandchild, &error),
+        HEALCL_OK);
+    if (wanted->uploads > 0)
+        assert_ptr_equal(plain->input_steps[0]->origins, children[0]->input_steps[0]->origins);
+    healcl_transcript_close(plain);
+    healcl_transcript_close(children[0]);
+    expect_same_plan(wanted, children[1]->plan);
+    expect_same_plan(wanted, grandchild->plan);
+    healcl_transcript_close(children[1]);
+    healcl_transcript_close(grandchild);
+}
+
 static void expect_same(const char *path)
 {
     struct healcl_transcript *parent = NULL, *child = NULL, *grandchild = NULL;
@@ -77,6 +102,7 @@ static void expect_same(const char *path)
         HEALCL_OK);
     struct plan *of_parent = parent->plan;
     expect_same_plan(of_parent, grandchild->plan);
+    expect_same_of_plain(path, of_parent);
     healcl_transcript_close(child);
     healcl_transcript_close(parent); /* both are still needed */
     size_t count;
