@@ -41,12 +41,14 @@ first_command() {
     die "none of these commands is installed: $* (scripts/setup.sh --all installs all)"
 }
 
-# Configures and builds a preset of CMakePresets.json. Says little, unless it fails.
+# build_preset PRESET [TARGET...]: configures and builds one of CMakePresets.json. Says little, unless
+# it fails.
 build_preset() {
     step "building build/$1"
     local log
     log=$(mktemp)
-    if { cmake --preset "$1" && cmake --build --preset "$1" -j "$(jobs_count)"; } >"$log" 2>&1; then
+    if { cmake --preset "$1" &&
+        cmake --build --preset "$1" -j "$(jobs_count)" ${2:+--target "${@:2}"}; } >"$log" 2>&1; then
         tail -n 1 "$log"
         rm "$log"
         return
