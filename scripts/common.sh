@@ -18,6 +18,9 @@ compile_fast() {
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
 
+# How many tests: one more, for they wait, too.
+tests_count() { echo $(($(jobs_count) + 1)); }
+
 # Says what this shell and all that it has started and waited for took of the processors: not to be
 # called in a subshell, which has started nothing.
 say_processor_time() {
