@@ -18,6 +18,9 @@ compile_fast() {
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
 
+# How many tests: one more, for they wait, too.
+tests_count() { echo $(($(jobs_count) + 1)); }
+
 # Says what this shell and all that it has started and waited for took of the processors: not to be
 # called in a subshell, which has started nothing.
 say_processor_time() {
@@ -41,12 +44,14 @@ first_command() {
     die "none of these commands is installed: $* (scripts/setup.sh --all installs all)"
 }
 
-# Configures and builds a preset of CMakePresets.json. Says little, unless it fails.
+# build_preset PRESET [TARGET...]: configures and builds one of CMakePresets.json. Says little, unless
+# it fails.
 build_preset() {
     step "building build/$1"
     local log
     log=$(mktemp)
-    if { cmake --preset "$1" && cmake --build --preset "$1" -j "$(jobs_count)"; } >"$log" 2>&1; then
+    if { cmake --preset "$1" &&
+        cmake --build --preset "$1" -j "$(jobs_count)" ${2:+--target "${@:2}"}; } >"$log" 2>&1; then
         tail -n 1 "$log"
         rm "$log"
         return

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzzers of tests/fuzz with clang and sanitizers, in build/fuzz, and runs them.
+# Builds the fuzzers of tests/fuzz with clang and sanitizers, in build/sanitize, and runs them.
 #
 #   fuzz.sh [--seconds S | --runs N] [--merge] [NAME...]    e.g. scripts/fuzz.sh --seconds 60 npy scan
 #
 # Each runs for two minutes, or as long as is said. It starts from tests/fuzz/corpus/NAME, and from what
-# earlier runs have found, which is kept in build/fuzz/found/NAME. --merge adds to the former what of the
+# earlier runs have found, which is kept in build/sanitize/found/NAME. --merge adds to the former what of the
 # latter reaches other code: review what that leaves, for the corpora are to stay small.
 #
 # The table has a line for each fuzzer. Where one ends with an error, the line says which input does that,
@@ -75,8 +75,8 @@ options_of() {
 
 fuzz() {
     local name=$1 code=0 begin=$SECONDS
-    local program=$PWD/build/fuzz/tests/fuzz/fuzz_$name log=$PWD/build/fuzz/found/$name.log
-    local found=$PWD/build/fuzz/found/$name corpus=$PWD/tests/fuzz/corpus/$name
+    local program=$PWD/build/sanitize/tests/fuzz/fuzz_$name log=$PWD/build/sanitize/found/$name.log
+    local found=$PWD/build/sanitize/found/$name corpus=$PWD/tests/fuzz/corpus/$name
     mkdir -p "$found"
     dictionary "$name" >"$found.dict"
     local options=(-max_len="$(longest "$name")" -timeout=60 -rss_limit_mb=4096
@@ -99,15 +99,15 @@ fuzz() {
     if [ "$code" != 0 ]; then
         printf '  FAILED: %s' "$(sed -n 's/.*Test unit written to //p' "$log")"
         printf '\n%s' "$(grep -E 'ERROR|runtime error|fuzz_[a-z0-9_]*\.c:[0-9]*:' "$log" | head -n 3)"
-        touch build/fuzz/found/failed
+        touch build/sanitize/found/failed
     fi
     echo
 }
 
-build_preset fuzz
-mkdir -p build/fuzz/found
-export HEALCL_CACHE_DIR=$PWD/build/fuzz/cache # of devices
-rm -f build/fuzz/found/failed
+build_preset sanitize fuzzers
+mkdir -p build/sanitize/found
+export HEALCL_CACHE_DIR=$PWD/build/sanitize/cache # of devices
+rm -f build/sanitize/found/failed
 
 compile_fast
 
@@ -115,7 +115,7 @@ step "fuzzing: ${limit#-}"
 printf '%-14s %10s %8s %9s %8s\n' fuzzer runs runs/s coverage seconds
 running=0
 for name in "${names[@]}"; do
-    [ -x "build/fuzz/tests/fuzz/fuzz_$name" ] || die "there is no fuzzer '$name'"
+    [ -x "build/sanitize/tests/fuzz/fuzz_$name" ] || die "there is no fuzzer '$name'"
     if [ "$running" = "$(jobs_count)" ]; then
         wait -n
         running=$((running - 1))
@@ -124,4 +124,4 @@ for name in "${names[@]}"; do
     running=$((running + 1))
 done
 wait
-[ ! -e build/fuzz/found/failed ]
+[ ! -e build/sanitize/found/failed ]

@@ -20,7 +20,7 @@ from bundled_workloads import WORKLOADS
 from fhe import workloads as encrypted
 from random_program import RandomProgram
 from stress_transcripts import write_int8_huge, write_large
-from transcript_builder import Transcript
+from transcript_builder import Rng, Transcript
 
 TRANSCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                            "transcripts")
@@ -132,11 +132,18 @@ def write_files(files, folder):
             file.write(text)
 
 
-def write_random(seed, operations, elements, path):
-    """A random program; the seed also decides the spelling and the kind of names."""
+def write_random(seeds, operations, elements, path):
+    """Random programs, one after the other; the first seed also decides the spelling and the kind of
+    names."""
+    seed = seeds[0]
     transcript = Transcript(seed, plain=seed % 5 == 3, string_names=seed % 7 == 2,
                             dtypes=seed % 10 != 3)
-    RandomProgram(transcript, elements).run(operations)
+    for seed in seeds:
+        transcript.rng = Rng(seed)
+        program = RandomProgram(transcript, elements)
+        program.run(operations)
+        if seed != seeds[-1]:
+            transcript.free(*program.pool)
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(transcript.text())
 
@@ -151,8 +158,10 @@ def main():
                       help="write a transcript of about that size, with little memory")
     kind.add_argument("--int8-huge", action="store_true",
                       help="write one with an int8 tensor of more than 2^31 elements")
-    kind.add_argument("--random", type=int, metavar="SEED",
-                      help="write a random program; the same seed gives the same file")
+    kind.add_argument("--random", type=lambda text: [int(seed) for seed in text.split(",")],
+                      metavar="SEED[,SEED...]",
+                      help="write a random program; the same seed gives the same file. Of several the "
+                           "programs follow each other")
     kind.add_argument("--encrypted", choices=list(encrypted.ENCRYPTED), metavar="NAME",
                       help="write an encrypted workload and its side file: %s"
                            % ", ".join(encrypted.ENCRYPTED))

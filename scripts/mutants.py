@@ -7,8 +7,8 @@
     scripts/mutants.py --files 'src/plan/*.c' --count 200 --seed 1 --survivors
 
 A mutant is one file with one small change. The seed draws --count of all that the files have, without
-any weight. Each is built in a copy of the tree, in --build, and tested, the cheapest tests first, until
-one fails. It is killed where a test fails, crashes, or takes much more processor time than it
+any weight. Each is built in a copy of the tree, in --build, and tested until one test fails: the cheapest
+first, and those before it that have noticed most until then. It is killed where a test fails, crashes, or takes much more processor time than it
 should. Not viable is one that does not compile, and one whose code is what the compiler makes of the
 unchanged file. What is done is kept in the build folder: the same command goes on where it stopped, and
 --survivors tests those again that have survived, with the tests as they are now.
@@ -381,6 +381,12 @@ def baseline(copy, tests, times):
             times[test.name] = None
 
 
+def in_order(tests, times, done):
+    """The cheapest first, and those before it that have noticed most."""
+    kills = collections.Counter(what.split(": ")[0] for what in done.values() if ": " in what)
+    return sorted(tests, key=lambda test: (times[test.name] or 0) / (1 + kills[test.name]))
+
+
 def try_mutant(copy, change, text, tests, times):
     """-> what has become of it."""
     copy.write(change.file, text[:change.start] + change.new + text[change.end:])
@@ -502,7 +508,7 @@ def test_all(arguments, left, texts, hashes, state, done):
                         copy.make([copy.units[last]])
                         copy.digests[last] = copy.digest(last)
                 start = time.time()
-                what = try_mutant(copy, change, texts[last], tests, times)
+                what = try_mutant(copy, change, texts[last], in_order(tests, times, done), times)
                 done[change] = what
                 lines.write(json.dumps([*change, hashes[last], what]) + "\n")
                 lines.flush()

@@ -31,7 +31,7 @@ else
     echo "a share of the long sweeps: HEALCL_TEST_SEED=$HEALCL_TEST_SEED"
 fi
 failed=0
-ctest --preset "$preset" -j "$(jobs_count)" "$@" || failed=$?
+ctest --preset "$preset" -j "$(tests_count)" "$@" || failed=$?
 
 # What ctest keeps to itself: how many transcripts and cells of the coverage table were tested.
 grep -hE '^(conformance: |[0-9]+ cells are right)' "build/$preset/Testing/Temporary/LastTest.log" || true

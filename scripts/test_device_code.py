@@ -231,6 +231,28 @@ def counts_of(*launches):
     return "".join(OCLGRIND % launch for launch in launches)
 
 
+class Programs(unittest.TestCase):
+    PROGRAMS = [("core", "-D A=%d" % i) for i in range(30)]
+
+    def test_each_is_compiled_for_the_bars_and_one_more(self):
+        targets = ["gfx906", "gfx90a", "sm_90"]
+        with mock.patch("share.IS_ALL", False), contextlib.redirect_stdout(io.StringIO()):
+            some = device_code.chosen(self.PROGRAMS, targets, False)
+        by_target = {target: [pair[:2] for pair in some if pair[2] == target] for target in targets}
+        self.assertEqual(by_target["gfx90a"], self.PROGRAMS)
+        self.assertEqual(sorted(by_target["gfx906"] + by_target["sm_90"]), sorted(self.PROGRAMS))
+        self.assertTrue(by_target["gfx906"] and by_target["sm_90"])
+
+    def test_all(self):
+        pairs = device_code.chosen(self.PROGRAMS, ["gfx90a", "sm_90"], True)
+        self.assertEqual(len(set(pairs)), 60)
+
+    def test_a_target_alone(self):
+        with mock.patch("share.IS_ALL", False), contextlib.redirect_stdout(io.StringIO()):
+            for target in "gfx90a", "sm_90":
+                self.assertEqual(len(device_code.chosen(self.PROGRAMS, [target], False)), 30)
+
+
 class Bytes(unittest.TestCase):
     def test_counts(self):
         log = counts_of(("moduli", 8), ("ntt_tiles", 64), ("copy", 8), ("ntt_tiles", 64))

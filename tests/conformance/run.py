@@ -116,6 +116,9 @@ WAYS = [{"HEALCL_VARIANT": "general"}] + [
     {"HEALCL_TUNING": "multiply=" + way} for way in ("doubles", "halves", "mul_hi", "int128")]
 WAYS_SEEDS = range(201, 301)
 
+# Random programs in one file (`programs`); prime to what their seeds decide beside their environment.
+PROGRAMS_TOGETHER = 11
+
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference
 # says of the place.
 Bad = collections.namedtuple("Bad", "path code place")
@@ -322,10 +325,11 @@ def random_maker(source):
     return [python, "-B", os.path.join(source, "scripts", "make_transcripts.py"), "--random"]
 
 
-def make_random(maker, folder, seed, elements=300, operations=60):
-    path = os.path.join(folder, "random_%d.json" % seed)
-    subprocess.run([*maker, str(seed), "--operations", str(operations), "--elements", str(elements),
-                    path], check=True)
+def make_random(maker, folder, *seeds, elements=300, operations=60):
+    """The programs of some seeds in one file."""
+    path = os.path.join(folder, "random_%d.json" % seeds[0])
+    subprocess.run([*maker, ",".join(map(str, seeds)), "--operations", str(operations), "--elements",
+                    str(elements), path], check=True)
     return path
 
 
@@ -335,7 +339,7 @@ def run_random(runner, source):
         def check(seed):
             environment = ENVIRONMENTS[seed % len(ENVIRONMENTS)]
             path = make_random(maker, folder, seed,
-                               500 if "HEALCL_CHUNK_BYTES" in environment else 300)
+                               elements=500 if "HEALCL_CHUNK_BYTES" in environment else 300)
             if environment:
                 runner.expect_good(path, environment={**environment, **COMPILE_FAST})
             runner.expect_good(path)
@@ -347,31 +351,44 @@ def run_random(runner, source):
 
 
 def run_programs(runner, source, first, count):
-    """Simulators take a thousand times as long: their programs are smaller."""
+    """Programs of one environment share a file, and so what they compile. Simulators take a thousand
+    times as long: their programs are smaller."""
     maker = random_maker(source)
     is_simulated = os.environ["HEALCL_DEVICE"] == "Oclgrind"
+    size = {"elements": 30, "operations": 20} if is_simulated else {}
     environments = ENVIRONMENTS + WAYS
     done = collections.Counter()
     with tempfile.TemporaryDirectory(prefix="healcl-programs-") as folder:
-        def check(seed):
-            environment = environments[seed % len(environments)]
-            size = (30, 20) if is_simulated else (300, 60)
-            path = make_random(maker, folder, seed, *size)
-            log = os.path.join(folder, "log_%d" % seed)
+        def run(environment, seeds):
+            path = make_random(maker, folder, *seeds, **size)
+            log = os.path.join(folder, "log_%d" % seeds[0])
+            failures = len(runner.failures)
             runner.expect_good(path, environment={**environment, "OCLGRIND_LOG": log,
                                                   "OCLGRIND_DATA_RACES": "1",
                                                   "OCLGRIND_CHECK_API": "1"})
             simulator_says_nothing(runner, path, {"name": "Oclgrind"}, log)
             os.remove(path)
-            done[str(environment)] += 1
-            total = sum(done.values())
-            if total % 50 == 0 or total == count:
-                print("conformance: programs: %d of %d, %d failures" % (
-                    total, count, len(runner.failures)), flush=True)
-        for_all(check, range(first, first + count))
+            return len(runner.failures) == failures
+
+        def check(seeds):
+            environment = environments[seeds[0] % len(environments)]
+            if not run(environment, seeds) and len(seeds) > 1:
+                for seed in seeds:  # which one it is
+                    run(environment, [seed])
+            done[str(environment)] += len(seeds)
+            print("conformance: programs: %d of %d, %d failures" % (
+                sum(done.values()), count, len(runner.failures)), flush=True)
+        for_all(check, program_groups(first, count, len(environments)))
     for environment, programs in sorted(done.items()):
         print("%5d %s" % (programs, environment))
     return count
+
+
+def program_groups(first, count, of, together=PROGRAMS_TOGETHER):
+    """Lists of seeds that are the same modulo `of`, all of first and the `count` - 1 after it."""
+    rest = [list(range(seed, first + count, of)) for seed in range(first, min(first + of, first + count))]
+    groups = [seeds[at:at + together] for seeds in rest for at in range(0, len(seeds), together)]
+    return sorted(groups)
 
 
 def run_ways(runner, folders, source):

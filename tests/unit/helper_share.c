@@ -70,10 +70,12 @@ enum share_programs share_programs_wanted(void)
 
 void share_compile_fast(bool fast)
 {
-    if (share_is_all())
+    static const char not_optimised[] = "-cl-opt-disable";
+    const char *flags = getenv("POCL_EXTRA_BUILD_FLAGS");
+    if (share_is_all() || (flags && strcmp(flags, not_optimised) != 0))
         return;
     if (fast)
-        setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1);
+        setenv("POCL_EXTRA_BUILD_FLAGS", not_optimised, 1);
     else
         unsetenv("POCL_EXTRA_BUILD_FLAGS");
 }

@@ -41,7 +41,8 @@ bool share_is_drawn(void);
 bool share_chooses(void);
 
 /* Has PoCL compile what is built from now on without optimising it, which takes a quarter of the
- * time, unless the whole is asked for: for kernels that are made for other devices. */
+ * time, unless the whole is asked for: for kernels that are made for other devices. Where the
+ * environment asks for more than that, nothing changes. */
 void share_compile_fast(bool fast);
 
 /* For a test of the kernels that this device runs by itself: one of these tests has them optimised,
@@ -56,7 +57,6 @@ enum optimised_test {
     OPTIMISED_INTERLEAVED,
     OPTIMISED_PASSES,
     OPTIMISED_LARGE,
-    OPTIMISED_COVERAGE,
     OPTIMISED_SHAPES,
     OPTIMISED_VALUES,
     OPTIMISED_TESTS,
