@@ -135,12 +135,13 @@ class Runner:
     def __init__(self, program):
         self.program = program
         self.failures = []
+        self.hanging_seconds = HANGING_SECONDS
 
     def healcl(self, *arguments, limits=(), environment=None):
         """-> (exit code, standard output, standard error); the code is None after a time-out."""
         try:
             done = subprocess.run([*limits, self.program, *arguments], stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=HANGING_SECONDS, check=False,
+                                  capture_output=True, timeout=self.hanging_seconds, check=False,
                                   env={**os.environ, **leak_options(arguments),
                                        **(environment or {})})
         except subprocess.TimeoutExpired:
@@ -358,6 +359,7 @@ def run_programs(runner, source, first, count):
     size = {"elements": 30, "operations": 20} if is_simulated else {}
     environments = ENVIRONMENTS + WAYS
     done = collections.Counter()
+    runner.hanging_seconds *= PROGRAMS_TOGETHER
     with tempfile.TemporaryDirectory(prefix="healcl-programs-") as folder:
         def run(environment, seeds):
             path = make_random(maker, folder, *seeds, **size)
