@@ -1,8 +1,8 @@
 /* What the tests' helpers choose for a run. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
 
 #include <cmocka.h>
 #include <stdlib.h>
