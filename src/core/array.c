@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 void *array_with_room(void *items, size_t count, size_t *capacity, size_t item_size)
 {
@@ -15,4 +16,14 @@ void *array_with_room(void *items, size_t count, size_t *capacity, size_t item_s
     if (larger)
         *capacity = wanted;
     return larger;
+}
+
+bool array_grow(void *pointer, size_t count, size_t *capacity, size_t item_size)
+{
+    void *items;
+    memcpy(&items, pointer, sizeof items);
+    items = array_with_room(items, count, capacity, item_size);
+    if (items)
+        memcpy(pointer, &items, sizeof items);
+    return items != NULL;
 }
