@@ -278,8 +278,8 @@ static void tell_kept(const struct compile_command *self)
 {
     const struct device_info *info = &self->device->info;
     printf("%s: kept %zu programs, binaries of %s, for %s with driver %s\n",
-           self->device->programs->cache_directory, self->kept.count,
-           TEXT_BYTES(self->kept.bytes), info->name, info->driver);
+           self->device->programs->cache_directory, self->kept.count, TEXT_BYTES(self->kept.bytes),
+           info->name, info->driver);
 }
 
 static void tell(const struct compile_command *self)

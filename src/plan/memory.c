@@ -583,8 +583,9 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
 }
 
 /* The next use of each operand is one that is not over. */
-MUST_CHECK static enum healcl_status advance_next_uses(struct memory *memory, const struct step *step,
-                                               struct healcl_error *error)
+MUST_CHECK static enum healcl_status advance_next_uses(struct memory *memory,
+                                                       const struct step *step,
+                                                       struct healcl_error *error)
 {
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);

@@ -126,8 +126,8 @@ MUST_CHECK enum healcl_status device_note_failed(struct healcl_device *device, c
 
 /* Builds what a launch needs if it is not built yet. */
 MUST_CHECK enum healcl_status device_build_kernel(struct healcl_device *device,
-                                             const struct launch *launch,
-                                             struct healcl_error *error);
+                                                  const struct launch *launch,
+                                                  struct healcl_error *error);
 
 /* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
  * device has no room: then as device_buffer_acquire. HEALCL_DEVICE where the arguments take more

@@ -97,8 +97,7 @@ static enum check_result transform(const struct change *change, bool is_made)
     placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, 0, &random);
     made = is_made ? change : NULL;
     begin_output();
-    enum check_result result =
-        problem_check(device, &problem, &placement, &data, &random, &error);
+    enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
     healcl_device_close(device);
     end_output();
     healcl_error_clear(&error);
