@@ -157,19 +157,25 @@ def page_of(data, page):
                        "loops": loops_table(data["loops"]), "gpus": gpus_text(data["gpus"])})
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__,
+def write_or_check(page, make, description, arguments):
+    """Writes what make makes of a page, or with --check compares. Returns the exit code."""
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args(arguments)
-    old = PAGE.read_text()
-    new = page_of(json.loads(DATA.read_text()), old)
-    if options.check:
-        if new != old:
-            print("docs/DEVICES.md is not what scripts/devices_page.py makes", file=sys.stderr)
-        return int(new != old)
-    PAGE.write_text(new)
-    return 0
+    old = page.read_text()
+    new = make(old)
+    if not options.check:
+        page.write_text(new)
+        return 0
+    if new != old:
+        print("docs/%s is not what scripts/%s makes" % (page.name, parser.prog), file=sys.stderr)
+    return int(new != old)
+
+
+def main(arguments=None):
+    return write_or_check(PAGE, lambda page: page_of(json.loads(DATA.read_text()), page), __doc__,
+                          arguments)
 
 
 if __name__ == "__main__":

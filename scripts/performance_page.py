@@ -8,13 +8,12 @@
 `bench.sh --kernels --save FILE`, `passes_bench.py --save FILE` and `ranks_bench.py --json FILE` write the data. A mark tells the
 files of its table: <!-- measured kernels-hexl.json kernels.json -->, up to <!-- /measured -->.
 """
-import argparse
 import json
 import pathlib
 import re
 import sys
 
-from devices_page import table
+from devices_page import table, write_or_check
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs/measurements"
@@ -104,19 +103,7 @@ def page_of(page):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    options = parser.parse_args(arguments)
-    old = PAGE.read_text()
-    new = page_of(old)
-    if options.check:
-        if new != old:
-            print("docs/PERFORMANCE.md is not what scripts/performance_page.py makes",
-                  file=sys.stderr)
-        return int(new != old)
-    PAGE.write_text(new)
-    return 0
+    return write_or_check(PAGE, page_of, __doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ static void choose_windows(struct bench *bench)
 static size_t window_bytes(const struct bench *bench, const struct step *step, int64_t rows)
 {
     const struct tensor *out = step->in[0];
-    size_t bytes = (size_t)layout_elements(&out->layout) * dtype_size(out->storage->dtype);
+    size_t bytes = (size_t)packed_bytes(out);
     return bytes / (size_t)bench_case_rows(&bench->measured) * (size_t)rows;
 }
 
@@ -365,11 +365,8 @@ static bool is_enough(const struct bench *bench, uint64_t spent)
 MUST_CHECK static enum healcl_status add_sample(struct bench *bench, uint64_t nanoseconds,
                                                 struct healcl_error *error)
 {
-    uint64_t *samples = array_with_room(bench->samples, bench->sample_count,
-                                        &bench->sample_capacity, sizeof *samples);
-    if (!samples)
+    if (!ARRAY_GROW(bench->samples, bench->sample_count, &bench->sample_capacity))
         NO_MEMORY(error);
-    bench->samples = samples;
     bench->samples[bench->sample_count++] = nanoseconds;
     return HEALCL_OK;
 }

@@ -159,15 +159,16 @@ static void check_placed(const struct check *check, const struct coverage_cell *
     struct random random = {COVERAGE_SEED + placed};
     struct placement placement;
     placement_make(&placement, problem, cell->arrangement, placed, &random);
-    check->row->applied[cell->arrangement]++;
+    struct check_counts *counts = &check->row->cells[cell->arrangement];
+    counts->calls++;
     const struct coverage_call call = {problem_kernel(check->device, problem, &placement, data),
                                        problem, data};
     check->row->replaced += call.kernel.name != NULL;
     if (problem_check(check->device, problem, &placement, data, &random, &error) == CHECK_EQUAL)
-        check->row->passed[cell->arrangement]++;
+        counts->passed++;
     else
         fail_cell(check, cell, &call, &error);
-    check->row->unsupported[cell->arrangement] += error.status == HEALCL_REFUSED;
+    counts->unsupported += error.status == HEALCL_REFUSED;
     healcl_error_clear(&error);
 }
 

@@ -49,12 +49,10 @@ struct coverage_row {
     uint32_t number; /* in the list of all rows; what is random depends on it */
     const struct form *form;
     struct problem_dtypes dtypes;
-    const struct operation_table *table; /* whose kernels serve its calls too; or NULL */
-    bool refused;                        /* so it should be, and is */
-    /* For each arrangement: the cells that applied, those that were right, and those that are
-     * beyond the device, such as tensors larger than it holds. */
-    int applied[ARRANGEMENT_COUNT], passed[ARRANGEMENT_COUNT], unsupported[ARRANGEMENT_COUNT];
-    const char *excluded[ARRANGEMENT_COUNT]; /* why none applied; a literal */
+    const struct operation_table *table;          /* whose kernels serve its calls too; or NULL */
+    bool refused;                                 /* so it should be, and is */
+    struct check_counts cells[ARRANGEMENT_COUNT]; /* those that applied */
+    const char *excluded[ARRANGEMENT_COUNT];      /* why none applied; a literal */
     int failures; /* cells that were not right, and dtypes that were not refused */
     int replaced; /* cells that a kernel of the table's manifests had a part in */
 };

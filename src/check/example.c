@@ -254,17 +254,12 @@ struct answers {
     } difference; /* the first one */
 };
 
-static size_t result_bytes(const struct step *step)
-{
-    return (size_t)layout_elements(&step->in[0]->layout) * dtype_size(step->in[0]->storage->dtype);
-}
-
 /* A sink. */
 static enum healcl_status keep_answer(void *context, const struct step *step, const void *data,
                                       struct healcl_error *error)
 {
     struct answers *answers = context;
-    const size_t bytes = result_bytes(step);
+    const size_t bytes = (size_t)packed_bytes(step->in[0]);
     void *kept = malloc(bytes + 1);
     if (!kept)
         NO_MEMORY(error);
@@ -294,7 +289,7 @@ static enum healcl_status compare_answer(void *context, const struct step *step,
     struct answers *answers = context;
     const uint32_t number = answers->next++;
     const void *expected = answers->of[number];
-    const size_t bytes = result_bytes(step);
+    const size_t bytes = (size_t)packed_bytes(step->in[0]);
     const enum dtype dtype = step->in[0]->storage->dtype;
     int64_t i = 0;
     if (!answers->are_known || answers->difference.tensor || bytes == 0 ||
@@ -383,20 +378,13 @@ struct attempt {
     enum example_side side;
 };
 
-/* Keeps the first failure, one beyond the device only while there is no worse one. */
 static void note(struct example_check *check, const struct attempt *call,
                  struct healcl_error *error)
 {
-    const bool is_beyond = error->status == HEALCL_REFUSED;
-    error_prefix(error, "example %" PRIu32 ", %s, its %s: ", call->number + 1,
-                 call->is_strided ? "strided" : "contiguous", example_side_name(call->side));
-    check->of[call->side].unsupported += is_beyond;
-    if (check->why.status == HEALCL_OK || (check->why.status == HEALCL_REFUSED && !is_beyond)) {
-        healcl_error_clear(&check->why);
-        check->why = *error;
-        *error = (struct healcl_error){.status = HEALCL_OK};
-    }
-    healcl_error_clear(error);
+    if (error->status != HEALCL_OK)
+        error_prefix(error, "example %" PRIu32 ", %s, its %s: ", call->number + 1,
+                     call->is_strided ? "strided" : "contiguous", example_side_name(call->side));
+    (void)check_count(&check->of[call->side], error->status, error, &check->why);
 }
 
 static void check_call(struct example_check *check, const struct attempt *call,
@@ -418,13 +406,9 @@ static void check_call(struct example_check *check, const struct attempt *call,
     example_script_release(&script);
     if (!is_run || (status == HEALCL_OK && !answers->are_known))
         return;
-    check->of[call->side].calls++;
     if (kernel.name && (!check->kernel.name || check->why.status == HEALCL_OK))
         check->kernel = kernel;
-    if (status == HEALCL_OK)
-        check->of[call->side].passed++;
-    else
-        note(check, call, &error);
+    note(check, call, &error);
 }
 
 static void check_layout(struct example_check *check, struct attempt *call)
@@ -435,7 +419,6 @@ static void check_layout(struct example_check *check, struct attempt *call)
     call->side = EXAMPLE_BODY;
     if (vendor->body_count > 0 &&
         solve(check->operation, call->number, call->is_strided, &answers, &error) != HEALCL_OK) {
-        check->of[EXAMPLE_BODY].calls++;
         error.status = error.status == HEALCL_REFUSED ? HEALCL_DIFFERENT : error.status;
         note(check, call, &error);
     } else {

@@ -6,7 +6,7 @@
 #ifndef HEALCL_CHECK_EXAMPLE_H
 #define HEALCL_CHECK_EXAMPLE_H
 
-#include "device/device.h"
+#include "check/problem_check.h"
 #include "extensions/vendor.h"
 #include "run/run.h"
 
@@ -56,9 +56,7 @@ bool example_has_kernel(const struct example_script *script, const struct healcl
 
 struct example_check {
     const struct operation *operation;
-    struct {
-        uint32_t calls, passed, unsupported; /* compared with the body on the host reference */
-    } of[EXAMPLE_SIDES];
+    struct check_counts of[EXAMPLE_SIDES]; /* compared with the body on the host reference */
     /* That has run first, or of the first wrong call; without a name where none has. */
     struct manifest_kernel kernel;
     const char *unchecked;   /* why nothing is compared; a literal, or NULL */

@@ -447,8 +447,7 @@ static enum healcl_status take(void *context, const struct step *step, const voi
                                struct healcl_error *error)
 {
     struct result *result = context;
-    result->count =
-        (size_t)layout_elements(&step->in[0]->layout) * dtype_size(step->in[0]->storage->dtype);
+    result->count = (size_t)packed_bytes(step->in[0]);
     free(result->bytes);
     result->bytes = malloc(result->count + 1);
     if (!result->bytes)

@@ -545,3 +545,21 @@ bool problem_is_refused(const struct problem *problem, struct random *random,
     planned_release(&planned);
     return status == HEALCL_REFUSED;
 }
+
+bool check_count(struct check_counts *counts, enum healcl_status status, struct healcl_error *error,
+                 struct healcl_error *why)
+{
+    const bool is_beyond = status == HEALCL_REFUSED;
+    counts->calls++;
+    counts->passed += status == HEALCL_OK;
+    counts->unsupported += is_beyond;
+    const bool is_kept = status != HEALCL_OK && (why->status == HEALCL_OK ||
+                                                 (why->status == HEALCL_REFUSED && !is_beyond));
+    if (is_kept) {
+        healcl_error_clear(why);
+        *why = *error;
+        *error = (struct healcl_error){.status = HEALCL_OK};
+    }
+    healcl_error_clear(error);
+    return is_kept;
+}

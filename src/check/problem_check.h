@@ -39,6 +39,17 @@ enum check_result {
                         device, or planning, or the reference failed */
 };
 
+/* Calls: those that were compared, that were right, and that are beyond the device, such as tensors
+ * larger than it holds. */
+struct check_counts {
+    uint32_t calls, passed, unsupported;
+};
+
+/* Counts a call that ended so. Its error becomes *why where that has none, or has one beyond the
+ * device and this one is worse: true then; else it is cleared. */
+bool check_count(struct check_counts *counts, enum healcl_status status, struct healcl_error *error,
+                 struct healcl_error *why);
+
 /* Runs the problem on the device, placed. The data's answer is used where the tensors share no
  * elements, and must be known then. */
 enum check_result problem_check(struct healcl_device *device, const struct problem *problem,

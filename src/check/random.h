@@ -4,7 +4,6 @@
 #define HEALCL_CHECK_RANDOM_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "core/dtype.h"

@@ -291,17 +291,12 @@ struct attempt {
     struct healcl_error difference; /* of the first result that differs */
 };
 
-static size_t result_bytes(const struct step *step)
-{
-    return (size_t)layout_elements(&step->in[0]->layout) * dtype_size(step->in[0]->storage->dtype);
-}
-
 /* A sink. */
 static enum healcl_status keep_answer(void *context, const struct step *step, const void *data,
                                       struct healcl_error *error)
 {
     struct attempt *attempt = context;
-    const size_t bytes = result_bytes(step);
+    const size_t bytes = (size_t)packed_bytes(step->in[0]);
     void *kept = malloc(bytes + 1);
     if (!kept)
         NO_MEMORY(error);
@@ -330,7 +325,8 @@ static enum healcl_status compare_answer(void *context, const struct step *step,
     const enum dtype dtype = step->in[0]->storage->dtype;
     char index[SHAPE_TEXT_SIZE];
     int64_t i = 0;
-    if (attempt->difference.status != HEALCL_OK || memcmp(data, expected, result_bytes(step)) == 0)
+    if (attempt->difference.status != HEALCL_OK ||
+        memcmp(data, expected, (size_t)packed_bytes(step->in[0])) == 0)
         return HEALCL_OK;
     while (dtype_load(dtype, data, i) == dtype_load(dtype, expected, i))
         i++;
@@ -448,32 +444,15 @@ static void attempt_release(struct attempt *attempt)
     healcl_error_clear(&attempt->difference);
 }
 
-/* Keeps the first failure, one beyond the device only while there is no worse one. */
-static void note(struct sequence_check *check, const struct sequence_call *call,
-                 struct healcl_error *error)
-{
-    const bool is_beyond = error->status == HEALCL_REFUSED;
-    check->unsupported += is_beyond;
-    if (check->why.status == HEALCL_OK || (check->why.status == HEALCL_REFUSED && !is_beyond)) {
-        healcl_error_clear(&check->why);
-        check->why = *error;
-        check->call = *call;
-        *error = (struct healcl_error){.status = HEALCL_OK};
-    }
-    healcl_error_clear(error);
-}
-
 static void check_call(struct healcl_device *device, const struct sequence_call *call,
                        struct sequence_check *check)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     struct attempt attempt = {.sequence = &check->sequence, .call = call};
     bool made = false;
-    check->calls++;
-    if (attempt_call(&attempt, device, &made, &error) == HEALCL_OK)
-        check->passed++;
-    else
-        note(check, call, &error);
+    const enum healcl_status status = attempt_call(&attempt, device, &made, &error);
+    if (check_count(&check->counts, status, &error, &check->why))
+        check->call = *call;
     check->made += made;
     attempt_release(&attempt);
 }

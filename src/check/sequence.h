@@ -6,8 +6,7 @@
 #ifndef HEALCL_CHECK_SEQUENCE_H
 #define HEALCL_CHECK_SEQUENCE_H
 
-#include "device/device.h"
-#include "plan/plan.h"
+#include "check/problem_check.h"
 
 enum { SEQUENCE_NAME_SIZE = 64 };
 
@@ -38,7 +37,7 @@ const char *sequence_call_text(const struct sequence_call *call, char text[SEQUE
 
 struct sequence_check {
     struct sequence sequence;
-    uint32_t calls, passed, unsupported;
+    struct check_counts counts;
     uint32_t made;             /* in so many calls a step of its kind came of it */
     struct sequence_call call; /* that why tells of */
     struct healcl_error why;   /* of the first call that is not right, or else of the first that is

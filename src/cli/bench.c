@@ -127,16 +127,6 @@ MUST_CHECK static enum healcl_status measure(struct bench_command *self, struct 
 
 /* ---------------------------------------------------------------- telling */
 
-static int write_json(struct bench_command *self)
-{
-    FILE *stream = report_file_stream(&self->json);
-    if (!stream)
-        return EXIT_VERIFIED;
-    enum healcl_status written = report_bench_json(&self->device->info, self->results, self->count,
-                                                   self->examples, self->example_count, stream);
-    return report_file_end(&self->json, written, false);
-}
-
 static int tell(struct bench_command *self)
 {
     struct style style = style_of(stdout);
@@ -144,8 +134,13 @@ static int tell(struct bench_command *self)
     if (!self->json.on_stdout)
         code = printed(report_bench(&self->device->info, self->results, self->count, self->examples,
                                     self->example_count, &style));
-    int json_code = write_json(self);
-    return finish_output(code == EXIT_VERIFIED ? json_code : code);
+    FILE *stream = report_file_stream(&self->json);
+    if (stream)
+        code = report_file_end(&self->json,
+                               report_bench_json(&self->device->info, self->results, self->count,
+                                                 self->examples, self->example_count, stream),
+                               code, false);
+    return finish_output(code);
 }
 
 static int tell_failure(struct bench_command *self, const struct healcl_error *error)
@@ -269,8 +264,7 @@ static int find_operation(const struct command *command, struct bench_command *s
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct bench_command, selector)},
     {"op", 0, OPTION_WORD, KEPT_IN(struct bench_command, name)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct bench_command, operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct bench_command, operations), .take = take_operations},
+    OPERATIONS_OPTIONS(struct bench_command, operations),
     {"n", 0, OPTION_WORD, .take = take_parameter},
     {"bits", 0, OPTION_WORD, .take = take_parameter},
     {"batch", 0, OPTION_WORD, .take = take_parameter},

@@ -271,14 +271,14 @@ MUST_CHECK static enum healcl_status check(struct check_command *self, struct he
 /* The JSON, and the JUnit XML. */
 static int write_reports(struct check_command *self)
 {
-    int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
+    int code = EXIT_VERIFIED;
     FILE *stream = report_file_stream(&self->json);
     if (stream)
-        code = report_file_end(&self->json, report_check_json(&self->facts, stream), false);
+        code = report_file_end(&self->json, report_check_json(&self->facts, stream), code, false);
     stream = report_file_stream(&self->junit);
     if (stream)
-        junit_code = report_file_end(&self->junit, report_check_junit(&self->facts, stream), false);
-    return code == EXIT_VERIFIED ? junit_code : code;
+        code = report_file_end(&self->junit, report_check_junit(&self->facts, stream), code, false);
+    return code;
 }
 
 /* Into the file of the device. Only the whole table counts. */
@@ -405,8 +405,7 @@ static int take_case(const struct command *command, const struct command_option 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct check_command, selector)},
     {"op", 0, OPTION_WORD, KEPT_IN(struct check_command, operation)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct check_command, operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct check_command, operations), .take = take_operations},
+    OPERATIONS_OPTIONS(struct check_command, operations),
     {"quick", 0, OPTION_FLAG, KEPT_IN(struct check_command, quick)},
     {"case", 0, OPTION_WORD, .take = take_case},
     {"results", 0, OPTION_FOLDER, KEPT_IN(struct check_command, results)},

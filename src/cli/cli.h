@@ -124,6 +124,13 @@ bool is_trust(const struct command_option *option);
 int take_operations(const struct command *command, const struct command_option *option,
                     void *session, const char *text);
 
+/* --ops and --trust, kept in a member of a type. */
+#define OPERATIONS_OPTIONS(type, name)                                          \
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations},    \
+    {                                                                           \
+        "trust", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations \
+    }
+
 bool option_takes_value(const struct command_option *option);
 
 int print_help(const struct command *command);

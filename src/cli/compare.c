@@ -483,8 +483,8 @@ static int print_all(struct compare_command *self)
     for (size_t i = 0; i < OUTPUT_COUNT && code == EXIT_VERIFIED; i++) {
         FILE *stream = report_file_stream(&self->outputs[i]);
         if (stream)
-            code =
-                report_file_end(&self->outputs[i], printers[i](&self->comparison, stream), false);
+            code = report_file_end(&self->outputs[i], printers[i](&self->comparison, stream), code,
+                                   false);
     }
     return code;
 }

@@ -277,10 +277,9 @@ MUST_CHECK static enum healcl_status compile(struct compile_command *self,
 static void tell_kept(const struct compile_command *self)
 {
     const struct device_info *info = &self->device->info;
-    char size[UNIT_TEXT_SIZE];
     printf("%s: kept %zu programs, binaries of %s, for %s with driver %s\n",
-           self->device->programs->cache_directory, self->kept.count,
-           text_bytes(self->kept.bytes, size), info->name, info->driver);
+           self->device->programs->cache_directory, self->kept.count, TEXT_BYTES(self->kept.bytes),
+           info->name, info->driver);
 }
 
 static void tell(const struct compile_command *self)
@@ -288,7 +287,6 @@ static void tell(const struct compile_command *self)
     const struct package *package = self->read ? self->read : &self->package;
     size_t kernels = 0;
     uint64_t bytes = 0;
-    char size[UNIT_TEXT_SIZE];
     for (size_t i = 0; i < package->program_count; i++)
         kernels += package->programs[i].kernel_count;
     for (size_t i = 0; i < package->image_count; i++)
@@ -298,8 +296,8 @@ static void tell(const struct compile_command *self)
                self->emit, package->program_count, kernels, self->target);
     else
         printf("%s: %zu programs with %zu kernels, binaries of %s, for %s with driver %s\n",
-               self->output, package->program_count, kernels, text_bytes(bytes, size),
-               package->device, package->driver);
+               self->output, package->program_count, kernels, TEXT_BYTES(bytes), package->device,
+               package->driver);
 }
 
 static void release(struct compile_command *self)
@@ -349,10 +347,7 @@ static const struct command_option options[] = {
     {"target", 0, OPTION_WORD, KEPT_IN(struct compile_command, target)},
     {"from", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, from)},
     {"expand", 0, OPTION_WORD, KEPT_IN(struct compile_command, limits.expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, limits.operations),
-     .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, limits.operations),
-     .take = take_operations},
+    OPERATIONS_OPTIONS(struct compile_command, limits.operations),
     END_OF_OPTIONS,
 };
 

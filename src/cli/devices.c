@@ -208,10 +208,8 @@ static int print_devices(struct devices_command *self)
     else if (count > 0 && !json->on_stdout)
         printing = printed(report_devices(&facts, &style));
     FILE *stream = self_tests ? report_file_stream(json) : NULL;
-    if (stream) {
-        int json_code = report_file_end(json, report_devices_json(&facts, stream), false);
-        printing = printing == EXIT_VERIFIED ? json_code : printing;
-    }
+    if (stream)
+        printing = report_file_end(json, report_devices_json(&facts, stream), printing, false);
     free(rates);
     free(self_tests);
     device_listing_release(&listing);

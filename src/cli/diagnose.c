@@ -1,6 +1,5 @@
 /* healcl diagnose */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -71,14 +70,6 @@ MUST_CHECK static enum healcl_status find_fault(struct diagnose_command *self,
     return diagnose(self->device, self->transcript, &observer, &self->diagnosis, error);
 }
 
-static int write_json(struct diagnose_command *self, const struct diagnosis_facts *facts)
-{
-    FILE *stream = report_file_stream(&self->json);
-    if (!stream)
-        return EXIT_VERIFIED;
-    return report_file_end(&self->json, report_diagnosis_json(facts, stream), false);
-}
-
 /* What was found is told also where the case cannot be written. */
 static int tell(struct diagnose_command *self)
 {
@@ -95,7 +86,11 @@ static int tell(struct diagnose_command *self)
     struct style style = style_of(stdout);
     if (!self->json.on_stdout)
         report_diagnosis(&facts, &style);
-    int code = finish_output(write_json(self, &facts));
+    int code = EXIT_VERIFIED;
+    FILE *stream = report_file_stream(&self->json);
+    if (stream)
+        code = report_file_end(&self->json, report_diagnosis_json(&facts, stream), code, false);
+    code = finish_output(code);
     if (!written)
         code = print_error(NULL, &unwritten, false);
     healcl_error_clear(&unwritten);
@@ -131,10 +126,7 @@ static int diagnose_and_tell(struct diagnose_command *self)
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct diagnose_command, selector)},
     {"expand", 0, OPTION_WORD, KEPT_IN(struct diagnose_command, expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct diagnose_command, operations),
-     .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct diagnose_command, operations),
-     .take = take_operations},
+    OPERATIONS_OPTIONS(struct diagnose_command, operations),
     {"output", 'o', OPTION_FILE, KEPT_IN(struct diagnose_command, case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct diagnose_command, json)},
     END_OF_OPTIONS,

@@ -111,27 +111,30 @@ MUST_CHECK static enum healcl_status open_all(struct inspect_command *self,
     return open_part(self, error);
 }
 
+MUST_CHECK static enum healcl_status print_text(const struct inspect_command *self,
+                                                const struct style *style)
+{
+    const struct plan *plan = self->transcript->plan;
+    TRY(report_plan(self->file, plan, &self->memory, style));
+    if (self->passes)
+        TRY(report_passes(plan, &self->rates, style));
+    if (self->kernels)
+        TRY(report_kernels(plan, self->device, style));
+    return self->part ? report_ranks(&self->ranks, style) : HEALCL_OK;
+}
+
 static int tell(struct inspect_command *self)
 {
     const struct plan *plan = self->transcript->plan;
     struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
-    if (!self->json.on_stdout)
-        code = printed(report_plan(self->file, plan, &self->memory, &style));
-    if (!self->json.on_stdout && self->passes && code == EXIT_VERIFIED)
-        code = printed(report_passes(plan, &self->rates, &style));
-    if (!self->json.on_stdout && self->kernels && code == EXIT_VERIFIED)
-        code = printed(report_kernels(plan, self->device, &style));
-    if (!self->json.on_stdout && self->part && code == EXIT_VERIFIED)
-        code = printed(report_ranks(&self->ranks, &style));
+    int code = self->json.on_stdout ? EXIT_VERIFIED : printed(print_text(self, &style));
     FILE *stream = report_file_stream(&self->json);
     if (!stream)
         return code;
     enum healcl_status status =
         report_plan_json(self->file, plan, &self->memory, self->kernels ? self->device : NULL,
                          &self->rates, self->part ? &self->ranks : NULL, stream);
-    int json_code = report_file_end(&self->json, status, self->verbose);
-    return code == EXIT_VERIFIED ? json_code : code;
+    return report_file_end(&self->json, status, code, self->verbose);
 }
 
 static int inspect(struct inspect_command *self)
@@ -158,10 +161,7 @@ static const struct command_option options[] = {
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct inspect_command, device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct inspect_command, limits.work)},
     {"expand", 0, OPTION_WORD, KEPT_IN(struct inspect_command, limits.expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct inspect_command, limits.operations),
-     .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct inspect_command, limits.operations),
-     .take = take_operations},
+    OPERATIONS_OPTIONS(struct inspect_command, limits.operations),
     {"passes", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, passes)},
     {"roofline", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, roofline)},
     {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},

@@ -29,19 +29,18 @@ MUST_CHECK static enum healcl_status open_all(struct ops_command *self, struct h
 
 static int tell(struct ops_command *self)
 {
-    struct report_file *json = &self->json;
     struct style style = style_of(stdout);
     if (self->markdown)
         report_operations_markdown(stdout);
     else if (self->kernels)
         report_kernels_markdown(stdout);
-    else if (!json->on_stdout)
+    else if (!self->json.on_stdout)
         report_operations(table_of(self), &style);
-    FILE *stream = report_file_stream(json);
-    if (!stream)
-        return EXIT_VERIFIED;
-    enum healcl_status status = report_operations_json(table_of(self), self->device, stream);
-    return report_file_end(json, status, false);
+    FILE *stream = report_file_stream(&self->json);
+    return stream ? report_file_end(&self->json,
+                                    report_operations_json(table_of(self), self->device, stream),
+                                    EXIT_VERIFIED, false)
+                  : EXIT_VERIFIED;
 }
 
 static int list(struct ops_command *self)
@@ -63,8 +62,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct ops_command, selector)},
     {"markdown", 0, OPTION_FLAG, KEPT_IN(struct ops_command, markdown)},
     {"kernels", 0, OPTION_FLAG, KEPT_IN(struct ops_command, kernels)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct ops_command, operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct ops_command, operations), .take = take_operations},
+    OPERATIONS_OPTIONS(struct ops_command, operations),
     END_OF_OPTIONS,
 };
 

@@ -1,7 +1,6 @@
 /* What a program of commands does with its command line; the program itself is in main.c. */
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/compile_ahead.h"

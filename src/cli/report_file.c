@@ -57,16 +57,15 @@ FILE *report_file_stream(struct report_file *output)
     return output->on_stdout ? stdout : output->file.stream;
 }
 
-int report_file_end(struct report_file *output, enum healcl_status written, bool verbose)
+int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose)
 {
-    int code = printed(written);
-    if (output->on_stdout || code != EXIT_VERIFIED)
-        return code;
     struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&output->file, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, verbose);
+    int end = printed(written);
+    if (end == EXIT_VERIFIED && !output->on_stdout &&
+        new_file_commit(&output->file, &error) != HEALCL_OK)
+        end = print_error(NULL, &error, verbose);
     healcl_error_clear(&error);
-    return code;
+    return code == EXIT_VERIFIED ? end : code;
 }
 
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
@@ -76,10 +75,10 @@ int report_files_error(struct report_file *json, struct report_file *junit, cons
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
     FILE *stream = report_file_stream(json);
     if (stream)
-        (void)report_file_end(json, report_error_json(file, error, stream), verbose);
+        (void)report_file_end(json, report_error_json(file, error, stream), code, verbose);
     stream = junit ? report_file_stream(junit) : NULL;
     if (stream)
-        (void)report_file_end(junit, report_error_junit(file, error, stream), verbose);
+        (void)report_file_end(junit, report_error_junit(file, error, stream), code, verbose);
     return code;
 }
 

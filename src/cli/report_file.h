@@ -32,8 +32,8 @@ int report_file_begin(struct report_file *output);
 FILE *report_file_stream(struct report_file *output);
 
 /* Ends what a printer of report.h has written to the stream: lets the file appear, or says why it
- * cannot. Returns the exit code. */
-int report_file_end(struct report_file *output, enum healcl_status written, bool verbose);
+ * cannot. Returns code, or where that is EXIT_VERIFIED what this comes to. */
+int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose);
 
 /* For a command that failed: prints the error, and writes it where its JSON, and its JUnit XML,
  * were to be. junit: NULL where the command has none. file: what the error is about, or NULL.

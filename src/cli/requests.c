@@ -16,15 +16,12 @@
 static int add(const struct command *command, char ***texts, size_t *count, size_t *capacity,
                const char *text)
 {
-    char **grown = array_with_room(*texts, *count, capacity, sizeof *grown);
     char *copy = strdup(text);
-    if (grown)
-        *texts = grown;
-    if (!grown || !copy) {
+    if (!copy || !ARRAY_GROW(*texts, *count, capacity)) {
         free(copy);
         return usage_error(command, "out of memory");
     }
-    grown[(*count)++] = copy;
+    (*texts)[(*count)++] = copy;
     return EXIT_VERIFIED;
 }
 

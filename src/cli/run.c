@@ -346,19 +346,18 @@ static void complete_facts(struct run_command *self)
     facts->differences = self->differences;
 }
 
-/* The JSON, and the JUnit XML. */
-static int write_reports(struct run_command *self)
+/* The JSON, and the JUnit XML. Returns code, or where that is EXIT_VERIFIED its own. */
+static int write_reports(struct run_command *self, int code)
 {
     struct run_facts *facts = &self->facts;
-    int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
     facts->total_nanoseconds = monotonic_nanoseconds() - self->start;
     FILE *stream = report_file_stream(&self->json);
     if (stream)
-        code = report_file_end(&self->json, report_run_json(facts, stream), self->verbose);
+        code = report_file_end(&self->json, report_run_json(facts, stream), code, self->verbose);
     stream = report_file_stream(&self->junit);
     if (stream)
-        junit_code = report_file_end(&self->junit, report_run_junit(facts, stream), self->verbose);
-    return code == EXIT_VERIFIED ? junit_code : code;
+        code = report_file_end(&self->junit, report_run_junit(facts, stream), code, self->verbose);
+    return code;
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -400,8 +399,7 @@ static int finish_run(struct run_command *self)
             putc('\n', stdout);
         printing = printed(report_run(&self->facts, &style, self->verbose));
     }
-    int report_code = write_reports(self);
-    printing = printing == EXIT_VERIFIED ? report_code : printing;
+    printing = write_reports(self, printing);
     int trace_code = write_trace(self);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;
     printing = finish_output(printing);
@@ -435,14 +433,13 @@ static int finish_requests(struct run_command *self)
 {
     const int case_code = write_case(self);
     struct style style = style_of(text_stream(self));
-    int printing = EXIT_VERIFIED, code = EXIT_VERIFIED;
+    int printing = EXIT_VERIFIED;
     if (!self->quiet && text_stream(self) == stdout)
         printing = printed(report_requests(&self->served, &style));
     FILE *stream = report_file_stream(&self->json);
     if (stream)
-        code = report_file_end(&self->json, report_requests_json(&self->served, stream),
-                               self->verbose);
-    printing = printing == EXIT_VERIFIED ? code : printing;
+        printing = report_file_end(&self->json, report_requests_json(&self->served, stream),
+                                   printing, self->verbose);
     printing = finish_output(printing == EXIT_VERIFIED ? case_code : printing);
     if (self->served.audit.facts.difference) {
         print_notice("%s: %s", self->facts.file, self->served.audit.error.message);
@@ -549,10 +546,7 @@ static const struct command_option options[] = {
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct run_command, device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct run_command, limits.work)},
     {"expand", 0, OPTION_WORD, KEPT_IN(struct run_command, limits.expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct run_command, limits.operations),
-     .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct run_command, limits.operations),
-     .take = take_operations},
+    OPERATIONS_OPTIONS(struct run_command, limits.operations),
     {"passes", 0, OPTION_WORD, KEPT_IN(struct run_command, limits.passes)},
     {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct run_command, quiet)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct run_command, verbose)},

@@ -1,6 +1,5 @@
 /* healcl tune */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -141,15 +140,16 @@ MUST_CHECK static enum healcl_status tune(struct tune_command *self, struct heal
 
 /* ---------------------------------------------------------------- telling */
 
-static int write_json(struct tune_command *self, const struct tune_facts *facts)
+/* Returns code, or where that is EXIT_VERIFIED its own. */
+static int write_json(struct tune_command *self, const struct tune_facts *facts, int code)
 {
     FILE *stream = report_file_stream(&self->json);
     if (!stream)
-        return EXIT_VERIFIED;
+        return code;
     enum healcl_status written =
         self->reset ? report_tune_reset_json(&self->info, self->kept, self->kept_kernels, stream)
                     : report_tune_json(facts, stream);
-    return report_file_end(&self->json, written, false);
+    return report_file_end(&self->json, written, code, false);
 }
 
 static int print_text(struct tune_command *self, const struct tune_facts *facts)
@@ -169,8 +169,7 @@ static int tell(struct tune_command *self)
                                .kept = self->kept,
                                .kept_kernels = self->kept_kernels};
     int code = self->json.on_stdout ? EXIT_VERIFIED : print_text(self, &facts);
-    int json_code = write_json(self, &facts);
-    return finish_output(code == EXIT_VERIFIED ? json_code : code);
+    return finish_output(write_json(self, &facts, code));
 }
 
 static int tune_and_tell(struct tune_command *self)
@@ -198,8 +197,7 @@ static int tune_and_tell(struct tune_command *self)
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct tune_command, selector)},
     {"op", 0, OPTION_WORD, KEPT_IN(struct tune_command, name)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct tune_command, operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct tune_command, operations), .take = take_operations},
+    OPERATIONS_OPTIONS(struct tune_command, operations),
     {"json", 0, OPTION_REPORT, KEPT_IN(struct tune_command, json)},
     {"dry-run", 0, OPTION_FLAG, KEPT_IN(struct tune_command, dry_run)},
     {"budget", 0, OPTION_SECONDS, KEPT_IN(struct tune_command, budget), .most = BUDGET_MAX},

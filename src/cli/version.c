@@ -17,7 +17,7 @@ static int print_version(struct report_file *json)
         report_version(&style);
     FILE *stream = report_file_stream(json);
     if (stream)
-        code = report_file_end(json, report_version_json(stream), false);
+        code = report_file_end(json, report_version_json(stream), code, false);
     return finish_output(code);
 }
 

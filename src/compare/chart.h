@@ -11,7 +11,6 @@
 #define HEALCL_COMPARE_CHART_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "core/status.h"

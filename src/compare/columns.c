@@ -106,7 +106,6 @@ static void speedup_note(const void *context, const void *record, char text[UNIT
 {
     const struct compare_run *run = record;
     struct compare_speedup speedup;
-    char low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     *text = 0;
     if (run == compare_reference(context, run->transcript))
         strcpy(text, "the first");
@@ -115,8 +114,8 @@ static void speedup_note(const void *context, const void *record, char text[UNIT
     else if (speedup.low <= 1 && speedup.high >= 1)
         strcpy(text, "no difference");
     else
-        snprintf(text, UNIT_TEXT_SIZE, "%.12s to %.12s", text_factor(speedup.low, low),
-                 text_factor(speedup.high, high));
+        snprintf(text, UNIT_TEXT_SIZE, "%.12s to %.12s", TEXT_FACTOR(speedup.low),
+                 TEXT_FACTOR(speedup.high));
 }
 
 static bool overhead(const void *context, const void *record, struct column_value *value)
@@ -358,19 +357,6 @@ static const struct column origin_columns[] = {
 };
 
 const struct column_table compare_origin_columns = COLUMN_TABLE(origin_columns);
-
-#define KERNEL_FIELD(member) COLUMN_FIELD(struct compare_kernel, member)
-
-static const struct column kernel_columns[] = {
-    {"name", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(name)},
-    {"of", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(what)},
-    {"manifest", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(manifest)},
-    {"replaces", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(replaces)},
-    {"steps", NULL, COLUMN_COUNT, 0, KERNEL_FIELD(steps)},
-    {"tuned", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(tuned)},
-};
-
-const struct column_table compare_kernel_columns = COLUMN_TABLE(kernel_columns);
 
 /* ---------------------------------------------------------------- ranks */
 

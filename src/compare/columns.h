@@ -9,6 +9,7 @@
 
 #include "compare/compare.h"
 #include "report/columns.h"
+#include "report/run_segments.h"
 
 /* Where a column is told. */
 enum {
@@ -30,7 +31,6 @@ extern const struct column_table compare_run_columns;
 extern const struct column_table compare_device_columns; /* of struct compare_device */
 extern const struct column_table compare_check_columns;  /* of struct compare_check */
 extern const struct column_table compare_origin_columns; /* of struct compare_origin: the host */
-extern const struct column_table compare_kernel_columns; /* of struct compare_kernel */
 
 /* Of struct compare_rank, whose context is its struct compare_ranks. */
 extern const struct column_table compare_rank_columns;

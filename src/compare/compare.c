@@ -85,11 +85,8 @@ enum healcl_status comparison_add_run(struct comparison *comparison, size_t tran
                                       size_t device, struct compare_run **run,
                                       struct healcl_error *error)
 {
-    struct compare_run *runs = array_with_room(comparison->runs, comparison->run_count,
-                                               &comparison->run_capacity, sizeof *runs);
-    if (!runs)
+    if (!ARRAY_GROW(comparison->runs, comparison->run_count, &comparison->run_capacity))
         NO_MEMORY(error);
-    comparison->runs = runs;
     *run = &comparison->runs[comparison->run_count++];
     **run = (struct compare_run){.device = device, .transcript = transcript};
     comparison_reset_run(*run);
@@ -134,7 +131,7 @@ void comparison_reset_run(struct compare_run *run)
                                 .command = ""};
 }
 
-static bool is_own(const struct comparison *comparison, const struct compare_run *run)
+bool compare_is_own(const struct comparison *comparison, const struct compare_run *run)
 {
     return !comparison->devices[run->device].origin->baseline;
 }
@@ -145,7 +142,7 @@ size_t comparison_end_early(struct comparison *comparison)
     comparison->planned = 0;
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run run = comparison->runs[i];
-        const bool own = is_own(comparison, &run);
+        const bool own = compare_is_own(comparison, &run);
         comparison->planned += own;
         made += own && run.taken_nanoseconds > 0;
         if (!own || run.taken_nanoseconds > 0)
@@ -165,7 +162,7 @@ uint64_t comparison_left(const struct comparison *comparison)
     for (size_t i = 0; i < comparison->run_count && all_count > 0; i++) {
         const struct compare_run *run = &comparison->runs[i];
         uint64_t same = 0, count = 0;
-        if (!is_own(comparison, run) || run->taken_nanoseconds > 0)
+        if (!compare_is_own(comparison, run) || run->taken_nanoseconds > 0)
             continue;
         for (size_t j = 0; j < comparison->run_count; j++)
             if (comparison->runs[j].transcript == run->transcript) {
@@ -221,20 +218,32 @@ bool compare_is_right(const struct compare_run *run)
     return run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_UNVERIFIED;
 }
 
+const struct compare_run *compare_next_run(const struct comparison *comparison, size_t transcript,
+                                           const struct compare_run *last)
+{
+    for (size_t i = last ? (size_t)(last - comparison->runs) + 1 : 0; i < comparison->run_count;
+         i++)
+        if (comparison->runs[i].transcript == transcript)
+            return &comparison->runs[i];
+    return NULL;
+}
+
 const struct compare_run *compare_find(const struct comparison *comparison, size_t transcript,
                                        size_t device)
 {
-    for (size_t i = 0; i < comparison->run_count; i++)
-        if (comparison->runs[i].transcript == transcript && comparison->runs[i].device == device)
-            return &comparison->runs[i];
+    FOR_EACH_RUN_OF(comparison, transcript, run)
+    {
+        if (run->device == device)
+            return run;
+    }
     return NULL;
 }
 
 const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript)
 {
-    for (size_t i = 0; i < comparison->device_count; i++) {
-        const struct compare_run *run = compare_find(comparison, transcript, i);
-        if (run && compare_is_right(run) && run->sample_count > 0)
+    FOR_EACH_RUN_OF(comparison, transcript, run)
+    {
+        if (compare_is_right(run) && run->sample_count > 0)
             return run;
     }
     return NULL;
@@ -315,8 +324,7 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %s", name, process_signal_name(run->signal, signal));
     else if (run->outcome == COMPARE_FAILED && run->exit_code >= 0)
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: exit code %d", name, run->exit_code);
-    else if (run->outcome == COMPARE_TIMED_OUT &&
-             !comparison->devices[run->device].origin->baseline)
+    else if (run->outcome == COMPARE_TIMED_OUT && compare_is_own(comparison, run))
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu32 " s", name, comparison->timeout_seconds);
     return text;
 }

@@ -106,13 +106,6 @@ struct compare_part {
     const char *fallback_reason; /* or "" */
 };
 
-/* A kernel of a manifest that ran, as struct healcl_manifest_kernel has it. */
-struct compare_kernel {
-    const char *name, *what, *manifest;
-    uint64_t steps;
-    bool replaces, tuned;
-};
-
 /* A process of its own, up to its first result. */
 struct compare_first {
     uint64_t nanoseconds; /* from the start of the process until that was verified; 0: unknown */
@@ -149,7 +142,7 @@ struct compare_run {
     bool operations_by_host; /* their times are of the host's clock: docs/COMPARE.md */
     struct compare_part *segments, *operations;
     size_t segment_count, operation_count;
-    struct compare_kernel *kernels; /* of manifests */
+    struct healcl_manifest_kernel *kernels;
     size_t kernel_count;
     const char **differences; /* the first few lines that told of them */
     size_t difference_count;
@@ -307,6 +300,9 @@ void compare_conclude(struct comparison *comparison);
 /* Whether it is the host reference. It tells what is right, and is never called the fastest. */
 bool compare_is_reference(const struct compare_device *device);
 
+/* Whether there are means to be told: of several transcripts and devices. */
+bool compare_has_means(const struct comparison *comparison);
+
 /* How many devices ran here and now: the first ones. */
 size_t compare_own_devices(const struct comparison *comparison);
 
@@ -363,6 +359,17 @@ bool compare_speedup_over(const struct compare_run *base, const struct compare_r
 /* The run that speed-ups of a transcript refer to: that of the first device which has times. NULL
  * where there is none. */
 const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript);
+
+/* The next run of a transcript, device by device, the first one behind NULL; NULL at the end. */
+const struct compare_run *compare_next_run(const struct comparison *comparison, size_t transcript,
+                                           const struct compare_run *last);
+
+#define FOR_EACH_RUN_OF(comparison, transcript, run)                                          \
+    for (const struct compare_run *run = compare_next_run(comparison, transcript, NULL); run; \
+         run = compare_next_run(comparison, transcript, run))
+
+/* Whether it was made here and now: it is no baseline's. */
+bool compare_is_own(const struct comparison *comparison, const struct compare_run *run);
 
 /* The run of a transcript on a device, or NULL. */
 const struct compare_run *compare_find(const struct comparison *comparison, size_t transcript,

@@ -21,10 +21,11 @@ static const struct compare_run *reference_beside(const struct comparison *compa
 /* Whether any device computed what the transcript expects. */
 static bool is_verified(const struct comparison *comparison, size_t transcript)
 {
-    for (size_t i = 0; i < comparison->run_count; i++)
-        if (comparison->runs[i].transcript == transcript &&
-            comparison->runs[i].outcome == COMPARE_VERIFIED)
+    FOR_EACH_RUN_OF(comparison, transcript, run)
+    {
+        if (run->outcome == COMPARE_VERIFIED)
             return true;
+    }
     return false;
 }
 
@@ -109,10 +110,11 @@ static bool is_too_small(const struct comparison *comparison, size_t transcript)
 {
     bool is_known = false;
     uint64_t least = UINT64_MAX;
-    for (size_t j = 0; j < compare_own_devices(comparison); j++) {
-        const struct compare_run *run = compare_find(comparison, transcript, j);
+    FOR_EACH_RUN_OF(comparison, transcript, run)
+    {
         struct compare_times times;
-        if (compare_is_reference(&comparison->devices[j]) || !is_timed(run) ||
+        if (!compare_is_own(comparison, run) ||
+            compare_is_reference(&comparison->devices[run->device]) || !is_timed(run) ||
             !compare_times_of(run, &times))
             continue;
         is_known = true;
@@ -199,6 +201,12 @@ bool compare_mean_against(const struct comparison *comparison, size_t device, si
     mean->low = exp(sum_low / count);
     mean->high = exp(sum_high / count);
     return true;
+}
+
+bool compare_has_means(const struct comparison *comparison)
+{
+    return comparison->transcript_count > 1 && comparison->device_count > 1 &&
+           comparison->base < comparison->device_count;
 }
 
 bool compare_is_alike(const struct compare_mean *mean)

@@ -62,7 +62,6 @@ const char *html_bytes(uint64_t bytes, char text[HTML_UNIT_SIZE])
 
 void html_time_cell(FILE *stream, uint64_t nanoseconds)
 {
-    char text[HTML_UNIT_SIZE];
     fprintf(stream, "<td class=\"n\" data-ns=\"%" PRIu64 "\">%s</td>", nanoseconds,
-            nanoseconds > 0 ? html_time(nanoseconds, text) : "&ndash;");
+            nanoseconds > 0 ? HTML_TIME(nanoseconds) : "&ndash;");
 }

@@ -19,6 +19,9 @@ void html_short_text(FILE *stream, const char *text, size_t characters);
 enum { HTML_UNIT_SIZE = 48 };
 const char *html_time(uint64_t nanoseconds, char text[HTML_UNIT_SIZE]);
 const char *html_bytes(uint64_t bytes, char text[HTML_UNIT_SIZE]);
+/* The same in memory that lives as long as the block around it. */
+#define HTML_TIME(nanoseconds) html_time(nanoseconds, (char[HTML_UNIT_SIZE]){0})
+#define HTML_BYTES(bytes) html_bytes(bytes, (char[HTML_UNIT_SIZE]){0})
 
 /* A cell in a table's row; a dash for 0. The number itself is in the attribute data-ns. */
 void html_time_cell(FILE *stream, uint64_t nanoseconds);

@@ -56,14 +56,6 @@ static void add_parts(struct json *json, cJSON *list, const char *count_key,
     }
 }
 
-static void add_kernels(struct json *json, cJSON *object, const struct compare_run *run)
-{
-    cJSON *list = run->kernel_count > 0 ? json_array(json, object, "manifest_kernels") : NULL;
-    for (size_t i = 0; i < run->kernel_count; i++)
-        columns_add_json(json, json_object(json, list, NULL), &compare_kernel_columns, NULL,
-                         &run->kernels[i]);
-}
-
 static void add_verdict(struct json *json, cJSON *object, const struct compare_run *run)
 {
     if (run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_DIFFERENT)
@@ -133,7 +125,9 @@ static void add_run(struct json *json, cJSON *list, const struct comparison *com
               run->segment_count);
     add_parts(json, json_array(json, object, "ops"), "count", run->operations,
               run->operation_count);
-    add_kernels(json, object, run);
+    if (run->kernel_count > 0)
+        columns_add_list(json, object, "manifest_kernels", &report_kernel_columns, NULL,
+                         COLUMN_RECORDS(run->kernels, run->kernel_count));
 }
 
 static void add_ranks(struct json *json, cJSON *list, const struct compare_ranks *ranks)

@@ -1,9 +1,7 @@
 /* A comparison as JUnit XML: a suite for each transcript, in it a case for each device that runs it
  * today, and one for each baseline that its time is held against. */
-#include <inttypes.h>
-
-#include "compare/compare.h"
 #include "report/junit.h"
+#include "compare/compare.h"
 #include "report/text.h"
 
 enum { NAME_SIZE = 512 };
@@ -11,14 +9,13 @@ enum { NAME_SIZE = 512 };
 static void put_details(struct junit *junit, const struct compare_run *run)
 {
     struct compare_times times;
-    char median[UNIT_TEXT_SIZE];
     if (*run->message)
         junit_line(junit, "%s", run->message);
     for (size_t i = 0; i < run->difference_count; i++)
         junit_line(junit, "%s", run->differences[i]);
     if (compare_times_of(run, &times))
-        junit_line(junit, "median %s of %zu runs, spread %.1f %%%s",
-                   text_time(times.median, median), run->sample_count, compare_spread(&times),
+        junit_line(junit, "median %s of %zu runs, spread %.1f %%%s", TEXT_TIME(times.median),
+                   run->sample_count, compare_spread(&times),
                    compare_is_noisy(run) ? " (noisy)" : "");
     junit_line(junit, "%s", run->command);
 }
@@ -73,11 +70,11 @@ enum healcl_status compare_print_junit(const struct comparison *comparison, FILE
     junit_init(&junit, "healcl compare");
     for (size_t i = 0; i < comparison->transcript_count; i++) {
         junit_suite(&junit, comparison->transcripts[i].file);
-        for (size_t j = 0; j < comparison->device_count; j++) {
-            const struct compare_device *device = &comparison->devices[j];
-            const struct compare_run *run = compare_find(comparison, i, j);
+        FOR_EACH_RUN_OF(comparison, i, run)
+        {
+            const struct compare_device *device = &comparison->devices[run->device];
             char name[NAME_SIZE];
-            if (!run || device->origin->baseline)
+            if (!compare_is_own(comparison, run))
                 continue;
             snprintf(name, sizeof name, "%.60s %.200s (%.200s)", device->selector, device->name,
                      device->platform);

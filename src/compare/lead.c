@@ -12,7 +12,7 @@ static bool any_verified(const struct comparison *comparison)
 {
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
-        if (!comparison->devices[run->device].origin->baseline &&
+        if (compare_is_own(comparison, run) &&
             (run->outcome == COMPARE_VERIFIED ||
              (run->outcome == COMPARE_DIFFERENT && run->fault == COMPARE_DEVICE_FAULT)))
             return true;
@@ -50,9 +50,10 @@ typedef bool transcript_test(const struct comparison *comparison, size_t transcr
 static bool is_at_fault(const struct comparison *comparison, size_t transcript,
                         enum compare_outcome how)
 {
-    for (size_t j = 0; j < compare_own_devices(comparison); j++) {
-        const struct compare_run *run = compare_find(comparison, transcript, j);
-        if (run && run->outcome == how && run->fault == COMPARE_TRANSCRIPT_FAULT)
+    FOR_EACH_RUN_OF(comparison, transcript, run)
+    {
+        if (compare_is_own(comparison, run) && run->outcome == how &&
+            run->fault == COMPARE_TRANSCRIPT_FAULT)
             return true;
     }
     return false;
@@ -123,8 +124,7 @@ static void put_counting(const struct comparison *comparison, FILE *stream)
 static void put_extreme(const struct comparison *comparison, FILE *stream, double factor,
                         size_t transcript)
 {
-    char text[UNIT_TEXT_SIZE];
-    fprintf(stream, "%s (%s)", text_factor(factor, text),
+    fprintf(stream, "%s (%s)", TEXT_FACTOR(factor),
             compare_base_name(comparison->transcripts[transcript].file));
 }
 
@@ -146,8 +146,7 @@ static void put_range(const struct comparison *comparison, FILE *stream,
 
 static void put_pair(const struct comparison *comparison, FILE *stream, size_t best, size_t other)
 {
-    char name[LABEL_SIZE], next[LABEL_SIZE], factor[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE],
-        high[UNIT_TEXT_SIZE];
+    char name[LABEL_SIZE], next[LABEL_SIZE];
     struct compare_mean mean;
     if (!compare_mean_against(comparison, best, other, &mean))
         return;
@@ -156,13 +155,12 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t b
     if (compare_is_alike(&mean))
         fprintf(stream, " There is no difference%s between %s and %s, %s to %s times as fast",
                 comparison->counting_count > 1 ? " on average" : "", name, next,
-                text_factor(mean.low, low), text_factor(mean.high, high));
+                TEXT_FACTOR(mean.low), TEXT_FACTOR(mean.high));
     else if (compare_is_reference(&comparison->devices[other]))
-        fprintf(stream, " %s is %s times as fast as the %s", name, text_factor(mean.factor, factor),
-                next);
+        fprintf(stream, " %s is %s times as fast as the %s", name, TEXT_FACTOR(mean.factor), next);
     else
         fprintf(stream, " The fastest is %s, %s times as fast as %s", name,
-                text_factor(mean.factor, factor), next);
+                TEXT_FACTOR(mean.factor), next);
     put_range(comparison, stream, &mean);
     putc('.', stream);
 }
@@ -200,7 +198,7 @@ static void put_noise(const struct comparison *comparison, FILE *stream)
     size_t count = 0;
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
-        if (comparison->devices[run->device].origin->baseline || !compare_is_noisy(run))
+        if (!compare_is_own(comparison, run) || !compare_is_noisy(run))
             continue;
         noisy = run;
         count++;
@@ -220,7 +218,7 @@ static size_t own_runs(const struct comparison *comparison)
 {
     size_t count = 0;
     for (size_t i = 0; i < comparison->run_count; i++)
-        count += !comparison->devices[comparison->runs[i].device].origin->baseline;
+        count += compare_is_own(comparison, &comparison->runs[i]);
     return count;
 }
 

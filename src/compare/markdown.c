@@ -74,10 +74,8 @@ static void put_heading(const struct comparison *comparison, FILE *stream)
 /* Speed-ups of all transcripts, a row for each device. */
 static void put_means(const struct comparison *comparison, FILE *stream)
 {
-    char text[UNIT_TEXT_SIZE];
     double factor;
-    if (comparison->transcript_count < 2 || comparison->device_count < 2 ||
-        comparison->base == comparison->device_count)
+    if (!compare_has_means(comparison))
         return;
     fputs("\n### Speed-up\n\n| Device |", stream);
     for (size_t i = 0; i < comparison->transcript_count; i++) {
@@ -95,18 +93,16 @@ static void put_means(const struct comparison *comparison, FILE *stream)
         put_device(comparison, j, stream);
         for (size_t i = 0; i < comparison->transcript_count; i++)
             fprintf(stream, " | %s",
-                    compare_mean_part(comparison, i, j, &factor) ? text_factor(factor, text) : "-");
-        fprintf(stream, " | %s |\n", mean->factor > 0 ? text_factor(mean->factor, text) : "-");
+                    compare_mean_part(comparison, i, j, &factor) ? TEXT_FACTOR(factor) : "-");
+        fprintf(stream, " | %s |\n", mean->factor > 0 ? TEXT_FACTOR(mean->factor) : "-");
     }
 }
 
 static void put_messages(const struct comparison *comparison, size_t transcript, FILE *stream)
 {
-    for (size_t j = 0; j < comparison->device_count; j++) {
-        const struct compare_run *run = compare_find(comparison, transcript, j);
-        const char *line = !run                        ? ""
-                           : run->difference_count > 0 ? run->differences[0]
-                                                       : run->message;
+    FOR_EACH_RUN_OF(comparison, transcript, run)
+    {
+        const char *line = run->difference_count > 0 ? run->differences[0] : run->message;
         if (!*line)
             continue;
         fputs("- ", stream);
@@ -200,11 +196,7 @@ enum healcl_status compare_print_markdown(const struct comparison *comparison, F
         if (comparison->transcripts[i].too_small)
             fprintf(stream, "\n\n%s", compare_too_small);
         put_heading(comparison, stream);
-        for (size_t j = 0; j < comparison->device_count; j++) {
-            const struct compare_run *run = compare_find(comparison, i, j);
-            if (run)
-                put_row(comparison, run, stream);
-        }
+        FOR_EACH_RUN_OF(comparison, i, run) put_row(comparison, run, stream);
         putc('\n', stream);
         put_messages(comparison, i, stream);
     }

@@ -36,7 +36,9 @@ void page_device(const struct page *page, size_t device)
     put_device(page, device, page->details[device]);
 }
 
-void page_device_details(const struct page *page, size_t device)
+/* What its driver calls it, platform, driver, whether it is tuned, from which file: a line below
+ * it. */
+static void put_details(const struct page *page, size_t device)
 {
     const struct compare_device *about = &page->comparison->devices[device];
     const char *baseline = about->origin->baseline;
@@ -50,12 +52,12 @@ void page_device_details(const struct page *page, size_t device)
 void page_legend(const struct page *page)
 {
     fputs("<ul class=\"legend\">", page->stream);
-    for (size_t i = 0; i < page->comparison->device_count; i++) {
-        const struct compare_run *run = compare_find(page->comparison, page->transcript, i);
-        if (!run || run->sample_count == 0)
+    FOR_EACH_RUN(page, run)
+    {
+        if (run->sample_count == 0)
             continue;
         fputs("<li>", page->stream);
-        page_device(page, i);
+        page_device(page, run->device);
         fputs("</li>", page->stream);
     }
     fputs("</ul>\n", page->stream);
@@ -72,7 +74,6 @@ void page_path(const struct page *page, const char *path)
 
 void page_origin(const struct page *page, const struct compare_origin *origin)
 {
-    char text[HTML_UNIT_SIZE];
     for (const char *c = origin->date; *c; c++) /* "2026-01-31 12:00:00 UTC" */
         if (*c == 'T')
             putc(' ', page->stream);
@@ -83,22 +84,12 @@ void page_origin(const struct page *page, const struct compare_origin *origin)
     html_print(page->stream, " &middot; %s",
                *origin->processor ? origin->processor : "unknown processor");
     fprintf(page->stream, ", %" PRIu64 " processor%s, %s &middot; ", origin->processors,
-            origin->processors == 1 ? "" : "s", html_bytes(origin->memory_bytes, text));
+            origin->processors == 1 ? "" : "s", HTML_BYTES(origin->memory_bytes));
     html_print(page->stream, "%s &middot; healcl %s%s%s%s", origin->system, origin->healcl,
                *origin->commit ? " (" : "", origin->commit, *origin->commit ? ")" : "");
 }
 
 /* ---------------------------------------------------------------- runs */
-
-const struct compare_run *page_next_run(const struct page *page, const struct compare_run *last)
-{
-    const struct comparison *comparison = page->comparison;
-    for (size_t i = last ? (size_t)(last - comparison->runs) + 1 : 0; i < comparison->run_count;
-         i++)
-        if (comparison->runs[i].transcript == page->transcript)
-            return &comparison->runs[i];
-    return NULL;
-}
 
 size_t page_timed_runs(const struct page *page)
 {
@@ -129,7 +120,7 @@ void page_column_head(const struct page *page, const struct column *column)
     fprintf(page->stream, ">%s</th>", column->heading);
 }
 
-void page_columns_head(const struct page *page, unsigned place)
+static void put_head(const struct page *page, unsigned place)
 {
     FOR_EACH_SHOWN(column, page->comparison, place)
     {
@@ -141,17 +132,16 @@ void page_value(const struct page *page, const struct column *column,
                 const struct column_value *value)
 {
     FILE *stream = page->stream;
-    char text[HTML_UNIT_SIZE];
     switch (column->kind) {
     case COLUMN_TEXT: html_text(stream, value->text); break;
     case COLUMN_FLAG: fputs(value->number ? "yes" : "no", stream); break;
     case COLUMN_COUNT: fprintf(stream, "%" PRIu64, value->number); break;
     case COLUMN_HUNDREDTHS: fprintf(stream, "%.2f", (double)value->number / 100); break;
-    case COLUMN_TIME: fputs(html_time(value->number, text), stream); break;
-    case COLUMN_BYTES: fputs(html_bytes(value->number, text), stream); break;
+    case COLUMN_TIME: fputs(HTML_TIME(value->number), stream); break;
+    case COLUMN_BYTES: fputs(HTML_BYTES(value->number), stream); break;
     case COLUMN_DECIMAL: fprintf(stream, "%.*f", column->decimals, value->factor); break;
-    case COLUMN_FACTOR: fprintf(stream, "%s&times;", text_factor(value->factor, text)); break;
-    case COLUMN_RATE: fputs(text_factor(value->factor, text), stream); break;
+    case COLUMN_FACTOR: fprintf(stream, "%s&times;", TEXT_FACTOR(value->factor)); break;
+    case COLUMN_RATE: fputs(TEXT_FACTOR(value->factor), stream); break;
     case COLUMN_SPREAD: fprintf(stream, "&plusmn;%.1f&#8239;%%", value->factor); break;
     case COLUMN_SHARE: fprintf(stream, "%.3g&#8239;%%", share_shown(value->factor)); break;
     }
@@ -190,12 +180,43 @@ void page_cell(const struct page *page, const struct column_table *table,
     fputs(known ? "</td>" : "&ndash;</td>", stream);
 }
 
-void page_columns(const struct page *page, const struct compare_run *run, unsigned place)
+static void put_cells(const struct page *page, const struct compare_run *run, unsigned place)
 {
     FOR_EACH_SHOWN(column, page->comparison, place)
     {
         page_cell(page, &compare_run_columns, column, page->comparison, run);
     }
+}
+
+void page_runs(const struct page *page, unsigned place)
+{
+    const bool has_verdicts = place == IN_VERDICTS;
+    FILE *stream = page->stream;
+    fputs(has_verdicts ? "<table class=\"verdicts\">"
+                       : "<div class=\"scroll\"><table class=\"costs\">",
+          stream);
+    fprintf(stream, "<thead><tr><th scope=\"col\">Device</th>%s",
+            has_verdicts ? "<th scope=\"col\">Verdict</th>" : "");
+    put_head(page, place);
+    fputs("</tr></thead><tbody>\n", stream);
+    FOR_EACH_RUN(page, run)
+    {
+        fputs("<tr><th scope=\"row\">", stream);
+        if (has_verdicts) {
+            page_device_name(page, run->device);
+            put_details(page, run->device);
+            fprintf(stream, "</th><td class=\"v\" data-outcome=\"%s\">",
+                    compare_outcome_name(run->outcome));
+            page_verdict(page, run);
+            fputs("</td>", stream);
+        } else {
+            page_device(page, run->device);
+            fputs("</th>", stream);
+        }
+        put_cells(page, run, place);
+        fputs("</tr>\n", stream);
+    }
+    fputs(has_verdicts ? "</tbody></table>\n" : "</tbody></table></div>\n", stream);
 }
 
 /* ---------------------------------------------------------------- charts */

@@ -17,12 +17,8 @@ struct page {
     char details[COMPARE_DEVICES_MAX][LABEL_SIZE]; /* compare_device_detail */
 };
 
-/* The next run of the page's transcript, the first one behind NULL; NULL at the end. */
-const struct compare_run *page_next_run(const struct page *page, const struct compare_run *last);
-
-#define FOR_EACH_RUN(page, run)                                          \
-    for (const struct compare_run *run = page_next_run(page, NULL); run; \
-         run = page_next_run(page, run))
+/* Those of the page's transcript. */
+#define FOR_EACH_RUN(page, run) FOR_EACH_RUN_OF((page)->comparison, (page)->transcript, run)
 
 /* How many of them have times. */
 size_t page_timed_runs(const struct page *page);
@@ -31,10 +27,6 @@ size_t page_timed_runs(const struct page *page);
  * others of that name. */
 void page_device_name(const struct page *page, size_t device);
 void page_device(const struct page *page, size_t device);
-
-/* What its driver calls it, platform, driver, whether it is tuned, from which file: a line below
- * it. */
-void page_device_details(const struct page *page, size_t device);
 
 /* A text, with the home folder as "~". */
 void page_path(const struct page *page, const char *path);
@@ -55,9 +47,8 @@ void page_table_end(const struct page *page);
 struct chart page_chart(const struct page *page, enum chart_unit unit, const char *title,
                         const char *description);
 
-/* The cells of a run in a table of the page (columns.h), and the head of their columns. */
-void page_columns_head(const struct page *page, unsigned place);
-void page_columns(const struct page *page, const struct compare_run *run, unsigned place);
+/* The table of a place (columns.h), with a row for each run; that of verdicts has them, too. */
+void page_runs(const struct page *page, unsigned place);
 
 /* Of any table: the cell of a record, and the head of a column. */
 void page_cell(const struct page *page, const struct column_table *table,

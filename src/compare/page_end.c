@@ -76,8 +76,7 @@ static void put_commands(const struct page *page)
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
         /* Commands out of a saved file are not for people to copy. */
-        if (!comparison->devices[run->device].origin->baseline &&
-            first_with(comparison, run->command) == run)
+        if (compare_is_own(comparison, run) && first_with(comparison, run->command) == run)
             put_command(page, run->command);
     }
     fputs("</pre></section>", page->stream);
@@ -89,7 +88,6 @@ static void put_machine(const struct page *page)
 {
     const struct compare_origin *origin = &page->comparison->origin;
     FILE *stream = page->stream;
-    char text[HTML_UNIT_SIZE];
     fputs("<section id=\"machine\"><h2>Where it was measured</h2><dl>", stream);
     put_fact(page, "Processor", origin->processor);
     put_fact(page, "Its model", origin->model);
@@ -99,7 +97,7 @@ static void put_machine(const struct page *page)
     fprintf(stream, "<dt>Load</dt><dd>%.2f before the runs, %.2f at their end</dd>",
             (double)origin->load_before / 100, (double)origin->load_after / 100);
     if (origin->memory_bytes > 0)
-        fprintf(stream, "<dt>Memory</dt><dd>%s</dd>", html_bytes(origin->memory_bytes, text));
+        fprintf(stream, "<dt>Memory</dt><dd>%s</dd>", HTML_BYTES(origin->memory_bytes));
     put_fact(page, "System", origin->system);
     put_fact(page, "Date", origin->date);
     put_fact(page, "healcl", origin->healcl);

@@ -81,16 +81,11 @@ static void collect(const struct page *page, struct parts *parts)
         parts->count--;
 }
 
-static const char *part_name(const struct part_row *row)
-{
-    return *row->name ? row->name : "(no segment)";
-}
-
 /* One row of the chart: a bar where there is but one device, else a mark for each. */
 static void draw_part(const struct page *page, struct chart *chart, const struct parts *parts,
                       const struct part_row *row, bool bars)
 {
-    char note[NOTE_SIZE] = "", from[HTML_UNIT_SIZE], to[HTML_UNIT_SIZE];
+    char note[NOTE_SIZE];
     uint64_t least = row->most;
     FOR_EACH_RUN(page, run)
     {
@@ -98,12 +93,9 @@ static void draw_part(const struct page *page, struct chart *chart, const struct
         if (part && part->nanoseconds > 0 && part->nanoseconds < least)
             least = part->nanoseconds;
     }
-    if (least < row->most)
-        snprintf(note, sizeof note, "%s &ndash; %s", html_time(least, from),
-                 html_time(row->most, to));
-    else
-        snprintf(note, sizeof note, "%s", html_time(row->most, to));
-    chart_row(chart, part_name(row), "", note);
+    snprintf(note, sizeof note, "%s%s%s", least < row->most ? HTML_TIME(least) : "",
+             least < row->most ? " &ndash; " : "", HTML_TIME(row->most));
+    chart_row(chart, segment_title(row->name), "", note);
     FOR_EACH_RUN(page, run)
     {
         const struct compare_part *part = part_of(run, parts, row);
@@ -186,7 +178,7 @@ static void put_table(const struct page *page, const struct parts *parts, bool c
     put_device_columns(page, parts);
     for (size_t i = 0; i < parts->count; i++) {
         const struct part_row *row = &parts->rows[i];
-        html_print(stream, "<tr><th scope=\"row\">%s</th>", part_name(row));
+        html_print(stream, "<tr><th scope=\"row\">%s</th>", segment_title(row->name));
         if (counts)
             html_print(stream, "<td class=\"n\">%zu</td>", (size_t)count_of(page, parts, row));
         FOR_EACH_RUN(page, run)
@@ -203,10 +195,9 @@ static void put_clocks(const struct page *page)
     FOR_EACH_RUN(page, run)
     {
         double overhead;
-        char text[UNIT_TEXT_SIZE];
         if (!compare_overhead_of(run, &overhead))
             continue;
-        html_print(page->stream, "%s%s on %s", before, text_factor(overhead, text),
+        html_print(page->stream, "%s%s on %s", before, TEXT_FACTOR(overhead),
                    page->labels[run->device]);
         before = ", ";
     }
@@ -230,7 +221,7 @@ static void put_kernels(const struct page *page)
     FOR_EACH_RUN(page, run)
     {
         for (size_t i = 0; i < run->kernel_count; i++) {
-            const struct compare_kernel *kernel = &run->kernels[i];
+            const struct healcl_manifest_kernel *kernel = &run->kernels[i];
             html_print(page->stream, "%s%s of %s ran %zu of %s on %s", before, kernel->name,
                        kernel->manifest, (size_t)kernel->steps, kernel->what,
                        page->labels[run->device]);
@@ -304,7 +295,6 @@ static void put_part_chart(const struct page *page, struct parts *parts)
 static void draw_bandwidth(const struct page *page, struct chart *chart, const struct parts *parts,
                            const struct part_row *row)
 {
-    char note[NOTE_SIZE] = "", text[HTML_UNIT_SIZE];
     uint64_t bytes = 0;
     bool known = false;
     FOR_EACH_RUN(page, run)
@@ -315,8 +305,7 @@ static void draw_bandwidth(const struct page *page, struct chart *chart, const s
     }
     if (!known)
         return;
-    snprintf(note, sizeof note, "%s", html_bytes(bytes, text));
-    chart_row(chart, part_name(row), "", note);
+    chart_row(chart, segment_title(row->name), "", HTML_BYTES(bytes));
     FOR_EACH_RUN(page, run)
     {
         const struct compare_device *device = &page->comparison->devices[run->device];
@@ -353,11 +342,10 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
     FOR_EACH_RUN(page, run)
     {
         const struct compare_device *device = &page->comparison->devices[run->device];
-        char text[HTML_UNIT_SIZE];
         if (device->copied_bytes == 0)
             continue;
         html_print(page->stream, "%s%s", first ? "" : ", ", page->labels[run->device]);
-        fprintf(page->stream, " %s/s", html_bytes(device->copied_bytes, text));
+        fprintf(page->stream, " %s/s", HTML_BYTES(device->copied_bytes));
         first = false;
     }
     fputs("). The axis is logarithmic, and ends at 100&#8239;%: caches may make it more. At the "

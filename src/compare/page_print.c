@@ -4,25 +4,7 @@
 
 static void put_verdicts(const struct page *page)
 {
-    fputs("<table class=\"verdicts\"><thead><tr><th scope=\"col\">Device</th><th "
-          "scope=\"col\">Verdict"
-          "</th>",
-          page->stream);
-    page_columns_head(page, IN_VERDICTS);
-    fputs("</tr></thead><tbody>\n", page->stream);
-    FOR_EACH_RUN(page, run)
-    {
-        fputs("<tr><th scope=\"row\">", page->stream);
-        page_device_name(page, run->device);
-        page_device_details(page, run->device);
-        fprintf(page->stream, "</th><td class=\"v\" data-outcome=\"%s\">",
-                compare_outcome_name(run->outcome));
-        page_verdict(page, run);
-        fputs("</td>", page->stream);
-        page_columns(page, run, IN_VERDICTS);
-        fputs("</tr>\n", page->stream);
-    }
-    fputs("</tbody></table>\n", page->stream);
+    page_runs(page, IN_VERDICTS);
     if (page->comparison->repeat < P95_SAMPLES)
         fprintf(
             page->stream,
@@ -61,12 +43,11 @@ static void put_problems(const struct page *page)
 static void put_transcript(const struct page *page)
 {
     const struct compare_transcript *transcript = &page->comparison->transcripts[page->transcript];
-    char text[HTML_UNIT_SIZE];
     html_print(page->stream, "<section id=\"t%zu\"><h2>%s</h2><p class=\"meta\">", page->transcript,
                page->comparison->transcript_count == 1 ? "Verdicts"
                                                        : compare_base_name(transcript->file));
     page_path(page, transcript->file);
-    fprintf(page->stream, ", %s</p>\n", html_bytes(transcript->bytes, text));
+    fprintf(page->stream, ", %s</p>\n", HTML_BYTES(transcript->bytes));
     if (transcript->too_small)
         fprintf(page->stream, "<p class=\"note\">%s</p>\n", compare_too_small);
     put_verdicts(page);

@@ -4,27 +4,6 @@
 #include "compare/html.h"
 #include "compare/page.h"
 
-/* A table of one place (columns.h). */
-static void put_table(const struct page *page, unsigned place, const char *class)
-{
-    FILE *stream = page->stream;
-    fprintf(stream,
-            "<div class=\"scroll\"><table class=\"%s\"><thead><tr><th scope=\"col\">Device"
-            "</th>",
-            class);
-    page_columns_head(page, place);
-    fputs("</tr></thead><tbody>\n", stream);
-    FOR_EACH_RUN(page, run)
-    {
-        fputs("<tr><th scope=\"row\">", stream);
-        page_device(page, run->device);
-        fputs("</th>", stream);
-        page_columns(page, run, place);
-        fputs("</tr>\n", stream);
-    }
-    fputs("</tbody></table></div>\n", stream);
-}
-
 static void put_first_results(const struct page *page)
 {
     bool any = false;
@@ -40,7 +19,7 @@ static void put_first_results(const struct page *page)
         "once more, with the caches that this left, and where the driver keeps nothing itself with "
         "the binaries that healcl keeps once building has cost enough.</p></div>",
         page->transcript);
-    put_table(page, IN_FIRST, "costs");
+    page_runs(page, IN_FIRST);
 }
 
 /* ---------------------------------------------------------------- the whole process */
@@ -92,10 +71,9 @@ static void put_process_chart(const struct page *page)
     chart_begin(&chart);
     FOR_EACH_RUN(page, run)
     {
-        char note[HTML_UNIT_SIZE];
         uint64_t phases[CHART_PHASES], begin = 0;
         phases_of(run, phases);
-        page_chart_row(page, &chart, run->device, html_time(run->process_nanoseconds, note));
+        page_chart_row(page, &chart, run->device, HTML_TIME(run->process_nanoseconds));
         for (unsigned i = 0; i < CHART_PHASES; i++) {
             if (phases[i] > 0)
                 chart_phase(&chart, i, (double)begin, (double)(begin + phases[i]));
@@ -109,5 +87,5 @@ void page_process(const struct page *page)
 {
     put_first_results(page);
     put_process_chart(page);
-    put_table(page, IN_COSTS, "costs");
+    page_runs(page, IN_COSTS);
 }

@@ -37,13 +37,10 @@ static double axis_end(const struct compare_times *times)
 static void times_note(const struct chart *chart, const struct compare_run *run,
                        const struct compare_times *times, char note[NOTE_SIZE])
 {
-    char median[HTML_UNIT_SIZE];
     size_t beyond = 0;
     for (size_t i = 0; i < run->sample_count; i++)
         beyond += (double)run->samples[i] > chart->high;
-    snprintf(note, NOTE_SIZE, "%s", html_time(times->median, median));
-    if (beyond > 0)
-        snprintf(note, NOTE_SIZE, "%s, %zu late", html_time(times->median, median), beyond);
+    snprintf(note, NOTE_SIZE, beyond > 0 ? "%s, %zu late" : "%s", HTML_TIME(times->median), beyond);
 }
 
 static void draw_times(const struct page *page, struct chart *chart, const struct compare_run *run)
@@ -126,10 +123,10 @@ static void put_speedup_chart(const struct page *page)
     chart_begin(&chart);
     FOR_EACH_RUN(page, run)
     {
-        char note[NOTE_SIZE], factor[UNIT_TEXT_SIZE];
+        char note[NOTE_SIZE];
         if (run == reference || !compare_speedup_of(page->comparison, run, &speedup))
             continue;
-        snprintf(note, sizeof note, "%s&times;", text_factor(speedup.factor, factor));
+        snprintf(note, sizeof note, "%s&times;", TEXT_FACTOR(speedup.factor));
         page_chart_row(page, &chart, run->device, note);
         chart_interval(&chart, (unsigned)run->device, speedup.low, speedup.high);
         chart_mark(&chart, (unsigned)run->device, speedup.factor, page->labels[run->device]);

@@ -53,12 +53,6 @@ static void put_head(const struct page *page)
 
 /* ---------------------------------------------------------------- contents */
 
-static bool has_means(const struct comparison *comparison)
-{
-    return comparison->transcript_count > 1 && comparison->device_count > 1 &&
-           comparison->base < comparison->device_count;
-}
-
 static void put_link(const struct page *page, bool there, const char *id, const char *text)
 {
     if (there)
@@ -106,7 +100,7 @@ static void put_contents(const struct page *page)
     char id[32];
     fputs("<nav aria-label=\"Contents\"><ul>", page->stream);
     put_link(page, comparison->transcript_count > 1, "overview", "Overview");
-    put_link(page, has_means(comparison), "means", "Speed-up");
+    put_link(page, compare_has_means(comparison), "means", "Speed-up");
     if (comparison->transcript_count == 1)
         put_part_links(page);
     for (size_t i = 0; i < comparison->transcript_count && comparison->transcript_count > 1; i++) {
@@ -156,12 +150,11 @@ static void put_overview(const struct page *page)
         for (size_t j = 0; j < comparison->device_count; j++) {
             const struct compare_run *run = compare_find(comparison, i, j);
             struct compare_times times;
-            char text[HTML_UNIT_SIZE];
             fputs(run ? "<td>" : "<td>&ndash;", stream);
             if (run)
                 page_verdict(page, run);
             if (run && compare_times_of(run, &times))
-                fprintf(stream, "<small>%s</small>", html_time(times.median, text));
+                fprintf(stream, "<small>%s</small>", HTML_TIME(times.median));
             fputs("</td>", stream);
         }
         fputs("</tr>\n", stream);
@@ -171,11 +164,9 @@ static void put_overview(const struct page *page)
 
 static void put_factor_cell(const struct page *page, const char *class, double factor)
 {
-    char text[UNIT_TEXT_SIZE];
     fprintf(page->stream, "<td class=\"%s\"", class);
     if (factor > 0)
-        fprintf(page->stream, " data-factor=\"%.8g\">%s&times;</td>", factor,
-                text_factor(factor, text));
+        fprintf(page->stream, " data-factor=\"%.8g\">%s&times;</td>", factor, TEXT_FACTOR(factor));
     else
         fputs(">&ndash;</td>", page->stream);
 }
@@ -184,16 +175,15 @@ static void put_factor_cell(const struct page *page, const char *class, double f
 static void put_mean_cell(const struct page *page, size_t device)
 {
     const struct compare_mean *mean = &page->comparison->devices[device].mean;
-    char factor[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     if (mean->factor <= 0 || device == page->comparison->base) {
         put_factor_cell(page, "n mean", mean->factor);
         return;
     }
     fprintf(page->stream,
             "<td class=\"n mean\" data-factor=\"%.8g\">%s&times; %s<small>%s to %s</small></td>",
-            mean->factor, text_factor(mean->factor, factor),
-            compare_is_alike(mean) ? "<small>no difference</small>" : "",
-            text_factor(mean->low, low), text_factor(mean->high, high));
+            mean->factor, TEXT_FACTOR(mean->factor),
+            compare_is_alike(mean) ? "<small>no difference</small>" : "", TEXT_FACTOR(mean->low),
+            TEXT_FACTOR(mean->high));
 }
 
 /* Speed-ups of all transcripts, and what they come to. */
@@ -201,7 +191,7 @@ static void put_means(const struct page *page)
 {
     const struct comparison *comparison = page->comparison;
     FILE *stream = page->stream;
-    if (!has_means(comparison))
+    if (!compare_has_means(comparison))
         return;
     html_print(stream,
                "<section id=\"means\"><h2>Speed-up</h2><p class=\"note\">How many times as fast as "

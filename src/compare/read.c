@@ -253,7 +253,7 @@ static void read_kernels(struct comparison *comparison, const cJSON *list, struc
     run->kernel_count = 0;
     if (!run->kernels)
         return;
-    cJSON_ArrayForEach(object, list) read_columns(comparison, object, &compare_kernel_columns,
+    cJSON_ArrayForEach(object, list) read_columns(comparison, object, &report_kernel_columns,
                                                   &run->kernels[run->kernel_count++]);
 }
 

@@ -119,7 +119,6 @@ const char *compare_slowdown_text(const struct comparison *comparison,
 {
     const struct compare_run *saved = slowdown->baseline;
     const char *file = saved ? comparison->devices[saved->device].origin->baseline : "";
-    char factor[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     if (!saved)
         snprintf(text, SLOWDOWN_TEXT_SIZE, "its time is not judged: %s", slowdown->reason);
     else if (slowdown->reason == too_few)
@@ -133,8 +132,8 @@ const char *compare_slowdown_text(const struct comparison *comparison,
     else
         snprintf(text, SLOWDOWN_TEXT_SIZE,
                  "%s times the time in %.300s (%s to %s at 95 %%), %s %g %% slower",
-                 text_factor(slowdown->ratio, factor), file, text_factor(slowdown->low, low),
-                 text_factor(slowdown->high, high),
+                 TEXT_FACTOR(slowdown->ratio), file, TEXT_FACTOR(slowdown->low),
+                 TEXT_FACTOR(slowdown->high),
                  slowdown->is_slower ? "more than" : "not certainly more than",
                  comparison->fail_slower);
     return text;
@@ -170,9 +169,8 @@ enum compare_news compare_worst(const struct comparison *comparison)
     }
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
-        const enum compare_news news = comparison->devices[run->device].origin->baseline
-                                           ? COMPARED_RIGHT
-                                           : news_of(comparison, run);
+        const enum compare_news news =
+            compare_is_own(comparison, run) ? news_of(comparison, run) : COMPARED_RIGHT;
         worst = news > worst ? news : worst;
     }
     return worst;

@@ -53,11 +53,7 @@ static void add_rows(struct table *table, const struct comparison *comparison, s
 {
     if (comparison->transcript_count > 1)
         table_line(table, comparison->transcripts[transcript].file);
-    for (size_t j = 0; j < comparison->device_count; j++) {
-        const struct compare_run *run = compare_find(comparison, transcript, j);
-        if (run)
-            add_row(table, comparison, run);
-    }
+    FOR_EACH_RUN_OF(comparison, transcript, run) add_row(table, comparison, run);
 }
 
 MUST_CHECK static enum healcl_status print_runs(const struct comparison *comparison,
@@ -82,8 +78,7 @@ MUST_CHECK static enum healcl_status print_runs(const struct comparison *compari
 
 static void add_factor(struct table *table, double factor)
 {
-    char text[UNIT_TEXT_SIZE];
-    table_cell(table, "%s", factor > 0 ? text_factor(factor, text) : "-");
+    table_cell(table, "%s", factor > 0 ? TEXT_FACTOR(factor) : "-");
 }
 
 /* Where there are several transcripts and devices: a row for each device. */
@@ -94,8 +89,7 @@ MUST_CHECK static enum healcl_status print_means(const struct comparison *compar
                                                   {"mean", TABLE_RIGHT, false},
                                                   {"least", TABLE_RIGHT, false},
                                                   {"most", TABLE_RIGHT, false}};
-    if (comparison->transcript_count < 2 || comparison->device_count < 2 ||
-        comparison->base == comparison->device_count)
+    if (!compare_has_means(comparison))
         return HEALCL_OK;
     struct table *table = table_create(columns, 4);
     for (size_t j = 0; j < comparison->device_count; j++) {
@@ -155,7 +149,7 @@ static void print_problem(const struct comparison *comparison, const struct comp
 
 static void print_device(const struct compare_device *device, FILE *stream)
 {
-    char text[LABEL_SIZE], bytes[UNIT_TEXT_SIZE];
+    char text[LABEL_SIZE];
     const char *before = device->origin->baseline ? "(baseline) " : "";
     if (*compare_driver_name(device))
         fprintf(stream, "%s%s is %s of %s %s\n", before, device->selector, device->name,
@@ -166,7 +160,7 @@ static void print_device(const struct compare_device *device, FILE *stream)
         fprintf(stream, "%s%s is tuned\n", before, device->selector);
     if (device->copied_bytes > 0)
         fprintf(stream, "%s%s copies memory at %s/s\n", before, device->selector,
-                text_bytes(device->copied_bytes, bytes));
+                TEXT_BYTES(device->copied_bytes));
     if (device->check.done)
         fprintf(stream, "%s%s check: %s\n", before, device->selector,
                 compare_check_text(&device->check, text));

@@ -155,13 +155,10 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
 
 static void release_chunk(struct healcl_device *device, const struct pooled *chunk)
 {
-    struct pooled *pool =
-        array_with_room(device->pool, device->pool_count, &device->pool_capacity, sizeof *pool);
-    if (!pool) {
+    if (!ARRAY_GROW(device->pool, device->pool_count, &device->pool_capacity)) {
         release_pooled(device, chunk);
         return;
     }
-    device->pool = pool;
     device->pool[device->pool_count++] = *chunk;
     device->bytes_pooled += chunk->bytes;
     trim_pool(device, allocation_target(device), false);

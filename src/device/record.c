@@ -8,11 +8,8 @@ enum { READ_EVERY = 256 }; /* commands: many live events slow some drivers down 
 
 enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error)
 {
-    struct command *commands =
-        array_with_room(log->commands, log->count, &log->capacity, sizeof *commands);
-    if (!commands)
+    if (!ARRAY_GROW(log->commands, log->count, &log->capacity))
         NO_MEMORY(error);
-    log->commands = commands;
     return HEALCL_OK;
 }
 

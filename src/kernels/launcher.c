@@ -135,11 +135,8 @@ void launcher_storage_release(struct launcher *self, const struct storage *stora
 enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
                                       uint32_t *key, struct healcl_error *error)
 {
-    struct check *checks =
-        array_with_room(self->checks, self->check_count, &self->check_capacity, sizeof *checks);
-    if (!checks)
+    if (!ARRAY_GROW(self->checks, self->check_count, &self->check_capacity))
         NO_MEMORY(error);
-    self->checks = checks;
     self->checks[self->check_count++] = *check;
     *key = (uint32_t)self->check_count;
     return HEALCL_OK;

@@ -31,12 +31,9 @@ MUST_CHECK static enum healcl_status read_line(struct journal *journal, const ch
 {
     if (!is_hash(text) || !is_hash(text + PACKAGE_HASH_SIZE) || !text[NAME_AT])
         return HEALCL_OK;
-    struct journal_line *grown =
-        array_with_room(journal->lines, journal->count, &journal->capacity, sizeof *grown);
-    if (!grown)
+    if (!ARRAY_GROW(journal->lines, journal->count, &journal->capacity))
         NO_MEMORY(error);
-    journal->lines = grown;
-    struct journal_line *line = &grown[journal->count];
+    struct journal_line *line = &journal->lines[journal->count];
     memcpy(line->key, text, HASH_LENGTH);
     memcpy(line->results, text + PACKAGE_HASH_SIZE, HASH_LENGTH);
     line->key[HASH_LENGTH] = line->results[HASH_LENGTH] = 0;

@@ -7,6 +7,37 @@
 #include "plan/transcript.h"
 #include "programs/opening.h"
 
+/* ---------------------------------------------------------------- the command line */
+
+/* Of one rank. */
+static int take(struct opening *opening, const struct ranks *ranks, const struct command *command,
+                int argc, char **argv, void *session, opening_check *check)
+{
+    int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON && check)
+        code = check(command, session);
+    if (code == GOES_ON && opening->reference && opening->devices)
+        code = usage_error(command, "--reference is no device");
+    if (code != GOES_ON)
+        return code;
+    opening->file = argv[optind];
+    code = ranks->rank == 0 ? report_file_begin(&opening->json) : EXIT_VERIFIED;
+    return code == EXIT_VERIFIED ? GOES_ON : code;
+}
+
+int opening_take(struct opening *opening, struct ranks *ranks, const struct command *command,
+                 int argc, char **argv, void *session, opening_check *check)
+{
+    ranks_begin(ranks, &argc, &argv);
+    int code = GOES_ON;
+    if (ranks->rank == 0)
+        code = take(opening, ranks, command, argc, argv, session, check);
+    code = ranks_first(ranks, code);
+    if (code == GOES_ON && ranks->rank > 0)
+        code = take(opening, ranks, command, argc, argv, session, check);
+    return code;
+}
+
 /* ---------------------------------------------------------------- hashes */
 
 static void add_tensor(XXH3_state_t *state, const struct tensor *tensor)
@@ -175,8 +206,14 @@ void opening_open(struct opening *opening, struct ranks *ranks)
         ranks_fail(ranks, NULL, &error);
 }
 
+const char *opening_device(const struct opening *opening)
+{
+    return opening->reference ? "reference" : opening->info.name;
+}
+
 void opening_release(struct opening *opening)
 {
+    report_file_discard(&opening->json);
     healcl_device_close(opening->device);
     healcl_transcript_close(opening->transcript);
 }

@@ -1,7 +1,9 @@
-/* What every command of healcl-mpi opens at each rank: a transcript and a device. */
+/* What every command of healcl-mpi takes and opens at each rank: a command line, a transcript and a
+ * device. */
 #ifndef HEALCL_MPI_OPENING_H
 #define HEALCL_MPI_OPENING_H
 
+#include "cli/report_file.h"
 #include "mpi/ranks.h"
 #include "package/package.h"
 
@@ -13,6 +15,8 @@ struct opening {
     bool reference;      /* the host's, instead of a device */
     struct healcl_limits limits;
     bool is_split; /* all ranks do one request: the transcript's plan is for parts to be made of */
+    struct report_file json; /* of rank 0 */
+    bool quiet;
     /* Set by opening_open. */
     struct healcl_transcript *transcript;
     char transcript_hash[PACKAGE_HASH_SIZE], plan_hash[PACKAGE_HASH_SIZE];
@@ -20,6 +24,15 @@ struct opening {
     struct device_info info;      /* of the device */
     uint64_t memory_limit;        /* of the tensors of one rank; 0: there is none */
 };
+
+/*
+ * Begins MPI, and takes a command line into a command's session, which has opening. A mistake,
+ * which all ranks have, is told by rank 0 alone. check looks whether the session's own options go
+ * together; NULL: it has none. Returns GOES_ON or the exit code, the same at all ranks.
+ */
+typedef int opening_check(const struct command *command, const void *session);
+int opening_take(struct opening *opening, struct ranks *ranks, const struct command *command,
+                 int argc, char **argv, void *session, opening_check *check);
 
 /*
  * Opens both. The ranks of a host take its devices in turn: those that devices names; else the one
@@ -30,23 +43,28 @@ struct opening {
 void opening_open(struct opening *opening, struct ranks *ranks);
 void opening_release(struct opening *opening);
 
+/* What a rank's device is called. */
+const char *opening_device(const struct opening *opening);
+
 #define OPENING_OPTIONS(member)                                                                 \
-    {"devices", 'd', OPTION_DEVICE, KEPT_IN(struct session, member.devices)},                   \
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, member.json)},                           \
+        {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, member.quiet)},                     \
+        {"devices", 'd', OPTION_DEVICE, KEPT_IN(struct session, member.devices)},               \
         {"reference", 0, OPTION_FLAG, KEPT_IN(struct session, member.reference)},               \
         {"package", 0, OPTION_FILE, KEPT_IN(struct session, member.package)},                   \
         {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct session, member.limits.memory_bytes)}, \
         {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct session, member.limits.work)},          \
         {"expand", 0, OPTION_WORD, KEPT_IN(struct session, member.limits.expand),               \
          .take = take_expand},                                                                  \
-        {"ops", 0, OPTION_FOLDER, KEPT_IN(struct session, member.limits.operations),            \
-         .take = take_operations},                                                              \
-        {"trust", 0, OPTION_FOLDER, KEPT_IN(struct session, member.limits.operations),          \
-         .take = take_operations},                                                              \
+        OPERATIONS_OPTIONS(struct session, member.limits.operations),                           \
     {                                                                                           \
         "passes", 0, OPTION_WORD, KEPT_IN(struct session, member.limits.passes)                 \
     }
 
 #define OPENING_HELP                                                                           \
+    "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"   \
+    "                           output (docs/JSON.md)\n"                                       \
+    "  -q, --quiet              print only errors\n"                                           \
     "  -d, --devices LIST       selectors as healcl devices shows them, with commas between\n" \
     "                           them, which the ranks of a host take in turn; else the one\n"  \
     "                           that HEALCL_DEVICE names, or all of the best kind\n"           \

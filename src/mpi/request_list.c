@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/array.h"
 #include "core/file.h"
@@ -31,13 +30,10 @@ static void paths_release(struct paths *paths)
 MUST_CHECK static enum healcl_status paths_add(struct paths *paths, char *path,
                                                struct healcl_error *error)
 {
-    char **grown =
-        path ? array_with_room(paths->items, paths->count, &paths->capacity, sizeof *grown) : NULL;
-    if (!grown) {
+    if (!path || !ARRAY_GROW(paths->items, paths->count, &paths->capacity)) {
         free(path);
         NO_MEMORY(error);
     }
-    paths->items = grown;
     paths->items[paths->count++] = path;
     return HEALCL_OK;
 }

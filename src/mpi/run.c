@@ -1,9 +1,7 @@
 /* healcl-mpi run */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "cli/report_file.h"
 #include "cli/requests.h"
 #include "core/numbers.h"
 #include "mpi/commands.h"
@@ -18,8 +16,6 @@ enum { REPEAT_MAX = 1000000 };
 /* One `healcl-mpi run`. */
 struct session {
     struct opening opening;
-    struct report_file json;
-    bool quiet;
     uint32_t repeat;
     const char *axis_text; /* "ENTRY:AXIS", or NULL */
 
@@ -80,8 +76,8 @@ static void note_rank(struct session *session, uint64_t *times, uint64_t *exchan
                       uint64_t uploaded)
 {
     const struct healcl_session_facts facts = healcl_session_facts(session->run);
-    const char *device = session->opening.reference ? "reference" : session->opening.info.name;
     session->ran = (struct ran){
+        .rank = session->split.rank,
         .nanoseconds = sort_to_median(times, session->repeat),
         .exchange_nanoseconds = sort_to_median(exchanges, session->repeat),
         .bytes_uploaded = uploaded,
@@ -92,7 +88,8 @@ static void note_rank(struct session *session, uint64_t *times, uint64_t *exchan
         .device_bytes = facts.device_bytes_peak,
     };
     snprintf(session->ran.host, sizeof session->ran.host, "%s", session->ranks.host);
-    snprintf(session->ran.device, sizeof session->ran.device, "%s", device);
+    snprintf(session->ran.device, sizeof session->ran.device, "%s",
+             opening_device(&session->opening));
 }
 
 /* The first run, which builds kernels and uploads what stays, does not count where others follow.
@@ -162,14 +159,12 @@ static int print_reports(struct session *session, const struct run_ranks_facts *
 {
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!session->quiet && !session->json.on_stdout)
+    if (!session->opening.quiet && !session->opening.json.on_stdout)
         code = printed(report_run_ranks(facts, &style));
-    FILE *stream = report_file_stream(&session->json);
-    if (stream) {
-        const int written =
-            report_file_end(&session->json, report_run_ranks_json(facts, stream), false);
-        code = code == EXIT_VERIFIED ? written : code;
-    }
+    FILE *stream = report_file_stream(&session->opening.json);
+    if (stream)
+        code = report_file_end(&session->opening.json, report_run_ranks_json(facts, stream), code,
+                               false);
     code = finish_output(code);
     return code == EXIT_VERIFIED && facts->different > 0 ? EXIT_DIFFERENT : code;
 }
@@ -193,55 +188,25 @@ static int report(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-static int check_options(const struct command *command, const struct session *session)
-{
-    return session->opening.reference && session->opening.devices
-               ? usage_error(command, "--reference is no device")
-               : GOES_ON;
-}
-
-static int take(struct session *session, const struct command *command, int argc, char **argv)
-{
-    struct healcl_error error = {.status = HEALCL_OK};
-    int code = take_arguments(command, argc, argv, session);
-    if (code == GOES_ON)
-        code = check_options(command, session);
-    if (code == GOES_ON)
-        session->opening.file = argv[optind];
-    if (code == GOES_ON && session->ranks.rank == 0 &&
-        report_file_open(&session->json, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
-}
-
 static const struct command_option options[] = {
     {"split", 's', OPTION_WORD, KEPT_IN(struct session, axis_text)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct session, repeat), .most = REPEAT_MAX},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, json)},
-    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, quiet)},
     OPENING_OPTIONS(opening),
     END_OF_OPTIONS,
 };
 
-/* A mistake in the command line, which all ranks have, is told by rank 0 alone. */
 static int run(const struct command *command, int argc, char **argv)
 {
     static struct session session = {.repeat = 1, .opening.is_split = true};
-    ranks_begin(&session.ranks, &argc, &argv);
-    int code = session.ranks.rank == 0 ? take(&session, command, argc, argv) : GOES_ON;
-    code = ranks_first(&session.ranks, code);
-    if (code == GOES_ON && session.ranks.rank > 0)
-        code = take(&session, command, argc, argv);
+    int code = opening_take(&session.opening, &session.ranks, command, argc, argv, &session, NULL);
     if (code == GOES_ON) {
         opening_open(&session.opening, &session.ranks);
         run_part(&session);
         code = report(&session);
         healcl_session_close(session.run);
         healcl_transcript_close(session.part);
-        opening_release(&session.opening);
     }
-    report_file_discard(&session.json);
+    opening_release(&session.opening);
     ranks_end(&session.ranks);
     return code;
 }
@@ -259,10 +224,7 @@ const struct command command_run_ranks = {
         "                           split, from 0; else the one that leaves a rank the least\n"
         "                           memory and exchange\n"
         "      --repeat N           run N times after a first one that does not count, and\n"
-        "                           report medians\n"
-        "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"
-        "                           output (docs/JSON.md)\n"
-        "  -q, --quiet              print only errors\n" OPENING_HELP
+        "                           report medians\n" OPENING_HELP
         "  -h, --help               this text\n"
         "\n",
     .more_help =

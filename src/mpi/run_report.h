@@ -6,6 +6,7 @@
 
 /* Of one rank. */
 struct ran {
+    uint32_t rank;
     uint64_t nanoseconds;          /* median of the runs that count */
     uint64_t exchange_nanoseconds; /* of them, in exchanges, waiting for other ranks too: median */
     uint64_t bytes_uploaded;       /* by the first run */

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/report_file.h"
 #include "cli/requests.h"
 #include "core/array.h"
 #include "core/file.h"
@@ -17,8 +16,7 @@ enum { INPUTS_MAX = 64 };
 /* One `healcl-mpi serve`. */
 struct session {
     struct opening opening;
-    struct report_file json;
-    bool quiet, resume;
+    bool resume;
     uint32_t sessions, batch;
     const char *folder;
     const char *entries[INPUTS_MAX]; /* "ENTRY=PLACE" */
@@ -73,11 +71,15 @@ MUST_CHECK static enum healcl_status make_folder(const struct session *session,
 }
 
 /* What rank 0 alone does. */
-MUST_CHECK static enum healcl_status begin(struct session *session, struct healcl_error *error)
+static int begin(struct session *session)
 {
-    TRY(report_file_open(&session->json, error));
-    TRY(make_folder(session, error));
-    return request_list_read(&session->list, session->places, session->input_count, error);
+    struct healcl_error error = {.status = HEALCL_OK};
+    enum healcl_status status = make_folder(session, &error);
+    if (status == HEALCL_OK)
+        status = request_list_read(&session->list, session->places, session->input_count, &error);
+    const int code = status == HEALCL_OK ? GOES_ON : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
 }
 
 MUST_CHECK static enum healcl_status begin_server(struct session *session,
@@ -96,7 +98,6 @@ static void serve(struct session *session)
 {
     struct server *server = &session->server;
     struct healcl_error error = {.status = HEALCL_OK};
-    const char *device = session->opening.reference ? "reference" : session->opening.info.name;
     *server = (struct server){
         .ranks = &session->ranks,
         .opening = &session->opening,
@@ -110,7 +111,8 @@ static void serve(struct session *session)
         .journal = {.file = -1},
     };
     snprintf(server->served.host, sizeof server->served.host, "%s", session->ranks.host);
-    snprintf(server->served.device, sizeof server->served.device, "%s", device);
+    snprintf(server->served.device, sizeof server->served.device, "%s",
+             opening_device(&session->opening));
     if (begin_server(session, &error) != HEALCL_OK)
         ranks_fail(&session->ranks, NULL, &error);
     server_run(server);
@@ -137,14 +139,12 @@ static int print_reports(struct session *session)
 {
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!session->quiet && !session->json.on_stdout)
+    if (!session->opening.quiet && !session->opening.json.on_stdout)
         code = printed(report_serve(&session->facts, &style));
-    FILE *stream = report_file_stream(&session->json);
-    if (stream) {
-        const int written =
-            report_file_end(&session->json, report_serve_json(&session->facts, stream), false);
-        code = code == EXIT_VERIFIED ? written : code;
-    }
+    FILE *stream = report_file_stream(&session->opening.json);
+    if (stream)
+        code = report_file_end(&session->opening.json, report_serve_json(&session->facts, stream),
+                               code, false);
     code = finish_output(code);
     for (int rank = 0; rank < session->facts.rank_count; rank++)
         if (code == EXIT_VERIFIED && session->facts.ranks[rank].failed > 0)
@@ -160,6 +160,8 @@ static int report(struct session *session)
     size_t sizes[3] = {sizeof server->served, server->served.requests * sizeof *server->nanoseconds,
                        server->failures.size};
     uint64_t *of_failures = NULL;
+    server->served.rank = ranks->rank;
+    server->served.latencies = latencies_of(server->nanoseconds, server->served.requests);
     session->facts = (struct serve_facts){
         .file = session->opening.file, .folder = session->folder, .rank_count = ranks->count};
     ranks_meet(ranks);
@@ -196,29 +198,14 @@ static int take_input(const struct command *command, const struct command_option
     return EXIT_VERIFIED;
 }
 
-static int check_options(const struct command *command, const struct session *session)
+static int check_options(const struct command *command, const void *memory)
 {
+    const struct session *session = memory;
     if (session->input_count == 0)
         return usage_error(command, "--input is missing");
     if (!session->folder)
         return usage_error(command, "--results is missing");
-    return session->opening.reference && session->opening.devices
-               ? usage_error(command, "--reference is no device")
-               : GOES_ON;
-}
-
-static int take(struct session *session, const struct command *command, int argc, char **argv)
-{
-    struct healcl_error error = {.status = HEALCL_OK};
-    int code = take_arguments(command, argc, argv, session);
-    if (code == GOES_ON)
-        code = check_options(command, session);
-    if (code == GOES_ON)
-        session->opening.file = argv[optind];
-    if (code == GOES_ON && session->ranks.rank == 0 && begin(session, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    return GOES_ON;
 }
 
 static const struct command_option options[] = {
@@ -227,31 +214,26 @@ static const struct command_option options[] = {
     {"resume", 0, OPTION_FLAG, KEPT_IN(struct session, resume)},
     {"sessions", 0, OPTION_COUNT, KEPT_IN(struct session, sessions), .most = SESSIONS_MAX},
     {"batch", 0, OPTION_COUNT, KEPT_IN(struct session, batch), .most = BATCH_MAX},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, json)},
-    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, quiet)},
     OPENING_OPTIONS(opening),
     END_OF_OPTIONS,
 };
 
-/* A mistake in the command line, which all ranks have, is told by rank 0 alone. */
 static int run(const struct command *command, int argc, char **argv)
 {
     static struct session session = {.sessions = 2,
                                      .batch = 1}; /* threads that hang at the end use it, too */
-    ranks_begin(&session.ranks, &argc, &argv);
-    int code = session.ranks.rank == 0 ? take(&session, command, argc, argv) : GOES_ON;
-    code = ranks_first(&session.ranks, code);
-    if (code == GOES_ON && session.ranks.rank > 0)
-        code = take(&session, command, argc, argv);
+    int code = opening_take(&session.opening, &session.ranks, command, argc, argv, &session,
+                            check_options);
+    if (code == GOES_ON)
+        code = ranks_first(&session.ranks, session.ranks.rank == 0 ? begin(&session) : GOES_ON);
     if (code == GOES_ON) {
         opening_open(&session.opening, &session.ranks);
         serve(&session);
         code = report(&session);
         server_release(&session.server);
-        opening_release(&session.opening);
     }
     request_list_release(&session.list);
-    report_file_discard(&session.json);
+    opening_release(&session.opening);
     ranks_end(&session.ranks);
     return code;
 }
@@ -280,11 +262,8 @@ const struct command command_serve = {
         "uploads\n"
         "                           while another one computes, and each keeps keys and weights\n"
         "      --batch B            requests that run as one, 1 by default: keys and weights are\n"
-        "                           read once for all; fewer where memory has no room\n"
-        "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"
-        "                           output (docs/JSON.md)\n"
-        "  -q, --quiet              print only errors\n" OPENING_HELP
-        "  -h, --help               this text\n"
+        "                           read once for all; fewer where memory has no "
+        "room\n" OPENING_HELP "  -h, --help               this text\n"
         "\n",
     .more_help =
         "Ranks take requests one by one, so that faster devices take more. All ranks see the same\n"

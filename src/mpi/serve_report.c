@@ -1,16 +1,59 @@
 #include "mpi/serve_report.h"
 
 #include <inttypes.h>
-#include <string.h>
 
+#include "report/columns.h"
 #include "report/members.h"
-#include "report/table.h"
-#include "report/text.h"
+
+static double per_second(const struct served *served)
+{
+    return served->nanoseconds > 0 ? (double)served->requests * 1e9 / (double)served->nanoseconds
+                                   : 0;
+}
+
+static const char *rank_text(const struct served *served, char text[COLUMN_TEXT_SIZE])
+{
+    snprintf(text, COLUMN_TEXT_SIZE, "%d", served->rank);
+    return served->rank == SERVED_ALL ? "all" : text;
+}
+
+#define SERVED_FIELD(member) COLUMN_FIELD(struct served, member)
+
+COLUMN_IF(rank_number, struct served, number, it->rank != SERVED_ALL, (uint64_t)it->rank)
+COLUMN_OF(rank_name, struct served, text, rank_text(it, value->room))
+COLUMN_OF(rate, struct served, factor, per_second(it))
+
+static const struct column served_rows[] = {
+    {"rank", NULL, COLUMN_COUNT, 0, .value = rank_number},
+    {NULL, "rank", COLUMN_TEXT, IN_TEXT, .value = rank_name},
+    {"host", "host", COLUMN_TEXT, IN_TEXT | SHRINKS | NONE_IF_0 | BLANK,
+     COLUMN_CHARACTERS(struct served, host)},
+    {"device", "device", COLUMN_TEXT, IN_TEXT | SHRINKS | NONE_IF_0 | BLANK,
+     COLUMN_CHARACTERS(struct served, device)},
+    {"requests", "requests", COLUMN_COUNT, IN_TEXT, SERVED_FIELD(requests)},
+    {"left_out", NULL, COLUMN_COUNT, 0, SERVED_FIELD(left_out)},
+    {"failed", NULL, COLUMN_COUNT, 0, SERVED_FIELD(failed)},
+    {"batches", "batches", COLUMN_COUNT, IN_TEXT, SERVED_FIELD(batches)},
+    {"batch", NULL, COLUMN_COUNT, 0, SERVED_FIELD(batch)},
+    {"sessions", NULL, COLUMN_COUNT, 0, SERVED_FIELD(sessions)},
+    {"ns", NULL, COLUMN_TIME, 0, SERVED_FIELD(nanoseconds)},
+    {"requests_per_second", "a second", COLUMN_RATE, IN_TEXT, .value = rate},
+    {"latency_ns.median", "median", COLUMN_TIME, IN_TEXT, SERVED_FIELD(latencies.median)},
+    {"latency_ns.p95", "p95", COLUMN_TIME, IN_TEXT, SERVED_FIELD(latencies.p95)},
+    {"latency_ns.p99", "p99", COLUMN_TIME, IN_TEXT, SERVED_FIELD(latencies.p99)},
+    {"latency_ns.longest", NULL, COLUMN_TIME, 0, SERVED_FIELD(latencies.most)},
+    {"longest_wait_ns", NULL, COLUMN_TIME, 0, SERVED_FIELD(longest_wait)},
+    {"bytes_uploaded", NULL, COLUMN_BYTES, 0, SERVED_FIELD(bytes_uploaded)},
+    {"bytes_written", NULL, COLUMN_BYTES, 0, SERVED_FIELD(bytes_written)},
+    {"device_bytes", NULL, COLUMN_BYTES, 0, SERVED_FIELD(device_bytes)},
+};
+
+static const struct column_table served_columns = COLUMN_TABLE(served_rows);
 
 /* Of all ranks, which work at the same time. */
 static struct served sum_of(const struct serve_facts *facts)
 {
-    struct served sum = {.requests = 0};
+    struct served sum = {.rank = SERVED_ALL};
     for (int rank = 0; rank < facts->rank_count; rank++) {
         const struct served *served = &facts->ranks[rank];
         sum.requests += served->requests;
@@ -28,109 +71,29 @@ static struct served sum_of(const struct serve_facts *facts)
         if (served->longest_wait > sum.longest_wait)
             sum.longest_wait = served->longest_wait;
     }
+    sum.latencies = latencies_of(facts->nanoseconds, sum.requests);
     return sum;
-}
-
-static double per_second(const struct served *served)
-{
-    return served->nanoseconds > 0 ? (double)served->requests * 1e9 / (double)served->nanoseconds
-                                   : 0;
-}
-
-/* ---------------------------------------------------------------- text */
-
-static void add_row(struct table *table, const char *name, const struct served *served,
-                    uint64_t *nanoseconds)
-{
-    const struct latencies latencies = latencies_of(nanoseconds, served->requests);
-    char time[UNIT_TEXT_SIZE];
-    table_cell(table, "%s", name);
-    table_cell(table, "%s", served->host);
-    table_cell(table, "%s", served->device);
-    table_cell(table, "%" PRIu64, served->requests);
-    table_cell(table, "%" PRIu64, served->batches);
-    table_cell(table, "%.4g", per_second(served));
-    table_cell(table, "%s", text_time(latencies.median, time));
-    table_cell(table, "%s", text_time(latencies.p95, time));
-    table_cell(table, "%s", text_time(latencies.p99, time));
-}
-
-/* Each rank's rows first: sorting all latencies mixes them. */
-static void add_rows(struct table *table, const struct serve_facts *facts)
-{
-    const struct served sum = sum_of(facts);
-    uint64_t *nanoseconds = facts->nanoseconds;
-    for (int rank = 0; rank < facts->rank_count; rank++) {
-        char name[16];
-        snprintf(name, sizeof name, "%d", rank);
-        add_row(table, name, &facts->ranks[rank], nanoseconds);
-        nanoseconds += facts->ranks[rank].requests;
-    }
-    add_row(table, "all", &sum, facts->nanoseconds);
 }
 
 enum healcl_status report_serve(const struct serve_facts *facts, const struct style *style)
 {
-    static const struct table_column columns[] = {
-        {"rank", TABLE_LEFT, false},     {"host", TABLE_LEFT, true},
-        {"device", TABLE_LEFT, true},    {"requests", TABLE_RIGHT, false},
-        {"batches", TABLE_RIGHT, false}, {"a second", TABLE_RIGHT, false},
-        {"median", TABLE_RIGHT, false},  {"p95", TABLE_RIGHT, false},
-        {"p99", TABLE_RIGHT, false},
-    };
-    char up[UNIT_TEXT_SIZE], down[UNIT_TEXT_SIZE], memory[UNIT_TEXT_SIZE];
     const struct served sum = sum_of(facts);
     report_label(style, "transcript", "%s", facts->file);
     report_label(style, "results", "%s", facts->folder);
     report_label(style, "bytes", "%s uploaded, %s of results, %s on devices",
-                 text_bytes(sum.bytes_uploaded, up), text_bytes(sum.bytes_written, down),
-                 text_bytes(sum.device_bytes, memory));
+                 TEXT_BYTES(sum.bytes_uploaded), TEXT_BYTES(sum.bytes_written),
+                 TEXT_BYTES(sum.device_bytes));
     if (sum.left_out > 0)
         report_label(style, "left out", "%" PRIu64 " requests, whose results were there",
                      sum.left_out);
     if (sum.failed > 0)
         report_label(style, "failed", "%" PRIu64 " requests", sum.failed);
     putc('\n', style->stream);
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    if (table)
-        add_rows(table, facts);
+    struct table *table = columns_create(&served_columns, IN_TEXT);
+    for (int rank = 0; rank < facts->rank_count; rank++)
+        columns_row(table, &served_columns, IN_TEXT, NULL, &facts->ranks[rank]);
+    columns_row(table, &served_columns, IN_TEXT, NULL, &sum);
     return table_print(table, style->stream, style->width);
-}
-
-/* ---------------------------------------------------------------- JSON */
-
-static void add_members(struct json *json, cJSON *object, const struct served *served,
-                        uint64_t *nanoseconds)
-{
-    const struct latencies latencies = latencies_of(nanoseconds, served->requests);
-    json_number(json, object, "requests", served->requests);
-    json_number(json, object, "left_out", served->left_out);
-    json_number(json, object, "failed", served->failed);
-    json_number(json, object, "ns", served->nanoseconds);
-    json_decimal(json, object, "requests_per_second", per_second(served));
-    latencies_json(json, object, "latency_ns", &latencies);
-    json_number(json, object, "longest_wait_ns", served->longest_wait);
-    json_number(json, object, "bytes_uploaded", served->bytes_uploaded);
-    json_number(json, object, "bytes_written", served->bytes_written);
-    json_number(json, object, "device_bytes", served->device_bytes);
-    json_number(json, object, "sessions", served->sessions);
-    json_number(json, object, "batch", served->batch);
-    json_number(json, object, "batches", served->batches);
-}
-
-static void add_ranks(struct json *json, const struct serve_facts *facts)
-{
-    cJSON *ranks = json_array(json, json->top, "ranks");
-    uint64_t *nanoseconds = facts->nanoseconds;
-    for (int rank = 0; rank < facts->rank_count; rank++) {
-        const struct served *served = &facts->ranks[rank];
-        cJSON *object = json_object(json, ranks, NULL);
-        json_number(json, object, "rank", (uint64_t)rank);
-        json_string(json, object, "host", served->host);
-        json_string(json, object, "device", served->device);
-        add_members(json, object, served, nanoseconds);
-        nanoseconds += served->requests;
-    }
 }
 
 enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stream)
@@ -140,8 +103,9 @@ enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stre
     json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", facts->file);
     json_string(&json, json.top, "results", facts->folder);
-    add_ranks(&json, facts);
-    add_members(&json, json.top, &sum, facts->nanoseconds);
+    columns_add_list(&json, json.top, "ranks", &served_columns, NULL,
+                     COLUMN_RECORDS(facts->ranks, (size_t)facts->rank_count));
+    columns_add_json(&json, json.top, &served_columns, NULL, &sum);
     cJSON *failures = json_array(&json, json.top, "failures");
     for (size_t i = 0; i < facts->failure_count; i++) {
         cJSON *object = json_object(&json, failures, NULL);

@@ -5,8 +5,11 @@
 #include "mpi/ranks.h"
 #include "report/requests.h"
 
-/* Of one rank. */
+enum { SERVED_ALL = -1 }; /* in place of a rank */
+
+/* Of one rank, or of all. */
 struct served {
+    int32_t rank;
     uint64_t requests; /* that have a result from this run */
     uint64_t left_out; /* that had one before, with --resume */
     uint64_t failed;
@@ -16,6 +19,7 @@ struct served {
     uint64_t device_bytes;    /* allocated on the device in the end, by all sessions */
     uint64_t batches;         /* runs, of one request or several */
     uint32_t sessions, batch; /* at the same time; the requests of a whole batch */
+    struct latencies latencies;
     char host[MPI_MAX_PROCESSOR_NAME], device[256];
 };
 
@@ -29,7 +33,7 @@ struct serve_facts {
     const char *file, *folder;
     struct served *ranks; /* rank_count of them */
     int rank_count;
-    uint64_t *nanoseconds; /* of all requests with a result, those of rank 0 first */
+    uint64_t *nanoseconds; /* of all requests with a result */
     struct failure *failures;
     size_t failure_count;
 };

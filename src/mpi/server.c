@@ -150,13 +150,10 @@ MUST_CHECK static enum healcl_status note_done(struct server *server, const stru
                                                const char *results, uint64_t written,
                                                struct healcl_error *error)
 {
-    uint64_t *grown = array_with_room(server->nanoseconds, server->served.requests,
-                                      &server->capacity, sizeof *grown);
-    if (!grown)
+    if (!ARRAY_GROW(server->nanoseconds, server->served.requests, &server->capacity))
         NO_MEMORY(error);
-    server->nanoseconds = grown;
     const uint64_t now = monotonic_nanoseconds();
-    grown[server->served.requests++] = now - request->start;
+    server->nanoseconds[server->served.requests++] = now - request->start;
     server->served.nanoseconds = now - server->start;
     server->served.bytes_written += written;
     return journal_add(&server->journal, request->name, request->key, results, error);

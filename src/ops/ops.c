@@ -187,11 +187,8 @@ MUST_CHECK static enum healcl_status add_form(struct operation_table *table,
                                               const struct operation *operation,
                                               struct healcl_error *error)
 {
-    struct form **all =
-        array_with_room(table->forms, table->form_count, &table->form_capacity, sizeof *all);
-    if (!all)
+    if (!ARRAY_GROW(table->forms, table->form_count, &table->form_capacity))
         NO_MEMORY(error);
-    table->forms = all;
     struct form *copy = arena_alloc(table->arena, sizeof *copy);
     char *underscore_name = arena_alloc(table->arena, strlen(form->name) + 2);
     if (!copy || !underscore_name)
@@ -216,11 +213,8 @@ enum healcl_status operation_table_add(struct operation_table *table,
             REFUSE(error, "operation '%s' has more than %d parameters", added[i].name,
                    PARAMETERS_MAX);
     }
-    struct operation **all = array_with_room(table->operations, table->operation_count,
-                                             &table->operation_capacity, sizeof *all);
-    if (!all)
+    if (!ARRAY_GROW(table->operations, table->operation_count, &table->operation_capacity))
         NO_MEMORY(error);
-    table->operations = all;
     struct operation *copy = arena_alloc(table->arena, sizeof *copy);
     if (!copy)
         NO_MEMORY(error);

@@ -77,8 +77,7 @@ static void count_transfer(struct plan *plan, struct segment *segment, const str
         plan->results++;
         plan->expected += step->payload != NULL;
         segment->results++;
-        segment->bytes_down += (uint64_t)layout_elements(&step->in[0]->layout) *
-                               dtype_size(step->in[0]->storage->dtype);
+        segment->bytes_down += packed_bytes(step->in[0]);
     }
 }
 

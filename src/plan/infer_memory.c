@@ -56,8 +56,7 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
     }
     plan->results++;
     call->planner->segment->results++;
-    call->planner->segment->bytes_down +=
-        (uint64_t)layout_elements(&step.in[0]->layout) * dtype_size(step.in[0]->storage->dtype);
+    call->planner->segment->bytes_down += packed_bytes(step.in[0]);
     return planner_add_step(call->planner, &step, error);
 }
 

@@ -299,15 +299,12 @@ static void swap(struct memory_use *a, struct memory_use *b)
 MUST_CHECK static enum healcl_status push(struct memory *memory, uint32_t id,
                                           struct healcl_error *error)
 {
-    struct memory_use *heap =
-        array_with_room(memory->heap, memory->heap_count, &memory->heap_capacity, sizeof *heap);
-    if (!heap)
+    if (!ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity))
         NO_MEMORY(error);
-    memory->heap = heap;
     size_t i = memory->heap_count++;
-    heap[i] = (struct memory_use){next_use(memory, id), id};
-    for (; i > 0 && is_farther(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2)
-        swap(&heap[i], &heap[(i - 1) / 2]);
+    memory->heap[i] = (struct memory_use){next_use(memory, id), id};
+    for (; i > 0 && is_farther(&memory->heap[i], &memory->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(&memory->heap[i], &memory->heap[(i - 1) / 2]);
     return HEALCL_OK;
 }
 

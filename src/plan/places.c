@@ -91,12 +91,6 @@ static void lengthen_results(struct search *search, uint32_t first, uint32_t end
             lengthen(search, search->plan->steps[i].in[0], UNUSED, end - 1);
 }
 
-static uint64_t result_bytes(const struct step *step)
-{
-    return (uint64_t)layout_elements(&step->in[0]->layout) *
-           dtype_size(step->in[0]->storage->dtype);
-}
-
 /* To what a segment's transfers need. */
 static void lengthen_lives(struct search *search, const struct segment *segment)
 {
@@ -115,7 +109,7 @@ static void lengthen_lives(struct search *search, const struct segment *segment)
             pending = 0;
         }
         if (step->kind == STEP_DOWNLOAD)
-            pending += result_bytes(step);
+            pending += packed_bytes(step->in[0]);
     }
     lengthen_results(search, drained, end);
 }
@@ -158,14 +152,12 @@ static bool is_free(const struct shared *shared, const struct life *life, uint32
 MUST_CHECK static enum healcl_status share(struct shared *shared, const struct life *life,
                                            struct healcl_error *error)
 {
-    struct life *lives =
-        array_with_room(shared->lives, shared->count, &shared->capacity, sizeof *lives);
-    if (!lives)
+    if (!ARRAY_GROW(shared->lives, shared->count, &shared->capacity))
         NO_MEMORY(error);
-    shared->lives = lives;
     size_t next = find_next(shared, life->first);
-    memmove(lives + next + 1, lives + next, (shared->count - next) * sizeof *lives);
-    lives[next] = *life;
+    memmove(shared->lives + next + 1, shared->lives + next,
+            (shared->count - next) * sizeof *shared->lives);
+    shared->lives[next] = *life;
     shared->count++;
     return HEALCL_OK;
 }
@@ -174,18 +166,12 @@ MUST_CHECK static enum healcl_status add_place(struct search *search, uint64_t b
                                                struct healcl_error *error)
 {
     struct places *places = search->places;
-    uint64_t *sizes =
-        array_with_room(places->bytes, places->count, &search->place_capacity, sizeof *sizes);
-    if (!sizes)
+    if (!ARRAY_GROW(places->bytes, places->count, &search->place_capacity))
         NO_MEMORY(error);
-    places->bytes = sizes;
-    struct shared *shared =
-        array_with_room(search->shared, places->count, &search->shared_capacity, sizeof *shared);
-    if (!shared)
+    if (!ARRAY_GROW(search->shared, places->count, &search->shared_capacity))
         NO_MEMORY(error);
-    search->shared = shared;
-    shared[places->count] = (struct shared){.lives = NULL};
-    sizes[places->count++] = bytes;
+    search->shared[places->count] = (struct shared){.lives = NULL};
+    places->bytes[places->count++] = bytes;
     places->place_bytes += bytes;
     return HEALCL_OK;
 }

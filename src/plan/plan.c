@@ -20,9 +20,19 @@ const struct step_traits step_traits[STEP_KINDS] = {
 #undef STEP
 };
 
+const char *segment_title(const char *name)
+{
+    return *name ? name : "(no segment)";
+}
+
 uint64_t storage_bytes(const struct storage *storage)
 {
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
+}
+
+uint64_t packed_bytes(const struct tensor *tensor)
+{
+    return (uint64_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype);
 }
 
 /* ---------------------------------------------------------------- growing the plan */
@@ -79,11 +89,8 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
             return status;
         }
     }
-    struct step *steps =
-        array_with_room(plan->steps, plan->step_count, &planner->step_capacity, sizeof *steps);
-    if (!steps)
+    if (!ARRAY_GROW(plan->steps, plan->step_count, &planner->step_capacity))
         NO_MEMORY(error);
-    plan->steps = steps;
     struct step *added = &plan->steps[plan->step_count++];
     *added = *step;
     planner->segment->step_count++;
@@ -127,11 +134,8 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
         *result = storage;
         return HEALCL_OK;
     }
-    struct storage **storages = array_with_room(plan->storages, plan->storage_count,
-                                                &planner->storage_capacity, sizeof *storages);
-    if (!storages)
+    if (!ARRAY_GROW(plan->storages, plan->storage_count, &planner->storage_capacity))
         NO_MEMORY(error);
-    plan->storages = storages;
     struct storage *storage = arena_alloc(plan->arena, sizeof *storage);
     if (!storage || plan->storage_count >= UINT32_MAX)
         NO_MEMORY(error);
@@ -188,11 +192,8 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
         return HEALCL_OK;
     if (planner->live && plan->constants.count == planner->constant_capacity)
         REFUSE_FOR(error, LIMIT, "more than %zu different integers", planner->constant_capacity);
-    int64_t *values = array_with_room(plan->constants.values, plan->constants.count,
-                                      &planner->constant_capacity, sizeof *values);
-    if (!values)
+    if (!ARRAY_GROW(plan->constants.values, plan->constants.count, &planner->constant_capacity))
         NO_MEMORY(error);
-    plan->constants.values = values;
     struct layout layout = {.offset = (int64_t)plan->constants.count};
     plan->constants.values[plan->constants.count++] = value;
     plan->constants.storage->elements += !planner->live; /* there it has all its room already */
@@ -242,11 +243,8 @@ enum healcl_status planner_open_segment(struct planner *planner, const char *nam
                                         struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    struct segment *segments = array_with_room(plan->segments, plan->segment_count,
-                                               &planner->segment_capacity, sizeof *segments);
-    if (!segments)
+    if (!ARRAY_GROW(plan->segments, plan->segment_count, &planner->segment_capacity))
         NO_MEMORY(error);
-    plan->segments = segments;
     char *copy = arena_strdup(plan->arena, name);
     uint64_t *counts = arena_alloc(plan->arena, operation_count(plan->table) * sizeof *counts);
     if (!copy || !counts)

@@ -249,8 +249,14 @@ struct product_sum {
 };
 struct product_sum step_product_sum(const struct step *step);
 
+/* A segment's name, and for "" what stands for it: "(no segment)". */
+const char *segment_title(const char *name);
+
 /* Bytes of a storage. */
 uint64_t storage_bytes(const struct storage *storage);
+
+/* Bytes of a tensor's elements that lie together, repeated ones again. */
+uint64_t packed_bytes(const struct tensor *tensor);
 
 /* Bytes of device memory that a step has to read and write: those of its inputs, each element once
  * however often it is repeated, and of its output, twice where it is added to. */

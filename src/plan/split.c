@@ -210,12 +210,9 @@ MUST_CHECK static enum healcl_status open_sum(struct splitter *splitter, const s
                                               const struct tensor *moduli, const struct step *part,
                                               struct healcl_error *error)
 {
-    struct pending *pending = array_with_room(splitter->pending, splitter->pending_count,
-                                              &splitter->pending_capacity, sizeof *pending);
-    if (!pending)
+    if (!ARRAY_GROW(splitter->pending, splitter->pending_count, &splitter->pending_capacity))
         NO_MEMORY(error);
-    splitter->pending = pending;
-    pending += splitter->pending_count++;
+    struct pending *pending = &splitter->pending[splitter->pending_count++];
     *pending = (struct pending){*whole->out, *moduli, {.sum = part->out}};
     TRY(write_view(splitter, moduli->storage, &moduli->layout, &pending->part.moduli, error));
     if (!step_adds(whole) || splitter->split->rank == 0)
@@ -402,8 +399,7 @@ static void price_step(struct prices *prices, const struct step *step)
     if (!cut.sums || prices->ranks == 1)
         return;
     if (!prices->last_sum || !same_view(prices->last_sum->out, step->out))
-        prices->exchanged +=
-            (uint64_t)layout_elements(&step->out->layout) * dtype_size(step->out->storage->dtype);
+        prices->exchanged += packed_bytes(step->out);
     prices->last_sum = step;
 }
 

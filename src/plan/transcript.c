@@ -21,7 +21,7 @@ static struct healcl_tensor_info tensor_info(const struct step *step, const stru
         .dtype = (enum healcl_dtype)tensor->storage->dtype,
         .rank = tensor->layout.rank,
         .shape = tensor->layout.shape,
-        .bytes = (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype),
+        .bytes = (size_t)packed_bytes(tensor),
         .has_data = step->payload && step->payload->base64,
     };
 }
@@ -279,8 +279,7 @@ struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_tran
         facts.exchanges += segment->exchange_count;
         for (size_t i = 0; i < segment->exchange_count; i++) {
             const struct tensor *sum = segment->exchanges[i].sum;
-            facts.exchange_bytes +=
-                (uint64_t)layout_elements(&sum->layout) * dtype_size(sum->storage->dtype);
+            facts.exchange_bytes += packed_bytes(sum);
         }
     }
     return facts;

@@ -34,11 +34,8 @@ enum healcl_status device_note_failed(struct healcl_device *device, const void *
                                       struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
-    const void **failed = array_with_room(programs->failed, programs->failed_count,
-                                          &programs->failed_capacity, sizeof *failed);
-    if (!failed)
+    if (!ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity))
         NO_MEMORY(error);
-    programs->failed = failed;
-    failed[programs->failed_count++] = kernel;
+    programs->failed[programs->failed_count++] = kernel;
     return HEALCL_OK;
 }

@@ -14,16 +14,22 @@ static const char *operation_of(const struct coverage_row *row)
 
 /* ---------------------------------------------------------------- totals */
 
+static void add_counts(struct check_totals *totals, const struct check_counts *counts)
+{
+    totals->cells += counts->calls;
+    totals->passed += counts->passed;
+    totals->unsupported += counts->unsupported;
+    totals->failures += counts->calls - counts->passed - counts->unsupported;
+}
+
+/* Failures of a row may also be dtypes that were not refused: it has no calls then. */
 static void add(struct check_totals *totals, const struct coverage_row *row)
 {
-    for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
-        totals->cells += (uint64_t)row->applied[i];
-        totals->passed += (uint64_t)row->passed[i];
-        totals->unsupported += (uint64_t)row->unsupported[i];
-        totals->failures -= (uint64_t)row->unsupported[i];
-    }
+    const uint64_t calls = totals->cells;
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
+        add_counts(totals, &row->cells[i]);
     totals->refused += row->refused;
-    totals->failures += (uint64_t)row->failures;
+    totals->failures += calls == totals->cells ? (uint64_t)row->failures : 0;
 }
 
 struct check_totals check_totals_of(const struct coverage_row *rows, size_t count)
@@ -38,21 +44,10 @@ struct check_totals check_totals_of_all(const struct check_facts *facts)
 {
     struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
     for (size_t i = 0; i < facts->example_count; i++)
-        for (int side = 0; side < EXAMPLE_SIDES; side++) {
-            const struct example_check *check = &facts->examples[i];
-            const uint64_t calls = check->of[side].calls, passed = check->of[side].passed;
-            totals.cells += calls;
-            totals.passed += passed;
-            totals.unsupported += check->of[side].unsupported;
-            totals.failures += calls - passed - check->of[side].unsupported;
-        }
-    for (size_t i = 0; i < facts->sequence_count; i++) {
-        const struct sequence_check *check = &facts->sequences[i];
-        totals.cells += check->calls;
-        totals.passed += check->passed;
-        totals.unsupported += check->unsupported;
-        totals.failures += check->calls - check->passed - check->unsupported;
-    }
+        for (int side = 0; side < EXAMPLE_SIDES; side++)
+            add_counts(&totals, &facts->examples[i].of[side]);
+    for (size_t i = 0; i < facts->sequence_count; i++)
+        add_counts(&totals, &facts->sequences[i].counts);
     return totals;
 }
 
@@ -82,18 +77,16 @@ static struct check_totals totals_of(const struct check_facts *facts, enum opera
 static char mark_of(const struct check_facts *facts, enum operation_id operation, int dtype,
                     int layout)
 {
-    int applied = 0, passed = 0, unsupported = 0;
+    struct check_totals totals = {0};
     for (size_t i = 0; i < facts->row_count; i++) {
         const struct coverage_row *row = &facts->rows[i];
-        if (form_id(row->form) != operation || (int)row->dtypes.value != dtype)
-            continue;
-        applied += row->applied[layout];
-        passed += row->passed[layout];
-        unsupported += row->unsupported[layout];
+        if (form_id(row->form) == operation && (int)row->dtypes.value == dtype)
+            add_counts(&totals, &row->cells[layout]);
     }
-    if (applied == 0)
-        return INAPPLICABLE;
-    return passed == applied ? RIGHT : passed + unsupported == applied ? UNSUPPORTED : WRONG;
+    return totals.cells == 0               ? INAPPLICABLE
+           : totals.failures > 0           ? WRONG
+           : totals.passed == totals.cells ? RIGHT
+                                           : UNSUPPORTED;
 }
 
 /* Prints a cell of the table in its column. */
@@ -328,8 +321,8 @@ static void print_sequences(const struct check_facts *facts, const struct style 
         for (size_t i = 0; i < facts->sequence_count; i++) {
             const struct sequence_check *check = &facts->sequences[i];
             const bool is_its = strcmp(check->sequence.pass, passes[pass].name) == 0;
-            calls += is_its ? check->calls : 0;
-            passed += is_its ? check->passed : 0;
+            calls += is_its ? check->counts.calls : 0;
+            passed += is_its ? check->counts.passed : 0;
         }
         if (calls > 0)
             fprintf(style->stream, "%-8s  %" PRIu32 "/%" PRIu32 "\n", passes[pass].name, passed,
@@ -388,6 +381,13 @@ void report_check_end(const struct check_facts *facts, const struct style *style
 
 /* ---------------------------------------------------------------- JSON */
 
+static void add_members(struct json *json, cJSON *object, const struct check_counts *counts)
+{
+    json_number(json, object, "calls", counts->calls);
+    json_number(json, object, "passed", counts->passed);
+    json_number(json, object, "unsupported", counts->unsupported);
+}
+
 static void add_row(struct json *json, cJSON *object, const struct coverage_row *row)
 {
     char dtypes[COVERAGE_DTYPES_SIZE];
@@ -398,28 +398,28 @@ static void add_row(struct json *json, cJSON *object, const struct coverage_row 
     if (row->table)
         json_number(json, object, "by_manifests", (uint64_t)row->replaced);
     cJSON *layouts = json_object(json, object, "layouts");
-    for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
-        if (row->applied[i] == 0)
-            continue;
-        cJSON *layout = json_object(json, layouts, arrangement_name((enum arrangement)i));
-        json_number(json, layout, "calls", (uint64_t)row->applied[i]);
-        json_number(json, layout, "passed", (uint64_t)row->passed[i]);
-        json_number(json, layout, "unsupported", (uint64_t)row->unsupported[i]);
-    }
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
+        if (row->cells[i].calls > 0)
+            add_members(json, json_object(json, layouts, arrangement_name((enum arrangement)i)),
+                        &row->cells[i]);
 }
 
-/* The command as a string. */
-static void add_command(struct json *json, cJSON *object, const struct check_facts *facts,
-                        const struct check_failure *failure, const char *operation)
+/* What was not right, with the command that repeats it. */
+static void add_why(struct json *json, cJSON *object, const struct check_facts *facts,
+                    const struct check_failure *failure, const char *operation,
+                    const struct healcl_error *why)
 {
     char *text = NULL;
     size_t bytes;
-    FILE *stream = open_memstream(&text, &bytes);
+    FILE *stream = why->status == HEALCL_OK ? NULL : open_memstream(&text, &bytes);
     if (stream) {
         print_command(facts, failure, operation, stream);
         if (fclose(stream) == 0)
             json_string(json, object, "repeat", text);
+        json_string(json, object, "message", why->message);
     }
+    if (why->detail)
+        json_string(json, object, "detail", why->detail);
     free(text);
 }
 
@@ -464,10 +464,7 @@ static void add_failure(struct json *json, cJSON *object, const struct check_fac
     json_bool(json, object, "unsupported", is_beyond_device(failure));
     if (failure->kernel.name)
         add_kernel(json, json_object(json, object, "kernel"), &failure->kernel);
-    add_command(json, object, facts, failure, NULL);
-    json_string(json, object, "message", failure->why.message);
-    if (failure->why.detail)
-        json_string(json, object, "detail", failure->why.detail);
+    add_why(json, object, facts, failure, NULL, &failure->why);
 }
 
 static void add_example(struct json *json, cJSON *object, const struct check_facts *facts,
@@ -481,16 +478,9 @@ static void add_example(struct json *json, cJSON *object, const struct check_fac
         cJSON *calls = json_object(json, object, example_side_name((enum example_side)side));
         if (side == EXAMPLE_KERNEL)
             add_kernel(json, calls, &check->kernel);
-        json_number(json, calls, "calls", check->of[side].calls);
-        json_number(json, calls, "passed", check->of[side].passed);
-        json_number(json, calls, "unsupported", check->of[side].unsupported);
+        add_members(json, calls, &check->of[side]);
     }
-    if (check->why.status != HEALCL_OK) {
-        add_command(json, object, facts, NULL, check->operation->name);
-        json_string(json, object, "message", check->why.message);
-    }
-    if (check->why.detail)
-        json_string(json, object, "detail", check->why.detail);
+    add_why(json, object, facts, NULL, check->operation->name, &check->why);
 }
 
 static void add_sequence(struct json *json, cJSON *object, const struct check_facts *facts,
@@ -499,16 +489,10 @@ static void add_sequence(struct json *json, cJSON *object, const struct check_fa
     char call[SEQUENCE_CALL_SIZE];
     json_string(json, object, "name", check->sequence.name);
     json_string(json, object, "pass", check->sequence.pass);
-    json_number(json, object, "calls", check->calls);
-    json_number(json, object, "passed", check->passed);
-    json_number(json, object, "unsupported", check->unsupported);
-    if (check->why.status == HEALCL_OK)
-        return;
-    add_command(json, object, facts, NULL, check->sequence.pass);
-    json_string(json, object, "call", sequence_call_text(&check->call, call));
-    json_string(json, object, "message", check->why.message);
-    if (check->why.detail)
-        json_string(json, object, "detail", check->why.detail);
+    add_members(json, object, &check->counts);
+    if (check->why.status != HEALCL_OK)
+        json_string(json, object, "call", sequence_call_text(&check->call, call));
+    add_why(json, object, facts, NULL, check->sequence.pass, &check->why);
 }
 
 enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream)

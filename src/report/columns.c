@@ -33,7 +33,7 @@ bool column_value(const struct column_table *table, const struct column *column,
         return column->value(context, record, value);
     const char *field = (const char *)record + field_of(table, column) - 1;
     if (column->kind == COLUMN_TEXT)
-        value->text = *(const char *const *)(const void *)field;
+        value->text = column->size == 1 ? field : *(const char *const *)(const void *)field;
     else if (column->kind == COLUMN_FLAG)
         value->number = *(const bool *)field;
     else if (column->kind == COLUMN_DECIMAL)
@@ -120,6 +120,16 @@ void columns_add_json(struct json *json, cJSON *object, const struct column_tabl
     }
 }
 
+void columns_add_list(struct json *json, cJSON *object, const char *key,
+                      const struct column_table *table, const void *context,
+                      struct column_records records)
+{
+    cJSON *list = json_array(json, object, key);
+    for (size_t i = 0; i < records.count; i++)
+        columns_add_json(json, json_object(json, list, NULL), table, context,
+                         (const char *)records.first + i * records.size);
+}
+
 /* What a path leads to; NULL: nothing. */
 static const cJSON *item_at(const cJSON *object, const char *path)
 {
@@ -202,4 +212,14 @@ void columns_row(struct table *text, const struct column_table *table, unsigned 
         table_cell(text, "%s",
                    is_text ? value.text : column_text(table, column, context, record, true, cell));
     }
+}
+
+enum healcl_status columns_print(const struct column_table *table, unsigned place,
+                                 const void *context, struct column_records records, FILE *stream,
+                                 unsigned width)
+{
+    struct table *text = columns_create(table, place);
+    for (size_t i = 0; i < records.count; i++)
+        columns_row(text, table, place, context, (const char *)records.first + i * records.size);
+    return table_print(text, stream, width);
 }

@@ -70,6 +70,9 @@ struct column {
 #define COLUMN_FIELD(type, member) \
     .field = 1 + offsetof(type, member), .size = sizeof(((type *)0)->member)
 
+/* Of a member that is an array of characters. It is never read. */
+#define COLUMN_CHARACTERS(type, member) .field = 1 + offsetof(type, member), .size = 1
+
 /* Defines a function for value: what follows from it, which is a record, where that is known. */
 #define COLUMN_IF(name, type, member, known, expression)                                  \
     static bool name(const void *context, const void *record, struct column_value *value) \
@@ -123,9 +126,26 @@ bool column_is_decimal(const struct column *column);
 enum { SHARE_MAX = 100 };
 double share_shown(double percent);
 
+/* Records that lie behind each other. */
+struct column_records {
+    const void *first;
+    size_t size, count;
+};
+
+#define COLUMN_RECORDS(array, number)                                \
+    (struct column_records)                                          \
+    {                                                                \
+        .first = (array), .size = sizeof *(array), .count = (number) \
+    }
+
 /* Adds all that have a path to a record's object. */
 void columns_add_json(struct json *json, cJSON *object, const struct column_table *table,
                       const void *context, const void *record);
+
+/* Adds an array with an object for each record. */
+void columns_add_list(struct json *json, cJSON *object, const char *key,
+                      const struct column_table *table, const void *context,
+                      struct column_records records);
 
 /* Reads members out of such an object; 0, false or "" for what it lacks. keep copies texts. */
 void columns_read_json(const cJSON *object, const struct column_table *table, void *record,
@@ -136,5 +156,10 @@ void columns_read_json(const cJSON *object, const struct column_table *table, vo
 struct table *columns_create(const struct column_table *table, unsigned place);
 void columns_row(struct table *text, const struct column_table *table, unsigned place,
                  const void *context, const void *record);
+
+/* Prints a table of text with a row for each record. As table_print. */
+MUST_CHECK enum healcl_status columns_print(const struct column_table *table, unsigned place,
+                                            const void *context, struct column_records records,
+                                            FILE *stream, unsigned width);
 
 #endif

@@ -1,5 +1,4 @@
 /* The list of devices. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "programs/tuning_kept.h"
@@ -22,25 +21,20 @@ static const char *version_number(const char *version, char text[VERSION_SIZE])
 static void add_offer(struct table *table, const struct device_info *info,
                       const struct self_test_result *self_test)
 {
-    char version[VERSION_SIZE], bytes[UNIT_TEXT_SIZE];
+    char version[VERSION_SIZE];
     table_cell(table, "%s%s", device_type_name(info->type),
                device_is_emulator(info) ? ", emulator" : "");
     table_cell(table, "%u", info->compute_units);
-    table_cell(table, "%s", text_bytes(info->global_memory_bytes, bytes));
+    table_cell(table, "%s", TEXT_BYTES(info->global_memory_bytes));
     table_cell(table, "%s", version_number(info->version, version));
     table_cell(table, "%s", self_test_outcome_name(self_test->outcome));
 }
 
 static void add_rates(struct table *table, const struct device_rates *rates)
 {
-    char bytes[UNIT_TEXT_SIZE];
-    if (rates->products == 0) {
-        table_cell(table, "-");
-        table_cell(table, "-");
-        return;
-    }
-    table_cell(table, "%.3g G/s", (double)rates->products / 1e9);
-    table_cell(table, "%s/s", text_bytes(rates->copied_bytes, bytes));
+    const bool known = rates->products > 0;
+    table_cell(table, known ? "%.3g G/s" : "-", (double)rates->products / 1e9);
+    table_cell(table, known ? "%s/s" : "-", TEXT_BYTES(rates->copied_bytes));
 }
 
 /* What a device would be opened with; an environment that cannot be understood is left out. */
@@ -69,12 +63,11 @@ static void print_transfers(const struct devices_facts *facts, FILE *stream)
 {
     for (size_t i = 0; facts->rates && i < facts->count; i++) {
         const struct device_rates *rates = &facts->rates[i];
-        char up[UNIT_TEXT_SIZE], down[UNIT_TEXT_SIZE], to[UNIT_TEXT_SIZE], from[UNIT_TEXT_SIZE];
         if (rates->products > 0)
             fprintf(stream, "- %u:%u: uploads %s/s, its link %s/s; results %s/s, its link %s/s\n",
                     facts->list[i].platform_index, facts->list[i].device_index,
-                    text_bytes(rates->uploaded_bytes, up), text_bytes(rates->written_bytes, to),
-                    text_bytes(rates->downloaded_bytes, down), text_bytes(rates->read_bytes, from));
+                    TEXT_BYTES(rates->uploaded_bytes), TEXT_BYTES(rates->written_bytes),
+                    TEXT_BYTES(rates->downloaded_bytes), TEXT_BYTES(rates->read_bytes));
     }
 }
 
@@ -142,21 +135,16 @@ static void print_reasons(const struct devices_facts *facts, FILE *stream)
 
 enum healcl_status report_devices(const struct devices_facts *facts, const struct style *style)
 {
-    static const struct table_column columns[] = {
-        {"index", TABLE_LEFT, false},  {"type", TABLE_LEFT, false},
-        {"units", TABLE_RIGHT, false}, {"memory", TABLE_RIGHT, false},
-        {"OpenCL", TABLE_LEFT, false}, {"self-test", TABLE_LEFT, false},
-        {"device", TABLE_LEFT, true},  {"platform", TABLE_LEFT, true},
-    };
-    static const struct table_column measured_columns[] = {
+    struct table_column columns[] = {
         {"index", TABLE_LEFT, false},  {"type", TABLE_LEFT, false},
         {"units", TABLE_RIGHT, false}, {"memory", TABLE_RIGHT, false},
         {"OpenCL", TABLE_LEFT, false}, {"self-test", TABLE_LEFT, false},
         {"64x64", TABLE_RIGHT, false}, {"copy", TABLE_RIGHT, false},
         {"device", TABLE_LEFT, true},  {"platform", TABLE_LEFT, true},
     };
-    struct table *table =
-        facts->rates ? table_create(measured_columns, 10) : table_create(columns, 8);
+    if (!facts->rates)
+        memmove(&columns[6], &columns[8], 2 * sizeof *columns);
+    struct table *table = table_create(columns, facts->rates ? 10 : 8);
     for (size_t i = 0; i < facts->count; i++) {
         const struct device_info *info = &facts->list[i];
         table_cell(table, "%u:%u%s", info->platform_index, info->device_index,

@@ -25,8 +25,7 @@ static void print_step(const struct diagnosis_facts *facts, const struct style *
     const struct step *step = diagnosis->step;
     const struct origin *origin = step_origin(step, NO_INPUT);
     report_label(style, "entry", "%zu (%s)", origin->entry, origin->name);
-    report_label(style, "segment", "%s",
-                 *diagnosis->segment->name ? diagnosis->segment->name : "(no segment)");
+    report_label(style, "segment", "%s", segment_title(diagnosis->segment->name));
     report_label(style, "step", "%s, %zu steps before it agree", step_traits[step->kind].name,
                  diagnosis->steps - 1);
     if (diagnosis->kernel.name)

@@ -35,6 +35,15 @@ void report_kernels_members(struct json *json, cJSON *object, const struct plan 
 /* What ranks share, and what that takes, as a member. */
 void report_ranks_members(struct json *json, cJSON *object, const struct ranks_facts *facts);
 
+/* Along which axis ranks split which upload, unless there is but one: a line, and members. */
+void report_split(const struct healcl_transcript *part, const struct healcl_split *split,
+                  bool is_chosen, const struct style *style);
+void report_split_members(struct json *json, cJSON *object, const struct healcl_transcript *part,
+                          const struct healcl_split *split, bool is_chosen);
+
+/* What ranks exchange, as members. */
+void report_exchanges(struct json *json, cJSON *object, const struct healcl_transcript *part);
+
 /* Which inputs and results a rank has parts of, as members "inputs" and "results". */
 void report_parts(struct json *json, cJSON *object, const struct healcl_transcript *part);
 

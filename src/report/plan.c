@@ -2,8 +2,6 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "plan/memory.h"
 #include "plan/passes.h"
@@ -18,7 +16,7 @@ static uint64_t count_storages(const struct plan *plan)
 
 /* ---------------------------------------------------------------- text */
 
-COLUMN_OF(segment_name, struct segment, text, *it->name ? it->name : "(no segment)")
+COLUMN_OF(segment_name, struct segment, text, segment_title(it->name))
 
 #define SEGMENT_FIELD(member) COLUMN_FIELD(struct segment, member)
 
@@ -32,15 +30,6 @@ static const struct column segment_rows[] = {
 };
 
 static const struct column_table segment_columns = COLUMN_TABLE(segment_rows);
-
-MUST_CHECK static enum healcl_status print_segments(const struct plan *plan,
-                                                    const struct style *style)
-{
-    struct table *table = columns_create(&segment_columns, IN_TEXT);
-    for (size_t i = 0; i < plan->segment_count; i++)
-        columns_row(table, &segment_columns, IN_TEXT, NULL, &plan->segments[i]);
-    return table_print(table, style->stream, style->width);
-}
 
 MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const struct style *style)
 {
@@ -65,26 +54,22 @@ MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const 
 static void print_memory(const struct plan *plan, const struct memory_facts *memory,
                          const struct style *style)
 {
-    char peak[UNIT_TEXT_SIZE], spilled[UNIT_TEXT_SIZE], back[UNIT_TEXT_SIZE];
-    char again[UNIT_TEXT_SIZE];
     if (!memory || memory->limit > 0)
         report_label(style, "memory", "%s at most, scratch of kernels aside",
-                     text_bytes(plan->bytes_peak, peak));
+                     TEXT_BYTES(plan->bytes_peak));
     else
         report_label(style, "memory", "%s at most, in buffers of %s; scratch of kernels aside",
-                     text_bytes(plan->bytes_peak, peak), text_bytes(memory->allocated, again));
+                     TEXT_BYTES(plan->bytes_peak), TEXT_BYTES(memory->allocated));
     if (memory && memory->limit > 0)
-        report_label(style, "limit",
-                     "%s of tensors at most: %s spilled, %s brought back, %s uploaded again",
-                     text_bytes(memory->peak, peak), text_bytes(memory->price.spilled, spilled),
-                     text_bytes(memory->price.brought_back, back),
-                     text_bytes(memory->price.streamed_again, again));
+        report_label(
+            style, "limit", "%s of tensors at most: %s spilled, %s brought back, %s uploaded again",
+            TEXT_BYTES(memory->peak), TEXT_BYTES(memory->price.spilled),
+            TEXT_BYTES(memory->price.brought_back), TEXT_BYTES(memory->price.streamed_again));
 }
 
 enum healcl_status report_plan(const char *file, const struct plan *plan,
                                const struct memory_facts *memory, const struct style *style)
 {
-    char text[UNIT_TEXT_SIZE];
     report_label(style, "transcript", "%s", file);
     report_label(style, "entries", "%zu", plan->entries);
     report_label(style, "operations", "%" PRIu64 " in %zu segment%s", plan->operations,
@@ -93,12 +78,14 @@ enum healcl_status report_plan(const char *file, const struct plan *plan,
                  count_storages(plan));
     report_label(style, "results", "%zu, %zu with an expected tensor", plan->results,
                  plan->expected);
-    report_label(style, "upload", "%s", text_bytes(plan->bytes_up, text));
-    report_label(style, "download", "%s", text_bytes(plan->bytes_down, text));
+    report_label(style, "upload", "%s", TEXT_BYTES(plan->bytes_up));
+    report_label(style, "download", "%s", TEXT_BYTES(plan->bytes_down));
     print_memory(plan, memory, style);
     if (plan->segment_count > 0) {
         putc('\n', style->stream);
-        TRY(print_segments(plan, style));
+        TRY(columns_print(&segment_columns, IN_TEXT, NULL,
+                          COLUMN_RECORDS(plan->segments, plan->segment_count), style->stream,
+                          style->width));
     }
     if (plan->operations == 0)
         return HEALCL_OK;
@@ -142,7 +129,7 @@ MUST_CHECK static enum healcl_status print_costs(const struct plan *plan,
     for (size_t s = 0; s < plan->segment_count; s++) {
         const struct segment *segment = &plan->segments[s];
         const struct segment_cost *before = &segment->before, *after = &segment->after;
-        const char *name = *segment->name ? segment->name : "(no segment)";
+        const char *name = segment_title(segment->name);
         if (before->launches == 0)
             continue;
         add_cost(table, &name, "launches", text_count, before->launches, after->launches);
@@ -169,7 +156,7 @@ MUST_CHECK static enum healcl_status print_changes(const struct plan *plan,
         const struct segment *segment = &plan->segments[s];
         if (segment->before.launches == 0)
             continue;
-        table_cell(table, "%s", *segment->name ? segment->name : "(no segment)");
+        table_cell(table, "%s", segment_title(segment->name));
         for (size_t i = 0; i < PASS_COUNT; i++)
             table_cell(table, "%" PRIu64, segment->pass_changes[i]);
     }
@@ -178,25 +165,23 @@ MUST_CHECK static enum healcl_status print_changes(const struct plan *plan,
 
 static void print_rates(const struct roofline *roofline, const struct style *style)
 {
-    char text[UNIT_TEXT_SIZE];
     if (roofline->bytes == 0)
         return;
-    fprintf(style->stream, "\nroofline, a second: copies %s", text_bytes(roofline->bytes, text));
+    fprintf(style->stream, "\nroofline, a second: copies %s", TEXT_BYTES(roofline->bytes));
     for (int i = 0; i < WORKS; i++)
         fprintf(style->stream, ",%s%s %s", i == 2 ? "\n" : " ", segment_work_labels[i],
-                text_count(roofline->work[i], text));
+                TEXT_COUNT(roofline->work[i]));
     putc('\n', style->stream);
 }
 
 enum healcl_status report_passes(const struct plan *plan, const struct roofline *roofline,
                                  const struct style *style)
 {
-    char before[UNIT_TEXT_SIZE], after[UNIT_TEXT_SIZE];
     putc('\n', style->stream);
     for (size_t i = 0; i < PASS_COUNT; i++)
         report_label(style, passes[i].name, "%s", passes[i].summary);
     report_label(style, "memory", "%s at most before, %s after",
-                 text_bytes(plan->bytes_peak_before, before), text_bytes(plan->bytes_peak, after));
+                 TEXT_BYTES(plan->bytes_peak_before), TEXT_BYTES(plan->bytes_peak));
     putc('\n', style->stream);
     TRY(print_changes(plan, style));
     putc('\n', style->stream);

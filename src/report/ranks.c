@@ -3,12 +3,15 @@
 
 #include "plan/split.h"
 #include "plan/transcript.h"
+#include "report/columns.h"
 #include "report/members.h"
-#include "report/table.h"
-#include "report/text.h"
 
-/* Nanoseconds of a run whose inputs that stay are there already; 0: not known. */
-struct times {
+/* What a rank takes. */
+struct rank_costs {
+    const char *who;
+    const struct plan *plan;
+    uint64_t sent;
+    /* Nanoseconds of a run whose inputs that stay are there already; 0: not known. */
     uint64_t device, exchange;
 };
 
@@ -20,193 +23,196 @@ static uint64_t device_time(const struct ranks_facts *facts, const struct plan *
     return time;
 }
 
-static uint64_t bytes_sent(const struct ranks_facts *facts)
-{
-    return exchange_bytes_sent(facts->part->plan, 0, facts->split.ranks);
-}
-
 /* Each exchange has two messages behind each other: summands, and sums. */
-static uint64_t exchange_time(const struct ranks_facts *facts)
+static uint64_t exchange_time(const struct ranks_facts *facts, uint64_t sent)
 {
     const struct healcl_split_facts split = healcl_transcript_split_facts(facts->part);
     if (facts->network_bytes_per_second <= 0)
         return 0;
-    return (uint64_t)((double)bytes_sent(facts) / facts->network_bytes_per_second * 1e9 +
+    return (uint64_t)((double)sent / facts->network_bytes_per_second * 1e9 +
                       2 * (double)split.exchanges * facts->network_latency_ns);
 }
 
-/* ---------------------------------------------------------------- text */
-
-static void add_time(struct table *table, uint64_t nanoseconds)
+static struct rank_costs costs_alone(const struct ranks_facts *facts)
 {
-    char text[UNIT_TEXT_SIZE];
-    table_cell(table, "%s", nanoseconds > 0 ? text_time(nanoseconds, text) : "-");
+    const struct plan *plan = facts->whole->plan;
+    return (struct rank_costs){.who = "one rank", .plan = plan, .device = device_time(facts, plan)};
 }
 
-static void add_row(struct table *table, const char *name, const struct plan *plan, uint64_t sent,
-                    const struct times *times)
+static struct rank_costs costs_of_each(const struct ranks_facts *facts, const char *who)
 {
-    char text[UNIT_TEXT_SIZE];
-    table_cell(table, "%s", name);
-    table_cell(table, "%s", text_bytes(plan->bytes_peak, text));
-    table_cell(table, "%s", text_bytes(plan->bytes_up, text));
-    table_cell(table, "%s", text_bytes(sent, text));
-    add_time(table, times->device);
-    add_time(table, times->exchange);
-    add_time(table, times->device > 0 ? times->device + times->exchange : 0);
+    const struct plan *plan = facts->part->plan;
+    const uint64_t sent = exchange_bytes_sent(plan, 0, facts->split.ranks);
+    return (struct rank_costs){.who = who,
+                               .plan = plan,
+                               .sent = sent,
+                               .device = device_time(facts, plan),
+                               .exchange = exchange_time(facts, sent)};
 }
 
-MUST_CHECK static enum healcl_status print_costs(const struct ranks_facts *facts,
-                                                 const struct style *style)
+#define COSTS_FIELD(member) COLUMN_FIELD(struct rank_costs, member)
+
+COLUMN_OF(memory, struct rank_costs, number, it->plan->bytes_peak)
+COLUMN_OF(upload, struct rank_costs, number, it->plan->bytes_up)
+COLUMN_IF(whole_time, struct rank_costs, number, it->device > 0, it->device + it->exchange)
+
+static const struct column cost_rows[] = {
+    {NULL, "", COLUMN_TEXT, IN_TEXT, COSTS_FIELD(who)},
+    {"device_memory_peak", "memory", COLUMN_BYTES, IN_TEXT, .value = memory},
+    {"bytes_up", "up", COLUMN_BYTES, IN_TEXT, .value = upload},
+    {"bytes_sent", "sent", COLUMN_BYTES, IN_TEXT, COSTS_FIELD(sent)},
+    {"device_ns", "device", COLUMN_TIME, IN_TEXT | DASH_IF_0, COSTS_FIELD(device)},
+    {"exchange_ns", "exchange", COLUMN_TIME, IN_TEXT | DASH_IF_0, COSTS_FIELD(exchange)},
+    {NULL, "time", COLUMN_TIME, IN_TEXT, .value = whole_time},
+};
+
+static const struct column_table cost_columns = COLUMN_TABLE(cost_rows);
+
+/* ---------------------------------------------------------------- parts of tensors */
+
+/* A rank's part of an input, or of a result. */
+struct tensor_part {
+    bool is_result;
+    struct healcl_tensor_info info;
+    struct healcl_part of;
+};
+
+/* Inputs are numbered first. Returns false where there are no more. */
+static bool part_at(const struct healcl_transcript *part, size_t number, struct tensor_part *row)
 {
-    static const struct table_column columns[] = {
-        {"", TABLE_LEFT, false},        {"memory", TABLE_RIGHT, false},
-        {"up", TABLE_RIGHT, false},     {"sent", TABLE_RIGHT, false},
-        {"device", TABLE_RIGHT, false}, {"exchange", TABLE_RIGHT, false},
-        {"time", TABLE_RIGHT, false},
-    };
-    const struct times alone = {device_time(facts, facts->whole->plan), 0};
-    const struct times shared = {device_time(facts, facts->part->plan), exchange_time(facts)};
-    char name[32];
-    snprintf(name, sizeof name, "each of %" PRIu32, facts->split.ranks);
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    if (table) {
-        add_row(table, "one rank", facts->whole->plan, 0, &alone);
-        add_row(table, name, facts->part->plan, bytes_sent(facts), &shared);
-    }
-    return table_print(table, style->stream, style->width);
+    size_t inputs, results;
+    const struct healcl_tensor_info *input = healcl_transcript_inputs(part, &inputs);
+    const struct healcl_tensor_info *result = healcl_transcript_results(part, &results);
+    const size_t place = number - inputs;
+    if (number < inputs)
+        *row =
+            (struct tensor_part){false, input[number], healcl_transcript_input_part(part, number)};
+    else if (place < results)
+        *row =
+            (struct tensor_part){true, result[place], healcl_transcript_result_part(part, place)};
+    return number < inputs + results;
 }
 
 /* "whole", or "axis 0: 4 of 8", of each 8 where the axis is longer. */
-static void add_part(struct table *table, const struct healcl_part *part)
+static const char *part_text(const struct healcl_part *part, char text[COLUMN_TEXT_SIZE])
 {
     if (part->period == 0)
-        table_cell(table, "whole");
-    else
-        table_cell(table, "axis %" PRIu32 ": %" PRId64 " of %" PRId64, part->axis, part->size,
-                   part->period);
+        return "whole";
+    snprintf(text, COLUMN_TEXT_SIZE, "axis %" PRIu32 ": %" PRId64 " of %" PRId64, part->axis,
+             part->size, part->period);
+    return text;
 }
 
-static void add_tensors(struct table *table, const struct ranks_facts *facts, bool results)
-{
-    size_t count;
-    const struct healcl_tensor_info *tensor = results
-                                                  ? healcl_transcript_results(facts->part, &count)
-                                                  : healcl_transcript_inputs(facts->part, &count);
-    char text[UNIT_TEXT_SIZE];
-    for (size_t i = 0; i < count; i++) {
-        const struct healcl_part part = results ? healcl_transcript_result_part(facts->part, i)
-                                                : healcl_transcript_input_part(facts->part, i);
-        table_cell(table, "%s", results ? "result" : "input");
-        table_cell(table, "%zu", tensor[i].entry);
-        table_cell(table, "%s", tensor[i].name);
-        table_cell(table, "%s", text_bytes(tensor[i].bytes, text));
-        add_part(table, &part);
-    }
-}
+#define PART_OF(name, member, expression) COLUMN_OF(name, struct tensor_part, member, expression)
+#define PART_FIELD(member) COLUMN_FIELD(struct tensor_part, member)
 
-MUST_CHECK static enum healcl_status print_parts(const struct ranks_facts *facts,
+PART_OF(what, text, it->is_result ? "result" : "input")
+PART_OF(part_of, text, part_text(&it->of, value->room))
+PART_OF(is_split, number, it->of.period > 0)
+
+static const struct column part_rows[] = {
+    {NULL, "", COLUMN_TEXT, IN_TEXT, .value = what},
+    {"entry", "entry", COLUMN_COUNT, IN_TEXT, PART_FIELD(info.entry)},
+    {"tensor", "tensor", COLUMN_TEXT, IN_TEXT | SHRINKS, PART_FIELD(info.name)},
+    {"rank", NULL, COLUMN_COUNT, 0, PART_FIELD(info.rank)},
+    {"bytes", "a rank's", COLUMN_BYTES, IN_TEXT, PART_FIELD(info.bytes)},
+    {NULL, "part", COLUMN_TEXT, IN_TEXT, .value = part_of},
+    {"split", NULL, COLUMN_FLAG, 0, .value = is_split},
+};
+
+static const struct column_table part_columns = COLUMN_TABLE(part_rows);
+
+MUST_CHECK static enum healcl_status print_parts(const struct healcl_transcript *part,
                                                  const struct style *style)
 {
-    static const struct table_column columns[] = {
-        {"", TABLE_LEFT, false},      {"entry", TABLE_RIGHT, false},
-        {"tensor", TABLE_LEFT, true}, {"a rank's", TABLE_RIGHT, false},
-        {"part", TABLE_LEFT, false},
-    };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    if (table) {
-        add_tensors(table, facts, false);
-        add_tensors(table, facts, true);
-    }
+    struct table *table = columns_create(&part_columns, IN_TEXT);
+    struct tensor_part row;
+    for (size_t i = 0; part_at(part, i, &row); i++)
+        columns_row(table, &part_columns, IN_TEXT, NULL, &row);
     return table_print(table, style->stream, style->width);
-}
-
-enum healcl_status report_ranks(const struct ranks_facts *facts, const struct style *style)
-{
-    const struct healcl_split_facts split = healcl_transcript_split_facts(facts->part);
-    char text[UNIT_TEXT_SIZE];
-    size_t count;
-    const struct healcl_tensor_info *input =
-        healcl_transcript_inputs(facts->part, &count) + facts->split.input;
-    putc('\n', style->stream);
-    report_label(style, "ranks", "%" PRIu32, facts->split.ranks);
-    if (facts->split.ranks > 1)
-        report_label(style, "split", "entry %zu, tensor %s, along axis %" PRIu32 "%s", input->entry,
-                     input->name, facts->split.axis,
-                     facts->is_chosen ? " (the least memory, work and exchange)" : "");
-    report_label(style, "exchange", "%zu tensor%s of %s", split.exchanges,
-                 split.exchanges == 1 ? "" : "s", text_bytes(split.exchange_bytes, text));
-    putc('\n', style->stream);
-    TRY(print_parts(facts, style));
-    putc('\n', style->stream);
-    return print_costs(facts, style);
-}
-
-/* ---------------------------------------------------------------- JSON */
-
-static void add_tensor(struct json *json, cJSON *list, const struct healcl_tensor_info *info,
-                       const struct healcl_part *part)
-{
-    cJSON *object = json_object(json, list, NULL);
-    json_number(json, object, "entry", info->entry);
-    json_string(json, object, "tensor", info->name);
-    json_number(json, object, "rank", info->rank);
-    json_number(json, object, "bytes", info->bytes);
-    json_bool(json, object, "split", part->period > 0);
-    if (part->period == 0)
-        return;
-    json_number(json, object, "axis", part->axis);
-    json_number(json, object, "start", (uint64_t)part->start);
-    json_number(json, object, "size", (uint64_t)part->size);
-    json_number(json, object, "period", (uint64_t)part->period);
 }
 
 void report_parts(struct json *json, cJSON *object, const struct healcl_transcript *part)
 {
-    size_t count;
-    const struct healcl_tensor_info *inputs = healcl_transcript_inputs(part, &count);
-    cJSON *list = json_array(json, object, "inputs");
-    for (size_t i = 0; i < count; i++) {
-        const struct healcl_part of = healcl_transcript_input_part(part, i);
-        add_tensor(json, list, &inputs[i], &of);
-    }
-    const struct healcl_tensor_info *results = healcl_transcript_results(part, &count);
-    list = json_array(json, object, "results");
-    for (size_t i = 0; i < count; i++) {
-        const struct healcl_part of = healcl_transcript_result_part(part, i);
-        add_tensor(json, list, &results[i], &of);
+    cJSON *inputs = json_array(json, object, "inputs");
+    cJSON *results = json_array(json, object, "results");
+    struct tensor_part row;
+    for (size_t i = 0; part_at(part, i, &row); i++) {
+        cJSON *about = json_object(json, row.is_result ? results : inputs, NULL);
+        columns_add_json(json, about, &part_columns, NULL, &row);
+        if (row.of.period == 0)
+            continue;
+        json_number(json, about, "axis", row.of.axis);
+        json_number(json, about, "start", (uint64_t)row.of.start);
+        json_number(json, about, "size", (uint64_t)row.of.size);
+        json_number(json, about, "period", (uint64_t)row.of.period);
     }
 }
 
-static void add_costs(struct json *json, cJSON *object, const char *key, const struct plan *plan,
-                      uint64_t sent, const struct times *times)
+/* ---------------------------------------------------------------- the split */
+
+/* The upload that is split. */
+static const struct healcl_tensor_info *input_of(const struct healcl_transcript *part,
+                                                 const struct healcl_split *split)
 {
-    cJSON *costs = json_object(json, object, key);
-    json_number(json, costs, "device_memory_peak", plan->bytes_peak);
-    json_number(json, costs, "bytes_up", plan->bytes_up);
-    json_number(json, costs, "bytes_sent", sent);
-    json_number(json, costs, "device_ns", times->device);
-    json_number(json, costs, "exchange_ns", times->exchange);
+    size_t count;
+    return healcl_transcript_inputs(part, &count) + split->input;
+}
+
+void report_split(const struct healcl_transcript *part, const struct healcl_split *split,
+                  bool is_chosen, const struct style *style)
+{
+    const struct healcl_tensor_info *input = input_of(part, split);
+    if (split->ranks > 1)
+        report_label(style, "split", "entry %zu, tensor %s, along axis %" PRIu32 "%s", input->entry,
+                     input->name, split->axis,
+                     is_chosen ? " (the least memory, work and exchange)" : "");
+}
+
+void report_split_members(struct json *json, cJSON *object, const struct healcl_transcript *part,
+                          const struct healcl_split *split, bool is_chosen)
+{
+    json_number(json, object, "entry", input_of(part, split)->entry);
+    json_number(json, object, "axis", split->axis);
+    json_bool(json, object, "chosen", is_chosen);
+}
+
+void report_exchanges(struct json *json, cJSON *object, const struct healcl_transcript *part)
+{
+    const struct healcl_split_facts split = healcl_transcript_split_facts(part);
+    json_number(json, object, "exchanges", split.exchanges);
+    json_number(json, object, "exchange_bytes", split.exchange_bytes);
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+enum healcl_status report_ranks(const struct ranks_facts *facts, const struct style *style)
+{
+    const struct healcl_split_facts split = healcl_transcript_split_facts(facts->part);
+    char who[32];
+    snprintf(who, sizeof who, "each of %" PRIu32, facts->split.ranks);
+    const struct rank_costs costs[] = {costs_alone(facts), costs_of_each(facts, who)};
+    putc('\n', style->stream);
+    report_label(style, "ranks", "%" PRIu32, facts->split.ranks);
+    report_split(facts->part, &facts->split, facts->is_chosen, style);
+    report_label(style, "exchange", "%zu tensor%s of %s", split.exchanges,
+                 split.exchanges == 1 ? "" : "s", TEXT_BYTES(split.exchange_bytes));
+    putc('\n', style->stream);
+    TRY(print_parts(facts->part, style));
+    putc('\n', style->stream);
+    return columns_print(&cost_columns, IN_TEXT, NULL, COLUMN_RECORDS(costs, 2), style->stream,
+                         style->width);
 }
 
 void report_ranks_members(struct json *json, cJSON *object, const struct ranks_facts *facts)
 {
-    const struct healcl_split_facts split = healcl_transcript_split_facts(facts->part);
-    const struct times alone = {device_time(facts, facts->whole->plan), 0};
-    const struct times shared = {device_time(facts, facts->part->plan), exchange_time(facts)};
-    size_t count;
-    const struct healcl_tensor_info *input =
-        healcl_transcript_inputs(facts->part, &count) + facts->split.input;
+    const struct rank_costs alone = costs_alone(facts), each = costs_of_each(facts, "");
     cJSON *ranks = json_object(json, object, "ranks");
     json_number(json, ranks, "count", facts->split.ranks);
-    if (facts->split.ranks > 1) {
-        json_number(json, ranks, "entry", input->entry);
-        json_number(json, ranks, "axis", facts->split.axis);
-        json_bool(json, ranks, "chosen", facts->is_chosen);
-    }
-    json_number(json, ranks, "exchanges", split.exchanges);
-    json_number(json, ranks, "exchange_bytes", split.exchange_bytes);
-    add_costs(json, ranks, "alone", facts->whole->plan, 0, &alone);
-    add_costs(json, ranks, "each", facts->part->plan, bytes_sent(facts), &shared);
+    if (facts->split.ranks > 1)
+        report_split_members(json, ranks, facts->part, &facts->split, facts->is_chosen);
+    report_exchanges(json, ranks, facts->part);
+    columns_add_json(json, json_object(json, ranks, "alone"), &cost_columns, NULL, &alone);
+    columns_add_json(json, json_object(json, ranks, "each"), &cost_columns, NULL, &each);
     report_parts(json, ranks, facts->part);
 }

@@ -1,7 +1,6 @@
 #include "report/report.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 
 #include "report/members.h"
 #include "report/text.h"

@@ -27,32 +27,23 @@ enum { VERDICT_TEXT_SIZE = 160 };
 static const char *verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
 {
     const struct healcl_report *report = facts->report;
+    const bool differs = report->verdict == HEALCL_DIFFERS;
     uint64_t total = report->results, bare = total - report->results_compared;
     char partial[64] = "";
     if (bare > 0)
         snprintf(partial, sizeof partial, " (%" PRIu64 " carr%s no expected tensor)", bare,
                  bare == 1 ? "ies" : "y");
-    switch (report->verdict) {
-    case HEALCL_DIFFERS:
-        snprintf(text, VERDICT_TEXT_SIZE, "different: %" PRIu64 " of %" PRIu64 " result%s%s",
-                 report->results_different, total, plural(total), partial);
-        return text;
-    case HEALCL_VERIFIED:
-        snprintf(text, VERDICT_TEXT_SIZE, "verified: %" PRIu64 " of %" PRIu64 " result%s%s",
-                 report->results_compared, total, plural(total), partial);
-        return text;
-    case HEALCL_NOTHING_TO_VERIFY: break;
-    }
-    if (total == 0)
+    if (report->verdict != HEALCL_NOTHING_TO_VERIFY)
+        snprintf(text, VERDICT_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64 " result%s%s",
+                 differs ? "different" : "verified",
+                 differs ? report->results_different : report->results_compared, total,
+                 plural(total), partial);
+    else if (total == 0)
         snprintf(text, VERDICT_TEXT_SIZE, "nothing to verify: the transcript downloads no result");
-    else if (facts->no_verify)
-        snprintf(text, VERDICT_TEXT_SIZE,
-                 "nothing to verify: %" PRIu64 " result%s not compared (--no-verify)", total,
-                 plural(total));
     else
-        snprintf(text, VERDICT_TEXT_SIZE,
-                 "nothing to verify: %" PRIu64 " result%s without an expected tensor", total,
-                 plural(total));
+        snprintf(text, VERDICT_TEXT_SIZE, "nothing to verify: %" PRIu64 " result%s %s", total,
+                 plural(total),
+                 facts->no_verify ? "not compared (--no-verify)" : "without an expected tensor");
     return text;
 }
 
@@ -74,11 +65,6 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 
 /* ---------------------------------------------------------------- segments */
 
-static const char *row_name(const struct segment_row *row)
-{
-    return *row->of.name ? row->of.name : "(no segment)";
-}
-
 /* Which share of a segment's time the roofline is. */
 static const char *share_text(const struct segment_row *row, char text[COLUMN_TEXT_SIZE])
 {
@@ -93,7 +79,7 @@ static const char *share_text(const struct segment_row *row, char text[COLUMN_TE
     COLUMN_IF(name, struct segment_row, member, known, expression)
 #define ROW_FIELD(member) COLUMN_FIELD(struct segment_row, of.member)
 
-ROW_IF(told_name, text, true, row_name(it))
+ROW_IF(told_name, text, true, segment_title(it->of.name))
 ROW_IF(row_operations, number, !it->is_time, it->of.operations)
 ROW_IF(roofline, number, it->has_roofline, it->roofline)
 ROW_IF(share, text, true, share_text(it, value->room))
@@ -376,7 +362,6 @@ MUST_CHECK static enum healcl_status print_fallbacks(const struct healcl_report 
                                                      const struct style *style)
 {
     size_t count;
-    char text[UNIT_TEXT_SIZE];
     if (report->fallbacks == 0)
         return HEALCL_OK;
     struct kind *kinds = sum_kinds(report, &count);
@@ -388,9 +373,8 @@ MUST_CHECK static enum healcl_status print_fallbacks(const struct healcl_report 
             report_label(style, kinds[i].fallback_nanoseconds ? "on the host" : "fell back",
                          "%s: %" PRIu64 " step%s, %s: %s", kinds[i].name, kinds[i].fallbacks,
                          kinds[i].fallbacks == 1 ? "" : "s",
-                         kinds[i].fallback_nanoseconds
-                             ? text_time(kinds[i].fallback_nanoseconds, text)
-                             : "to other kernels than a manifest's",
+                         kinds[i].fallback_nanoseconds ? TEXT_TIME(kinds[i].fallback_nanoseconds)
+                                                       : "to other kernels than a manifest's",
                          kinds[i].fallback_reason);
     free(kinds);
     return HEALCL_OK;
@@ -409,17 +393,15 @@ static void print_clock(const struct run_facts *facts, const struct style *style
 MUST_CHECK static enum healcl_status print_runs(const struct healcl_report *report,
                                                 const struct style *style)
 {
-    char text[UNIT_TEXT_SIZE];
     if (report->run_count < 2)
         return HEALCL_OK;
     uint64_t *times = malloc(report->run_count * sizeof *times);
     if (!times)
         return HEALCL_NO_MEMORY;
     memcpy(times, report->run_nanoseconds, report->run_count * sizeof *times);
-    fprintf(style->stream, "runs        %zu: median %s", report->run_count,
-            text_time(sort_to_median(times, report->run_count), text));
-    fprintf(style->stream, ", fastest %s", text_time(times[0], text));
-    fprintf(style->stream, ", slowest %s\n", text_time(times[report->run_count - 1], text));
+    const uint64_t median = sort_to_median(times, report->run_count);
+    report_label(style, "runs", "%zu: median %s, fastest %s, slowest %s", report->run_count,
+                 TEXT_TIME(median), TEXT_TIME(times[0]), TEXT_TIME(times[report->run_count - 1]));
     free(times);
     return HEALCL_OK;
 }
@@ -438,21 +420,16 @@ static void print_tuning(const struct device_tuning *tuning, const struct style 
 /* What it took to stay below the limit of device memory. */
 static void print_price(const struct healcl_report *report, const struct style *style)
 {
-    char limit[UNIT_TEXT_SIZE], spilled[UNIT_TEXT_SIZE], back[UNIT_TEXT_SIZE];
-    char again[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE];
     report_label(style, "limit", "%s: %s spilled, %s brought back, %s uploaded again, in %s",
-                 text_bytes(report->device_memory_limit, limit),
-                 text_bytes(report->bytes_spilled, spilled),
-                 text_bytes(report->bytes_brought_back, back),
-                 text_bytes(report->bytes_streamed_again, again),
-                 text_time(report->spill_nanoseconds, time));
+                 TEXT_BYTES(report->device_memory_limit), TEXT_BYTES(report->bytes_spilled),
+                 TEXT_BYTES(report->bytes_brought_back), TEXT_BYTES(report->bytes_streamed_again),
+                 TEXT_TIME(report->spill_nanoseconds));
 }
 
 enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
                               bool verbose)
 {
     const struct healcl_report *report = facts->report;
-    char text[UNIT_TEXT_SIZE];
     report_label(style, "transcript", "%s", facts->file);
     if (facts->device)
         report_label(style, "device", "%s (%s)", facts->device->name, facts->device->platform);
@@ -462,13 +439,12 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         report_label(style, "driver", "%s, %s", facts->device->driver, facts->device->version);
     if (facts->tuning && tuning_source_name(facts->tuning))
         print_tuning(facts->tuning, style, verbose);
-    char tensors[UNIT_TEXT_SIZE];
     if (facts->device && report->device_memory_limit == 0)
         report_label(style, "memory", "%s at most, %s of it for tensors",
-                     text_bytes(report->device_bytes_peak, text),
-                     text_bytes(report->tensor_bytes_allocated, tensors));
+                     TEXT_BYTES(report->device_bytes_peak),
+                     TEXT_BYTES(report->tensor_bytes_allocated));
     else
-        report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
+        report_label(style, "memory", "%s at most", TEXT_BYTES(report->device_bytes_peak));
     if (report->device_memory_limit > 0)
         print_price(report, style);
     print_manifest_kernels(report, style);

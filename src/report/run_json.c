@@ -4,6 +4,19 @@
 #include "report/members.h"
 #include "report/run_segments.h"
 
+#define KERNEL_FIELD(member) COLUMN_FIELD(struct healcl_manifest_kernel, member)
+
+static const struct column kernel_rows[] = {
+    {"name", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(name)},
+    {"of", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(what)},
+    {"manifest", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(manifest)},
+    {"replaces", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(replaces)},
+    {"steps", NULL, COLUMN_COUNT, 0, KERNEL_FIELD(steps)},
+    {"tuned", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(tuned)},
+};
+
+const struct column_table report_kernel_columns = COLUMN_TABLE(kernel_rows);
+
 /* Bytes that the operations of a segment read and write, by number, for the caller to free; NULL
  * when out of memory. */
 static uint64_t *sum_bytes(const struct plan *plan, const struct segment *segment)
@@ -91,23 +104,6 @@ static void add_memory(struct json *json, const struct healcl_report *report)
                 report->spill_nanoseconds);
 }
 
-static void add_manifest_kernels(struct json *json, const struct healcl_report *report)
-{
-    if (report->manifest_kernel_count == 0)
-        return;
-    cJSON *list = json_array(json, json->top, "manifest_kernels");
-    for (size_t i = 0; i < report->manifest_kernel_count; i++) {
-        const struct healcl_manifest_kernel *kernel = &report->manifest_kernels[i];
-        cJSON *object = json_object(json, list, NULL);
-        json_string(json, object, "name", kernel->name);
-        json_string(json, object, "of", kernel->what);
-        json_string(json, object, "manifest", kernel->manifest);
-        json_bool(json, object, "replaces", kernel->replaces);
-        json_number(json, object, "steps", kernel->steps);
-        json_bool(json, object, "tuned", kernel->tuned);
-    }
-}
-
 enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
 {
     const struct healcl_report *report = facts->report;
@@ -153,7 +149,9 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "bytes_down", facts->plan->bytes_down);
     json_number(&json, json.top, "dropped_digits", report->dropped_digits);
     json_number(&json, json.top, "fallbacks", report->fallbacks);
-    add_manifest_kernels(&json, report);
+    if (report->manifest_kernel_count > 0)
+        columns_add_list(&json, json.top, "manifest_kernels", &report_kernel_columns, NULL,
+                         COLUMN_RECORDS(report->manifest_kernels, report->manifest_kernel_count));
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
         add_segment(&json, segments, facts, i);

@@ -1,6 +1,5 @@
 /* A run as JUnit XML: a case for each segment, which fails where one of its results differs. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "report/junit.h"
 #include "report/text.h"
@@ -16,8 +15,7 @@ static void put_segment(struct junit *junit, const struct run_facts *facts, size
 {
     const struct healcl_segment_profile *segment = &facts->report->segments[index];
     char text[160];
-    snprintf(text, sizeof text, "segment %zu: %.100s", index + 1,
-             *segment->name ? segment->name : "(no segment)");
+    snprintf(text, sizeof text, "segment %zu: %.100s", index + 1, segment_title(segment->name));
     junit_case(junit, text, segment->nanoseconds);
     if (segment->results_different > 0) {
         snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " result%s differ%s",

@@ -49,15 +49,6 @@ struct table *table_create(const struct table_column *columns, size_t count)
     return table;
 }
 
-static bool make_room(struct table *table)
-{
-    char **cells =
-        array_with_room(table->cells, table->cell_count, &table->cell_capacity, sizeof *cells);
-    if (cells)
-        table->cells = cells;
-    return cells != NULL;
-}
-
 void table_cell(struct table *table, const char *format, ...)
 {
     if (!table || table->failed)
@@ -67,7 +58,7 @@ void table_cell(struct table *table, const char *format, ...)
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     char *cell = length >= 0 ? malloc((size_t)length + 1) : NULL;
-    if (!cell || !make_room(table)) {
+    if (!cell || !ARRAY_GROW(table->cells, table->cell_count, &table->cell_capacity)) {
         free(cell);
         table->failed = true;
         return;
@@ -84,11 +75,7 @@ void table_line(struct table *table, const char *text)
     if (!table || table->failed)
         return;
     char *copy = strdup(text);
-    struct line *lines =
-        array_with_room(table->lines, table->line_count, &table->line_capacity, sizeof *lines);
-    if (lines)
-        table->lines = lines;
-    if (!lines || !copy) {
+    if (!copy || !ARRAY_GROW(table->lines, table->line_count, &table->line_capacity)) {
         free(copy);
         table->failed = true;
         return;

@@ -21,6 +21,12 @@ const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
 /* "0.0014", "1.53", "80.9", "2589": a factor or a percentage, about three digits */
 const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
 
+/* The same in memory that lives as long as the block around it. */
+#define TEXT_BYTES(bytes) text_bytes(bytes, (char[UNIT_TEXT_SIZE]){0})
+#define TEXT_COUNT(count) text_count(count, (char[UNIT_TEXT_SIZE]){0})
+#define TEXT_TIME(nanoseconds) text_time(nanoseconds, (char[UNIT_TEXT_SIZE]){0})
+#define TEXT_FACTOR(value) text_factor(value, (char[UNIT_TEXT_SIZE]){0})
+
 /* Puts '?' for bytes that are not UTF-8 and, unless they are kept, for those of control characters
  * and of controls of the writing direction: names from a hostile file must neither break JSON nor
  * reach a terminal as commands, nor be shown as other names. */

@@ -78,12 +78,11 @@ static void print_left(const struct tune_report *report, const struct style *sty
 enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style)
 {
     const unsigned place = facts->measured ? IN_MEASURED : IN_PLAN;
-    struct table *table = columns_create(&alternative_columns, place);
-    for (size_t i = 0; i < facts->report->count; i++)
-        columns_row(table, &alternative_columns, place, NULL, &facts->report->alternatives[i]);
     report_label(style, "device", "%s", facts->device->name);
     putc('\n', style->stream);
-    TRY(table_print(table, style->stream, style->width));
+    TRY(columns_print(&alternative_columns, place, NULL,
+                      COLUMN_RECORDS(facts->report->alternatives, facts->report->count),
+                      style->stream, style->width));
     if (!facts->measured)
         return HEALCL_OK;
     print_reasons(facts->report, style);
@@ -117,10 +116,8 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
     char text[TUNING_TEXT_SIZE];
     json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
-    cJSON *list = json_array(&json, json.top, "alternatives");
-    for (size_t i = 0; i < facts->report->count; i++)
-        columns_add_json(&json, json_object(&json, list, NULL), &alternative_columns, NULL,
-                         &facts->report->alternatives[i]);
+    columns_add_list(&json, json.top, "alternatives", &alternative_columns, NULL,
+                     COLUMN_RECORDS(facts->report->alternatives, facts->report->count));
     cJSON *left = facts->measured ? json_array(&json, json.top, "unmeasured") : NULL;
     for (size_t i = 0; left && i < facts->report->count; i++)
         if (is_left(facts->report, i))

@@ -50,12 +50,9 @@ MUST_CHECK static enum healcl_status number_of(struct numbers *numbers, uint64_t
             *is_new = false;
             return HEALCL_OK;
         }
-    uint64_t *hashes =
-        array_with_room(numbers->hashes, numbers->count, &numbers->capacity, sizeof *hashes);
-    if (!hashes)
+    if (!ARRAY_GROW(numbers->hashes, numbers->count, &numbers->capacity))
         NO_MEMORY(error);
-    numbers->hashes = hashes;
-    hashes[numbers->count++] = hash;
+    numbers->hashes[numbers->count++] = hash;
     numbers->slots[slot] = (uint32_t)numbers->count;
     *number = (uint32_t)numbers->count - 1;
     *is_new = true;
@@ -173,12 +170,9 @@ MUST_CHECK static enum healcl_status add_pair(struct audit *audit, uint32_t kern
         TRY(number_of(&audit->modulus_numbers, modulus, &number, &is_new, error));
     TRY(number_of(&audit->pair_numbers, XXH3_64bits(of_pair, sizeof of_pair), &pair, &is_new_pair,
                   error));
-    uint32_t *class_pairs = array_with_room(audit->class_pairs, audit->class_pair_count,
-                                            &audit->class_pair_capacity, sizeof *class_pairs);
-    if (!class_pairs)
+    if (!ARRAY_GROW(audit->class_pairs, audit->class_pair_count, &audit->class_pair_capacity))
         NO_MEMORY(error);
-    audit->class_pairs = class_pairs;
-    class_pairs[audit->class_pair_count++] = pair;
+    audit->class_pairs[audit->class_pair_count++] = pair;
     if (!is_new_pair)
         return HEALCL_OK;
     audit->kernels[kernel].moduli++;
@@ -225,18 +219,12 @@ MUST_CHECK static enum healcl_status add_class(struct audit *audit, const struct
                                                uint32_t kernel, struct healcl_error *error)
 {
     const size_t count = audit->draw.class_count;
-    struct audit_class *classes =
-        array_with_room(audit->classes, count, &audit->class_capacity, sizeof *classes);
-    if (!classes)
+    if (!ARRAY_GROW(audit->classes, count, &audit->class_capacity))
         NO_MEMORY(error);
-    audit->classes = classes;
-    uint32_t *kernels = array_with_room(audit->class_kernels, count, &audit->class_kernel_capacity,
-                                        sizeof *kernels);
-    if (!kernels)
+    if (!ARRAY_GROW(audit->class_kernels, count, &audit->class_kernel_capacity))
         NO_MEMORY(error);
-    audit->class_kernels = kernels;
-    kernels[count] = kernel;
-    struct audit_class *class = &classes[count];
+    audit->class_kernels[count] = kernel;
+    struct audit_class *class = &audit->classes[count];
     *class = (struct audit_class){.first_pair = audit->class_pair_count};
     audit->draw.class_count++;
     int64_t positions[AUDIT_MODULI_MOST];
@@ -308,11 +296,9 @@ MUST_CHECK static enum healcl_status find_here(struct audit *audit, struct healc
             if (class == AUDIT_NO_CLASS || audit->classes[class].mark == s + 1)
                 continue;
             audit->classes[class].mark = s + 1;
-            uint32_t *here = array_with_room(audit->here, count, &capacity, sizeof *here);
-            if (!here)
+            if (!ARRAY_GROW(audit->here, count, &capacity))
                 NO_MEMORY(error);
-            audit->here = here;
-            here[count++] = class;
+            audit->here[count++] = class;
         }
     }
     audit->first_here[plan->segment_count] = count;

@@ -59,8 +59,7 @@ MUST_CHECK static enum healcl_status deliver(struct device_executor *self, const
     struct delivery delivery = {.self = self,
                                 .step = step,
                                 .bytes = bytes,
-                                .in_pieces = self->sink->takes_pieces &&
-                                             self->sink->takes_pieces(self->sink->context, step)};
+                                .in_pieces = sink_takes_pieces(self->sink, step)};
     enum healcl_status status =
         device_download(self->launcher.device, buffer, offset, bytes,
                         &(struct device_taker){deliver_piece, &delivery}, error);
@@ -70,12 +69,6 @@ MUST_CHECK static enum healcl_status deliver(struct device_executor *self, const
     if (step->payload)
         payload_forget(step->payload, self->launcher.plan->source);
     return status;
-}
-
-static uint64_t result_bytes(const struct step *step)
-{
-    return (uint64_t)layout_elements(&step->in[0]->layout) *
-           dtype_size(step->in[0]->storage->dtype);
 }
 
 struct device_storage *device_executor_storage_of(struct device_executor *self,
@@ -132,10 +125,10 @@ static void find_group(struct group *group)
     uint64_t offset;
     for (size_t i = group->from; i < self->download_count; i++, group->count++) {
         struct download *download = &self->downloads[i];
-        if (download->buffer.chunk_count == 0 || result_bytes(download->step) == 0)
+        if (download->buffer.chunk_count == 0 || packed_bytes(download->step->in[0]) == 0)
             continue; /* no data are wanted */
-        if (!group_takes(group, &download->buffer, download->offset + result_bytes(download->step),
-                         &offset))
+        if (!group_takes(group, &download->buffer,
+                         download->offset + packed_bytes(download->step->in[0]), &offset))
             return;
         download->place = offset + download->offset;
     }
@@ -157,7 +150,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
         const struct download *download = &self->downloads[group->from + i];
         group->step = download->step;
         const void *data = download->buffer.chunk_count == 0 ? NULL
-                           : result_bytes(group->step) == 0
+                           : packed_bytes(group->step->in[0]) == 0
                                ? ""
                                : slab + (download->place - group->first);
         size_t span = trace_begin_step(self->base.trace, group->step);
@@ -194,7 +187,7 @@ MUST_CHECK static enum healcl_status take_alone(struct device_executor *self,
 {
     size_t span = trace_begin_step(self->base.trace, download->step);
     enum healcl_status status = deliver(self, download->step, &download->buffer, download->offset,
-                                        result_bytes(download->step), error);
+                                        packed_bytes(download->step->in[0]), error);
     trace_end(self->base.trace, span);
     if (status != HEALCL_OK)
         error_prefix_step(error, download->step, NO_INPUT);
@@ -258,10 +251,10 @@ MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
     struct healcl_device *device = self->launcher.device;
     struct buffer copy;
     struct healcl_error own = {0};
-    const char *lack = pack_lack(&self->launcher, step, step->in[0], result_bytes(step));
+    const char *lack = pack_lack(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
     if (lack)
         return pack_on_host(self, download, lack, error);
-    TRY(device_buffer_acquire_part(device, result_bytes(step), &copy, error));
+    TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &copy, error));
     download->buffer = copy;
     download->offset = 0;
     download->is_shared = false;
@@ -310,7 +303,7 @@ void device_executor_release_storage(struct device_executor *self, const struct 
 static bool may_wait_in_storage(const struct step *step)
 {
     const struct tensor *tensor = step->in[0];
-    uint64_t bytes = result_bytes(step);
+    uint64_t bytes = packed_bytes(step->in[0]);
     return bytes > 0 && layout_is_contiguous(&tensor->layout) &&
            storage_bytes(tensor->storage) / 2 <= bytes;
 }
@@ -320,16 +313,13 @@ MUST_CHECK static enum healcl_status device_executor_keep_result(struct device_e
                                                                  const struct step *step,
                                                                  struct healcl_error *error)
 {
-    struct download *downloads = array_with_room(self->downloads, self->download_count,
-                                                 &self->download_capacity, sizeof *downloads);
-    if (!downloads)
+    if (!ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity))
         NO_MEMORY(error);
-    self->downloads = downloads;
     struct download *download = &self->downloads[self->download_count++];
     *download = (struct download){.step = step};
     if (!sink_wants_data(self->sink, step))
         return HEALCL_OK;
-    self->download_bytes += result_bytes(step);
+    self->download_bytes += packed_bytes(step->in[0]);
     if (!may_wait_in_storage(step))
         return snapshot(self, download, error);
     const struct tensor *tensor = step->in[0];
@@ -346,7 +336,8 @@ MUST_CHECK static enum healcl_status device_executor_keep_result(struct device_e
 
 bool device_executor_is_awaited(const struct device_executor *self, const struct step *step)
 {
-    return step->kind == STEP_DOWNLOAD && result_bytes(step) > device_executor_pending_most(self) &&
+    return step->kind == STEP_DOWNLOAD &&
+           packed_bytes(step->in[0]) > device_executor_pending_most(self) &&
            layout_is_contiguous(&step->in[0]->layout) && sink_wants_data(self->sink, step);
 }
 
@@ -359,5 +350,5 @@ enum healcl_status device_executor_download(struct device_executor *self, const 
     const struct buffer *buffer;
     TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
     uint64_t offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
-    return deliver(self, step, buffer, offset, result_bytes(step), error);
+    return deliver(self, step, buffer, offset, packed_bytes(step->in[0]), error);
 }

@@ -7,18 +7,13 @@ static uint64_t begin_of(const struct tensor *tensor)
     return (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
 }
 
-static uint64_t bytes_of(const struct tensor *tensor)
-{
-    return (uint64_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype);
-}
-
 enum healcl_status device_executor_write(struct executor *executor, const struct tensor *tensor,
                                          const void *data, struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
     TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
-    return device_write_any(launcher->device, buffer, begin_of(tensor), bytes_of(tensor), data,
+    return device_write_any(launcher->device, buffer, begin_of(tensor), packed_bytes(tensor), data,
                             error);
 }
 
@@ -33,7 +28,7 @@ enum healcl_status device_executor_map(struct executor *executor, const struct t
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
     TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
-    return device_buffer_map(launcher->device, buffer, begin_of(tensor), bytes_of(tensor), data,
+    return device_buffer_map(launcher->device, buffer, begin_of(tensor), packed_bytes(tensor), data,
                              error);
 }
 

@@ -20,8 +20,7 @@ static struct extent extent_of(const struct tensor *tensor)
 /* Whether a tensor that does not overlap itself has all elements of its extent. */
 static bool is_dense(const struct tensor *tensor)
 {
-    return extent_of(tensor).bytes ==
-           (uint64_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype);
+    return extent_of(tensor).bytes == packed_bytes(tensor);
 }
 
 MUST_CHECK static enum healcl_status read_tensor(struct launcher *launcher,
@@ -104,8 +103,7 @@ enum healcl_status host_step_pack(struct launcher *launcher, struct reference *r
                                   const struct tensor *tensor, struct buffer *packed,
                                   struct healcl_error *error)
 {
-    const size_t bytes =
-        (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype);
+    const size_t bytes = (size_t)packed_bytes(tensor);
     void *memory = malloc(bytes);
     enum healcl_status status = memory ? read_tensor(launcher, reference, tensor, error)
                                        : ERROR(error, HEALCL_NO_MEMORY, "out of memory");

@@ -22,14 +22,10 @@ static struct healcl_manifest_kernel *entry_of(struct healcl_report *report, siz
         i++;
     if (i < report->manifest_kernel_count)
         return &report->manifest_kernels[i];
-    struct healcl_manifest_kernel *all =
-        array_with_room(report->manifest_kernels, report->manifest_kernel_count, capacity,
-                        sizeof *report->manifest_kernels);
-    if (!all)
+    if (!ARRAY_GROW(report->manifest_kernels, report->manifest_kernel_count, capacity))
         return NULL;
-    report->manifest_kernels = all;
-    all[report->manifest_kernel_count] = *kernel;
-    return &all[report->manifest_kernel_count++];
+    report->manifest_kernels[report->manifest_kernel_count] = *kernel;
+    return &report->manifest_kernels[report->manifest_kernel_count++];
 }
 
 enum healcl_status report_manifest_kernels(const struct plan *plan,

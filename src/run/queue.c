@@ -10,13 +10,6 @@
 
 /* ---------------------------------------------------------------- executing */
 
-static bool takes_pieces(void *context, const struct step *step)
-{
-    (void)context;
-    (void)step;
-    return true;
-}
-
 static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
                                      int64_t count, const void *data, struct healcl_error *error)
 {
@@ -28,18 +21,9 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     return HEALCL_OK;
 }
 
-static enum healcl_status take_result(void *context, const struct step *step, const void *data,
-                                      struct healcl_error *error)
-{
-    return take_piece(context, step, 0, layout_elements(&step->in[0]->layout), data, error);
-}
-
 static struct result_sink sink_of(struct healcl_queue *queue)
 {
-    return (struct result_sink){.context = queue,
-                                .take = take_result,
-                                .takes_pieces = takes_pieces,
-                                .take_piece = take_piece};
+    return (struct result_sink){.context = queue, .take_piece = take_piece};
 }
 
 /* Steps are forgotten also where that fails: what was enqueued has ended or never will. */

@@ -162,8 +162,7 @@ static enum healcl_status write(struct executor *executor, const struct tensor *
 {
     void *memory;
     TRY(map(executor, tensor, &memory, error));
-    memcpy(memory, data,
-           (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype));
+    memcpy(memory, data, (size_t)packed_bytes(tensor));
     return HEALCL_OK;
 }
 

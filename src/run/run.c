@@ -31,6 +31,9 @@ enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace
                              const struct step *step, const void *data, uint64_t *spent,
                              struct healcl_error *error)
 {
+    if (!sink->take)
+        return sink_take_piece(sink, trace, step, 0, layout_elements(&step->in[0]->layout), data,
+                               spent, error);
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(trace, "compare", "compare");
     enum healcl_status status = sink->take(sink->context, step, data, error);
@@ -241,7 +244,7 @@ MUST_CHECK static enum healcl_status run_segment(struct run *run, const struct s
                                                  struct healcl_error *error)
 {
     struct result_sink sink = results_sink(run->results);
-    const char *name = *segment->name ? segment->name : "(no segment)";
+    const char *name = segment_title(segment->name);
     trace_for_operation(run->trace, NULL, 0);
     size_t host = trace_begin(run->trace, "segment", name);
     size_t kernels = trace_command(run->trace, TRACE_COMPUTE, "segment", name, 0);

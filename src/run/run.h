@@ -18,6 +18,7 @@
  * the call. */
 struct result_sink {
     void *context;
+    /* NULL: take_piece takes all of them, whole or in pieces. */
     enum healcl_status (*take)(void *context, const struct step *step, const void *data,
                                struct healcl_error *error);
     /* Whether take looks at the data of a result: where it does not, data may be NULL, and nothing
@@ -35,6 +36,12 @@ struct result_sink {
 static inline bool sink_wants_data(const struct result_sink *sink, const struct step *step)
 {
     return !sink->wants_data || sink->wants_data(sink->context, step);
+}
+
+/* Whether a sink takes pieces of a step's result. */
+static inline bool sink_takes_pieces(const struct result_sink *sink, const struct step *step)
+{
+    return !sink->take || (sink->takes_pieces && sink->takes_pieces(sink->context, step));
 }
 
 /* Hands a result to a sink, with a span. *spent grows by the nanoseconds that the sink takes. */

@@ -132,13 +132,6 @@ MUST_CHECK static enum healcl_status result_memory(struct healcl_session *sessio
     return HEALCL_OK;
 }
 
-static bool takes_pieces(void *context, const struct step *step)
-{
-    (void)context;
-    (void)step;
-    return true;
-}
-
 static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
                                      int64_t count, const void *data, struct healcl_error *error)
 {
@@ -152,22 +145,13 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     return HEALCL_OK;
 }
 
-static enum healcl_status take_result(void *context, const struct step *step, const void *data,
-                                      struct healcl_error *error)
-{
-    return take_piece(context, step, 0, layout_elements(&step->in[0]->layout), data, error);
-}
-
 /* ---------------------------------------------------------------- running */
 
 MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session, size_t first,
                                                   size_t count, struct healcl_error *error)
 {
     struct executor *executor = session->executor;
-    struct result_sink sink = {.context = session,
-                               .take = take_result,
-                               .takes_pieces = takes_pieces,
-                               .take_piece = take_piece};
+    struct result_sink sink = {.context = session, .take_piece = take_piece};
     /* Number 0 is the scalars' storage. */
     size_t storage = first == 0 ? 1 : session->plan->segments[first].first_storage;
     device_turn_begin(session->device);

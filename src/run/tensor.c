@@ -1,6 +1,5 @@
 /* Tensors of operations by call: what is in them, and where. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "run/queue.h"
 

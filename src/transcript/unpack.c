@@ -1,7 +1,6 @@
 #include "transcript/unpack.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

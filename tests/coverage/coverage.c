@@ -74,12 +74,13 @@ static void print_row(FILE *file, const struct coverage_row *row)
     char form[256], dtypes[COVERAGE_DTYPES_SIZE];
     fprintf(file, "| %s | %s |", form_text(row->form, form), coverage_dtypes_text(row, dtypes));
     for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
-        if (row->applied[i] == 0)
+        const struct check_counts *cells = &row->cells[i];
+        if (cells->calls == 0)
             fprintf(file, " – |");
-        else if (row->applied[i] == row->passed[i])
-            fprintf(file, " %d |", row->passed[i]);
+        else if (cells->calls == cells->passed)
+            fprintf(file, " %" PRIu32 " |", cells->passed);
         else
-            fprintf(file, " **%d of %d** |", row->passed[i], row->applied[i]);
+            fprintf(file, " **%" PRIu32 " of %" PRIu32 "** |", cells->passed, cells->calls);
     }
     fprintf(file, "\n");
 }
@@ -112,7 +113,7 @@ static void print_exclusions(FILE *file)
     for (int r = 0; r < row_count; r++)
         for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
             const char *reason = rows[r].excluded[i];
-            bool known = !reason || rows[r].applied[i] > 0;
+            bool known = !reason || rows[r].cells[i].calls > 0;
             for (int p = 0; p < count; p++)
                 known = known || strcmp(printed[p], reason) == 0;
             if (known || count == 16)
@@ -122,7 +123,7 @@ static void print_exclusions(FILE *file)
             const char *last = "";
             for (int other = 0; other < row_count; other++)
                 for (int j = 0; j < ARRANGEMENT_COUNT; j++)
-                    if (rows[other].excluded[j] && rows[other].applied[j] == 0 &&
+                    if (rows[other].excluded[j] && rows[other].cells[j].calls == 0 &&
                         strcmp(rows[other].excluded[j], reason) == 0 &&
                         strcmp(last, rows[other].form->name) != 0) {
                         fprintf(file, "%s %s", *last ? "," : "", rows[other].form->name);
@@ -200,14 +201,15 @@ static int check_row(struct healcl_device *device, struct coverage_row *row,
 }
 
 /* A cell that applies to some sizes of a row applies to all of them that were taken. */
-static void check_full(struct coverage_row *row, int wanted)
+static void check_full(struct coverage_row *row, uint32_t wanted)
 {
-    int applied = 0;
+    uint32_t applied = 0;
     for (int i = 0; i < ARRANGEMENT_COUNT && !row->refused; i++) {
-        applied += row->applied[i];
-        if (row->applied[i] != wanted && !(row->applied[i] == 0 && row->excluded[i])) {
-            printf("FAILED: %s, %s: %d cells of %d\n", row->form->name,
-                   arrangement_name((enum arrangement)i), row->applied[i], wanted);
+        const uint32_t calls = row->cells[i].calls;
+        applied += calls;
+        if (calls != wanted && !(calls == 0 && row->excluded[i])) {
+            printf("FAILED: %s, %s: %" PRIu32 " cells of %" PRIu32 "\n", row->form->name,
+                   arrangement_name((enum arrangement)i), calls, wanted);
             row->failures++;
         }
     }
@@ -244,7 +246,7 @@ static int check_rows(void)
         double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
         if (!is_wanted(row))
             continue;
-        check_full(row, check_row(device, row, &observer));
+        check_full(row, (uint32_t)check_row(device, row, &observer));
         shared->seconds[i] = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     }
     healcl_device_close(device);
@@ -292,16 +294,18 @@ static int write_table(const char *path)
 /* The last line of the output. Returns the number of failures. */
 static int print_summary(void)
 {
-    int cells = 0, refused = 0, failures = 0;
+    uint32_t cells = 0;
+    int refused = 0, failures = 0;
     double spent = 0;
     for (int i = 0; i < row_count; i++) {
         refused += rows[i].refused;
         failures += rows[i].failures;
         spent += shared->seconds[i];
         for (int j = 0; j < ARRANGEMENT_COUNT; j++)
-            cells += rows[i].passed[j];
+            cells += rows[i].cells[j].passed;
     }
-    printf("\n%d cells are right, %d dtypes are refused, %d failures, %.0f s of processor time\n",
+    printf("\n%" PRIu32 " cells are right, %d dtypes are refused, %d failures, %.0f s of processor "
+           "time\n",
            cells, refused, failures, spent);
     return failures;
 }

@@ -109,6 +109,18 @@ def check_compared(healcl, launcher, place):
         assert all(rank["host"] for rank in told["ranks"]) and "host" not in told["all"]
 
 
+def check_texts(launcher, place):
+    """The table and a JSON beside it tell the same of each rank."""
+    empty(place / "out")
+    out, _, _ = launcher.run((RANKS, (*SERVE, "--reference", "--json", "report.json")))
+    ranks = json.loads((place / "report.json").read_text())["ranks"]
+    for rank in ranks:
+        row = next(line for line in out.splitlines() if line.split()[:1] == [str(rank["rank"])])
+        number, unit = row.split()[-6:-4]
+        shown = float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+        assert abs(shown - rank["latency_ns"]["median"]) <= 0.01 * shown, (row, rank)
+
+
 def check_lists(launcher, place):
     """The lines of a file, in their order, and two inputs for each request."""
     model = transcript()
@@ -243,6 +255,7 @@ def main(healcl, program, mpirun):
                                     check=False).returncode == 0
         check_serving(launcher, place, [("--reference",)] + [()] * has_device)
         check_compared(healcl, launcher, place)
+        check_texts(launcher, place)
         check_lists(launcher, place)
         check_usage(launcher)
         check_failures(launcher, place)

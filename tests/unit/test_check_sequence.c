@@ -5,16 +5,16 @@
 static void is_made_and_right(void **state)
 {
     (void)state;
-    struct sequence_check check = {.calls = 0};
+    struct sequence_check check = {.made = 0};
     for (size_t i = 0; sequence_at(i, &check.sequence); i++) {
         char call[SEQUENCE_CALL_SIZE];
         sequence_check(device, true, &check);
-        if (check.why.status != HEALCL_OK || check.passed != check.calls)
+        if (check.why.status != HEALCL_OK || check.counts.passed != check.counts.calls)
             fail_msg("%s, %s: %s", check.sequence.name, sequence_call_text(&check.call, call),
                      check.why.message);
         if (check.made == 0)
             fail_msg("%s: no pass has made a step of its kind", check.sequence.name);
-        check = (struct sequence_check){.calls = 0};
+        check = (struct sequence_check){.made = 0};
     }
 }
 
