@@ -13,6 +13,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`[^`\n]*`")
 TIME = re.compile(r"\d (?:ns|us|µs|ms|s|[MG]B/s)\b")
+VARIABLE = re.compile(r'"(HEALCL_[A-Z_]+)"')
 PER_UNIT = re.compile(r"\bns per unit\b")
 PROCESSOR = re.compile(r"\b(?:EPYC|Xeon|Ryzen|Core|Zen \d|Threadripper|Ampere|Graviton)\b")
 
@@ -76,6 +77,15 @@ def tables_without_processor(text):
             yield table.splitlines()[0]
 
 
+def variables_of_code():
+    """-> those of the environment that the sources read; one is for tests of them alone"""
+    found = set()
+    for path in glob.glob(os.path.join(TOP, "src", "**", "*.c"), recursive=True):
+        if os.path.basename(path) != "porting_markdown.c":
+            found.update(VARIABLE.findall(read(path)))
+    return found - {"HEALCL_PROGRESS_SECONDS"}
+
+
 class Documentation(unittest.TestCase):
     def test_links_lead_somewhere(self):
         for path in pages():
@@ -86,6 +96,11 @@ class Documentation(unittest.TestCase):
         for path in pages():
             with self.subTest(os.path.relpath(path, TOP)):
                 self.assertEqual(list(tables_without_processor(read(path))), [])
+
+    def test_all_of_the_environment_is_told(self):
+        page = read(os.path.join(TOP, "docs", "PORTING.md"))
+        self.assertEqual(set(re.findall(r"^\| `(HEALCL_[A-Z_]+)` \|", page, flags=re.M)),
+                         variables_of_code())
 
     def test_what_is_wrong_is_found(self):
         page = os.path.join(TOP, "README.md")

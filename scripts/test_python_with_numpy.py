@@ -15,8 +15,8 @@ import python_with_numpy
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
 # Tests import NumPy only to use it, so their help is as good as a run.
-NEED_NUMPY = ["check_answers.py", "heal_oracle.py", "make_transcripts.py", "test_fhe.py",
-              "test_heal_oracle.py", "test_new_operation.py"]
+NEED_NUMPY = ["check_answers.py", "heal_oracle.py", "make_transcripts.py", "test_additions.py",
+              "test_fhe.py", "test_heal_oracle.py"]
 
 
 class WithoutNumpy(unittest.TestCase):

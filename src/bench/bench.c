@@ -8,6 +8,7 @@
 #include "bench/bench_host.h"
 #include "core/array.h"
 #include "core/numbers.h"
+#include "kernels/variant.h"
 #include "run/run.h"
 
 enum {
@@ -407,6 +408,19 @@ MUST_CHECK static enum healcl_status run_host_copy(struct bench *bench, struct b
     return host_copy_verify(bench->host_copy, error);
 }
 
+static bool runs_by_preferred(const struct bench *bench, const struct healcl_device *device)
+{
+    const struct plan *plan = bench->script.plan;
+    const struct segment *operation = &plan->segments[BENCH_OPERATE];
+    for (size_t i = 0; i < operation->step_count; i++) {
+        const struct step *step = &plan->steps[operation->first_step + i];
+        const struct family *family = family_of(step->kind);
+        if (family && variant_is_preferred(family, variant_for(step, device), device))
+            return true;
+    }
+    return false;
+}
+
 MUST_CHECK static enum healcl_status run_case(struct bench *bench, struct healcl_device *device,
                                               struct bench_result *result,
                                               struct healcl_error *error)
@@ -415,6 +429,7 @@ MUST_CHECK static enum healcl_status run_case(struct bench *bench, struct healcl
     TRY(script_init(&bench->script, &bench->measured, 0, rows, bench->options, error));
     TRY(make_loop(bench, device, error));
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
+    result->by_preferred = runs_by_preferred(bench, device);
     TRY(verify(bench, error));
     TRY(take_samples(bench, result, error));
     return verify_again(bench, result, error);

@@ -116,6 +116,7 @@ struct bench_result {
     uint32_t launches; /* operations in one sample, between two waits */
     uint32_t samples;
     double median_ns, min_ns, max_ns; /* of one operation, over the samples */
+    bool by_preferred; /* a variant that the device's tuning prefers has run some of it */
 };
 
 /*

@@ -68,6 +68,7 @@ static bool decides(const char *subject, const struct tune_case *measured)
 struct lister {
     const struct device_info *info;
     struct tune_report *report;
+    const char *only; /* subject; or NULL */
 };
 
 /* Leaves out what the device cannot do, and what is there already. */
@@ -78,6 +79,8 @@ __attribute__((format(printf, 3, 4))) static void add(struct lister *lister, con
     struct tune_alternative alternative = {.subject = subject};
     struct device_tuning ignored = report->tuning;
     va_list arguments;
+    if (lister->only && strcmp(lister->only, subject) != 0)
+        return;
     va_start(arguments, format);
     vsnprintf(alternative.choice, sizeof alternative.choice, format, arguments);
     va_end(arguments);
@@ -94,22 +97,52 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
-/* One whose work-items share a transform comes in several sizes, and with either radix. */
-static void add_variant(struct lister *lister, enum kernel_family family, enum kernel_shape variant,
-                        uint32_t transform_local_size)
+/* One whose work-items share a transform comes in several sizes, and with either radix. variant:
+ * the one that goes before others; or NULL. */
+static void add_choice(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+                       const char *variant, uint32_t tunables, uint32_t transform_local_size)
 {
-    const char *name = kernel_family_name(family), *choice = kernel_shape_name(variant);
-    bool any;
-    uint32_t tunables = shape_tunables(family, variant, &any);
+    const char *name = kernel_family_name(family);
+    char choice[TUNE_CHOICE_SIZE / 2];
+    snprintf(choice, sizeof choice, "%s=%s%s%s", name, kernel_shape_name(shape), variant ? ":" : "",
+             variant ? variant : "");
     if (tunables >> TUNABLE_transform_radix & 1)
         for (uint32_t radix = 8; radix <= 16; radix *= 2)
-            add(lister, name, "%s=%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
-                name, choice, transform_local_size, radix);
+            add(lister, name, "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
+                choice, transform_local_size, radix);
     else if (tunables >> TUNABLE_transform_local_size & 1)
-        add(lister, name, "%s=%s,transform_local_size=%" PRIu32, name, choice,
-            transform_local_size);
+        add(lister, name, "%s,transform_local_size=%" PRIu32, choice, transform_local_size);
     else
-        add(lister, name, "%s=%s", name, choice);
+        add(lister, name, "%s", choice);
+}
+
+static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+                      uint32_t transform_local_size)
+{
+    bool any;
+    add_choice(lister, family, shape, NULL, shape_tunables(family, shape, &any),
+               transform_local_size);
+}
+
+/* The variants of a shape, but for the first one, which goes before others by itself. */
+static void add_variants(struct lister *lister, enum kernel_family tuned_as,
+                         enum kernel_shape shape, uint32_t transform_local_size)
+{
+    const struct family *family;
+    for (size_t place = 0; (family = family_at(place)); place++) {
+        bool is_first = true;
+        if (family->preference != tuned_as || !family->tunes_variants)
+            continue;
+        for (size_t i = 0; i < family->count; i++) {
+            const struct variant *variant = &family->variants[i];
+            if (variant->shape != shape)
+                continue;
+            if (!is_first)
+                add_choice(lister, tuned_as, shape, variant->name, variant->tunables,
+                           transform_local_size);
+            is_first = false;
+        }
+    }
 }
 
 static const uint32_t cpu_sizes[] = {1, 8, 64}, other_sizes[] = {64, 128, 256, 512};
@@ -122,62 +155,71 @@ enum {
     OTHER_ELEMENTS = sizeof other_elements / sizeof *other_elements
 };
 
-static bool has_shape(enum kernel_family family, enum kernel_shape variant)
-{
-    bool any;
-    (void)shape_tunables(family, variant, &any);
-    return any;
-}
-
-/* A family's default variant, then the others. */
-static void list_variants(struct lister *lister, enum kernel_family family, const uint32_t *sizes,
-                          int size_count)
+/* A family's default shape, then the others, each with its variants. */
+static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes,
+                        int size_count)
 {
     const struct device_tuning *tuning = &lister->report->tuning;
-    add_variant(lister, family, tuning->variants[family], tuning->transform_local_size);
-    for (int v = 0; v < SHAPE_COUNT; v++)
+    add_shape(lister, family, tuning->shapes[family], tuning->transform_local_size);
+    add_variants(lister, family, tuning->shapes[family], tuning->transform_local_size);
+    for (int s = 0; s < SHAPE_COUNT; s++)
         for (int i = 0; i < size_count; i++)
-            if (has_shape(family, (enum kernel_shape)v))
-                add_variant(lister, family, (enum kernel_shape)v, sizes[i]);
+            if (kernel_family_has(family, (enum kernel_shape)s)) {
+                add_shape(lister, family, (enum kernel_shape)s, sizes[i]);
+                add_variants(lister, family, (enum kernel_shape)s, sizes[i]);
+            }
 }
 
-static bool has_choice(enum kernel_family family)
+bool tune_is_subject(const char *name)
 {
-    int count = 0;
-    for (int v = 0; v < SHAPE_COUNT; v++)
-        count += has_shape(family, (enum kernel_shape)v);
-    return count > 1;
+    static const char *const tunables[] = {LOCAL_SIZE, ELEMENTS, ACCESS, LAUNCHES, MULTIPLY};
+    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++)
+        if (strcmp(tunables[i], name) == 0)
+            return true;
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (strcmp(kernel_family_name((enum kernel_family)family), name) == 0)
+            return true;
+    return false;
 }
 
-void tune_list(const struct device_info *info, struct tune_report *report)
+static void list_all(struct lister *lister)
 {
+    const struct device_info *info = lister->info;
+    const struct device_tuning *tuning = &lister->report->tuning;
     bool is_cpu = info->type & CL_DEVICE_TYPE_CPU;
     const uint32_t *sizes = is_cpu ? cpu_sizes : other_sizes;
     const uint32_t *elements = is_cpu ? cpu_elements : other_elements;
     int size_count = is_cpu ? CPU_SIZES : OTHER_SIZES;
     int element_count = is_cpu ? CPU_ELEMENTS : OTHER_ELEMENTS;
-    struct lister lister = {info, report};
-    *report = (struct tune_report){.tuning = tuning_default(info)};
 
-    add_number(&lister, LOCAL_SIZE, report->tuning.local_size);
+    add_number(lister, LOCAL_SIZE, tuning->local_size);
     for (int i = 0; i < size_count; i++)
-        add_number(&lister, LOCAL_SIZE, sizes[i]);
-    add_number(&lister, ELEMENTS, report->tuning.elements_per_item);
+        add_number(lister, LOCAL_SIZE, sizes[i]);
+    add_number(lister, ELEMENTS, tuning->elements_per_item);
     for (int i = 0; i < element_count; i++)
-        add_number(&lister, ELEMENTS, elements[i]);
-    for (uint32_t bytes = report->tuning.access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
-        add_number(&lister, ACCESS, bytes);
+        add_number(lister, ELEMENTS, elements[i]);
+    for (uint32_t bytes = tuning->access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
+        add_number(lister, ACCESS, bytes);
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (has_choice((enum kernel_family)family))
-            list_variants(&lister, (enum kernel_family)family, sizes, size_count);
+        list_family(lister, (enum kernel_family)family, sizes, size_count);
     for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
-        add(&lister, MULTIPLY, "%s=%s", MULTIPLY,
-            multiply_name((enum multiply)((report->tuning.multiply + i) % MULTIPLY_COUNT)));
+        add(lister, MULTIPLY, "%s=%s", MULTIPLY,
+            multiply_name((enum multiply)((tuning->multiply + i) % MULTIPLY_COUNT)));
     if (!info->out_of_order)
         return;
-    add_number(&lister, LAUNCHES, report->tuning.launches_at_once);
-    add_number(&lister, LAUNCHES, 1);
-    add_number(&lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
+    add_number(lister, LAUNCHES, tuning->launches_at_once);
+    add_number(lister, LAUNCHES, 1);
+    add_number(lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
+}
+
+void tune_list(const struct device_info *info, const char *only, struct tune_report *report)
+{
+    struct lister lister = {info, report, only};
+    bool given;
+    *report = (struct tune_report){.tuning = tuning_default(info)};
+    list_all(&lister);
+    if (only && tuning_shape_given(&given, NULL) == HEALCL_OK && !given)
+        (void)tuning_read_kept(&report->tuning, info);
 }
 
 /* ---------------------------------------------------------------- kernels of manifests */
@@ -221,7 +263,7 @@ static void end_subject(struct tune_report *report, size_t first)
 void tune_list_kernels(const struct device_info *info, const struct operation_table *table,
                        const char *only, struct tune_report *report)
 {
-    struct lister lister = {info, report};
+    struct lister lister = {info, report, NULL};
     const struct vendor_operations *all = vendor_of_table(table);
     const struct operation *operation;
     const char *name = only && *only == '_' ? only + 1 : only;
@@ -386,7 +428,8 @@ MUST_CHECK static enum healcl_status run_replaced(struct tuner *tuner,
     return HEALCL_OK;
 }
 
-/* Measures the cases of an alternative, unless time runs out. */
+/* Measures the cases of an alternative, unless time runs out. A variant that can run none of them
+ * on the device is refused: another one has the times. */
 MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
                                                struct tune_alternative *alternative,
                                                struct healcl_error *error)
@@ -402,6 +445,7 @@ MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
         return run_examples(tuner, alternative, &bench, error);
     if (alternative->kernel)
         return run_replaced(tuner, alternative, &bench, error);
+    bool has_run = !strchr(alternative->choice, ':'); /* it names no variant */
     for (int i = 0; i < CASE_COUNT; i++) {
         if (!decides(alternative->subject, &cases[i]))
             continue;
@@ -411,7 +455,10 @@ MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
         TRY(tuner->clock->bench(*tuner->device, bench_operation_find(cases[i].operation),
                                 &cases[i].settings, &bench, &result, error));
         add_times(tuner, alternative, begin, &result);
+        has_run |= result.by_preferred;
     }
+    if (!has_run)
+        REFUSE(error, "the variant runs none of the operations that are measured");
     return HEALCL_OK;
 }
 

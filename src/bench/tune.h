@@ -1,11 +1,12 @@
 /*
  * Finding out by measuring how kernels are best shaped on a device.
  *
- * One subject after another is decided: tunables that all families share, then the variant of each
- * family that has several. Every alternative of a subject runs the same few cases of `healcl
- * bench`, whose results are compared with the host reference's first; the one that takes least time
- * is chosen, and is in force for the subjects that follow. One that is wrong or fails, or that
- * the device refuses, is not.
+ * One subject after another is decided: tunables that all families share, then the shape of each
+ * family that has several, and which variant of it goes before others where these do the same.
+ * Every alternative of a subject runs the same few cases of `healcl bench`, whose results are
+ * compared with the host reference's first; the one that takes least time is chosen, and is in
+ * force for the subjects that follow. One that is wrong or fails, or that the device refuses, is
+ * not.
  *
  * Kernels of manifests follow: a subject for each operation, measured by its examples, and for the
  * replacements of each kind of step, measured by the operations that become such steps. Their
@@ -87,9 +88,13 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
 /* "right", "wrong", "failed", "not measured" */
 const char *tune_outcome_name(enum tune_outcome outcome);
 
-/* Lists what is to be measured on a device of that kind; nothing is chosen yet, and the tuning is
- * the default. The first alternative of each subject is the default. */
-void tune_list(const struct device_info *info, struct tune_report *report);
+/* Whether a name is that of a subject that some devices have alternatives of. */
+bool tune_is_subject(const char *name);
+
+/* Lists what is to be measured on a device of that kind; nothing is chosen yet. The first
+ * alternative of each subject is the default. only: the one subject, whose choice is added to what
+ * was kept before; or NULL. */
+void tune_list(const struct device_info *info, const char *only, struct tune_report *report);
 
 /* Median over fastest, less 1, in percent; 0 where it was not measured. */
 double tune_spread(const struct tune_alternative *alternative);

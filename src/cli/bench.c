@@ -157,7 +157,7 @@ static int measure_and_report(struct bench_command *self)
     enum healcl_status status = measure(self, &error);
     progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(self->device);
+        warn_of_device(self->device);
     int code = status == HEALCL_OK ? tell(self) : tell_failure(self, &error);
     healcl_error_clear(&error);
     healcl_device_close(self->device);

@@ -369,7 +369,7 @@ static int check_and_tell(struct check_command *self)
     enum healcl_status status = check(self, &error);
     progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(self->device);
+        warn_of_device(self->device);
     int code =
         status == HEALCL_OK
             ? tell(self)

@@ -114,7 +114,7 @@ enum { GOES_ON = -1 };
 int take_arguments(const struct command *command, int argc, char **argv, void *session);
 
 /* Prints a warning where the device's driver does not tell what kernels of manifests take. */
-void warn_of_arguments(const struct healcl_device *device);
+void warn_of_device(const struct healcl_device *device);
 
 /* Whether it is --trust, which takes folders of manifests as --ops does, and more that they say. */
 bool is_trust(const struct command_option *option);

@@ -179,10 +179,11 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count)
     return true;
 }
 
-void warn_of_arguments(const struct healcl_device *device)
+void warn_of_device(const struct healcl_device *device)
 {
-    if (device && device->programs->arguments_untold)
-        print_notice("warning: %s", ARGUMENTS_UNTOLD);
+    const char *warning;
+    for (size_t i = 0; device && (warning = device_warning(device, i)); i++)
+        print_notice("warning: %s", warning);
 }
 
 bool is_trust(const struct command_option *option)

@@ -106,7 +106,7 @@ static int diagnose_and_tell(struct diagnose_command *self)
     enum healcl_status status = find_fault(self, &error);
     progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(self->device);
+        warn_of_device(self->device);
     int code =
         status == HEALCL_OK
             ? tell(self)

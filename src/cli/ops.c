@@ -7,7 +7,7 @@
 /* One `healcl ops`. */
 struct ops_command {
     struct report_file json;
-    bool markdown, kernels;
+    bool markdown, kernels, porting;
     const struct healcl_operations *operations; /* of vendors, or NULL */
     const char *selector;                       /* of the device that is asked; NULL: none is */
     struct healcl_device *device;               /* or NULL */
@@ -34,6 +34,8 @@ static int tell(struct ops_command *self)
         report_operations_markdown(stdout);
     else if (self->kernels)
         report_kernels_markdown(stdout);
+    else if (self->porting)
+        report_porting_markdown(stdout);
     else if (!self->json.on_stdout)
         report_operations(table_of(self), &style);
     FILE *stream = report_file_stream(&self->json);
@@ -62,6 +64,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct ops_command, selector)},
     {"markdown", 0, OPTION_FLAG, KEPT_IN(struct ops_command, markdown)},
     {"kernels", 0, OPTION_FLAG, KEPT_IN(struct ops_command, kernels)},
+    {"porting", 0, OPTION_FLAG, KEPT_IN(struct ops_command, porting)},
     OPERATIONS_OPTIONS(struct ops_command, operations),
     END_OF_OPTIONS,
 };
@@ -72,7 +75,7 @@ static int run(const struct command *command, int argc, char **argv)
     int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    if (self.markdown + self.kernels + self.json.on_stdout > 1)
+    if (self.markdown + self.kernels + self.porting + self.json.on_stdout > 1)
         return usage_error(command, "only one report can go to standard output");
     if (self.selector && !self.json.path)
         return usage_error(command, "--device goes with --json");
@@ -94,6 +97,7 @@ const struct command command_ops = {
         "                     the host\n"
         "      --markdown     print docs/OPS.md, which tells more\n"
         "      --kernels      print docs/KERNELS.md: which kernels there are, and when they run\n"
+        "      --porting      print the tables of docs/PORTING.md: environment and tunables\n"
         "      --ops DIR      add those of the manifests of a folder (docs/VENDORS.md); "
         "repeatable\n"
         "      --trust DIR    the same where its manifests may name sources elsewhere,\n"

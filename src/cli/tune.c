@@ -61,16 +61,16 @@ MUST_CHECK static enum healcl_status list(struct tune_command *self, struct heal
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;
     struct tune_report *report = &self->report;
-    if (!self->name)
-        tune_list(&self->info, report);
+    if (!self->name || !self->operations)
+        tune_list(&self->info, self->name, report);
     else
         report->tuning = self->device->tuning;
     report->choices = self->device->programs->choices;
     tune_list_kernels(&self->info, table, self->name, report);
     if (report->count == 0)
         FAIL(error, HEALCL_USAGE,
-             "no kernels of manifests for '%s' have anything to choose from on this device",
-             self->name);
+             "no kernels%s for '%s' have anything to choose from on this device",
+             self->operations ? " of manifests" : "", self->name);
     return HEALCL_OK;
 }
 
@@ -180,7 +180,7 @@ static int tune_and_tell(struct tune_command *self)
     enum healcl_status status = tune(self, &error);
     progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(self->device);
+        warn_of_device(self->device);
     int code = status == HEALCL_OK
                    ? tell(self)
                    : finish_output(report_files_error(&self->json, NULL, NULL, &error, false));
@@ -215,8 +215,9 @@ static int run(const struct command *command, int argc, char **argv)
     if (code == GOES_ON && self->reset &&
         (self->dry_run || self->budget > 0 || self->force || self->operations || self->name))
         code = usage_error(command, "--reset measures nothing: it goes with --device and --json");
-    if (code == GOES_ON && self->name && !self->operations)
-        code = usage_error(command, "--op names an operation of --ops DIR");
+    if (code == GOES_ON && self->name && !self->operations && !tune_is_subject(self->name))
+        code = usage_error(command, "--op names an operation of --ops DIR, or what --dry-run lists "
+                                    "as a subject");
     if (code == GOES_ON)
         code = tune_and_tell(self);
     free(self);
@@ -238,7 +239,8 @@ const struct command command_tune = {
         "                        may be repeated\n"
         "      --trust DIR       the same where its manifests may name sources elsewhere,\n"
         "                        and any options of compilers\n"
-        "      --op NAME         only those for one operation, or one kind of step\n"
+        "      --op NAME         only those for one operation, or one kind of step; without --ops\n"
+        "                        one subject of healcl's own, such as transform\n"
         "      --budget SECONDS  end within so many seconds: nothing is begun that may take\n"
         "                        longer, and only what was measured whole is kept\n"
         "      --force           keep the choice however busy the machine was\n"

@@ -24,18 +24,18 @@ enum {
 
 static const struct {
     const char *name;
-    uint32_t variants; /* bit v: variant v */
+    uint32_t shapes; /* bit s: shape s */
 } families[FAMILY_COUNT] = {
 #define GENERAL (1u << SHAPE_GENERAL)
 #define VECTORS (1u << SHAPE_VECTORS)
 #define LOCAL (1u << SHAPE_LOCAL)
 #define SINGLE (1u << SHAPE_SINGLE)
-#define FAMILY(name, variants) {#name, GENERAL | (variants)},
+#define FAMILY(name, shapes) {#name, GENERAL | (shapes)},
 #include "device/families.def"
 #undef FAMILY
 };
 
-static const char *const variant_names[SHAPE_COUNT] = {"general", "vectors", "local", "single"};
+static const char *const shape_names[SHAPE_COUNT] = {"general", "vectors", "local", "single"};
 
 const char *tunable_name(enum tunable tunable)
 {
@@ -45,6 +45,16 @@ const char *tunable_name(enum tunable tunable)
 #undef TUNABLE
     };
     return names[tunable];
+}
+
+const char *tunable_meaning(enum tunable tunable)
+{
+    static const char *const meanings[TUNABLE_COUNT] = {
+#define TUNABLE(name, least, most, is_power, meaning) meaning,
+#include "device/tunables.def"
+#undef TUNABLE
+    };
+    return meanings[tunable];
 }
 
 static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi", "int128"};
@@ -59,14 +69,14 @@ const char *kernel_family_name(enum kernel_family family)
     return families[family].name;
 }
 
-const char *kernel_shape_name(enum kernel_shape variant)
+const char *kernel_shape_name(enum kernel_shape shape)
 {
-    return variant_names[variant];
+    return shape_names[shape];
 }
 
-bool kernel_family_has(enum kernel_family family, enum kernel_shape variant)
+bool kernel_family_has(enum kernel_family family, enum kernel_shape shape)
 {
-    return families[family].variants >> variant & 1;
+    return families[family].shapes >> shape & 1;
 }
 
 const char *tuning_source_name(const struct device_tuning *tuning)
@@ -78,13 +88,14 @@ const char *tuning_source_name(const struct device_tuning *tuning)
 
 /* ---------------------------------------------------------------- defaults */
 
-/* Takes a variant for every family that has it; returns whether any has. */
-static bool prefer(struct device_tuning *tuning, enum kernel_shape variant)
+/* Takes a shape for every family that has it; returns whether any has. */
+static bool take_shape(struct device_tuning *tuning, enum kernel_shape shape)
 {
     bool any = false;
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (kernel_family_has((enum kernel_family)family, variant)) {
-            tuning->variants[family] = variant;
+        if (kernel_family_has((enum kernel_family)family, shape)) {
+            tuning->shapes[family] = shape;
+            tuning->preferred[family] = NULL;
             any = true;
         }
     return any;
@@ -142,7 +153,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .multiply = info->multiply,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
-            (void)prefer(&tuning, SHAPE_VECTORS);
+            (void)take_shape(&tuning, SHAPE_VECTORS);
         return tuning;
     }
     uint64_t most =
@@ -161,7 +172,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .queues_overlap = queues_overlap,
                                    .staging_bytes = staging_bytes,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
-    (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? SHAPE_SINGLE : SHAPE_LOCAL);
+    (void)take_shape(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? SHAPE_SINGLE : SHAPE_LOCAL);
     return tuning;
 }
 
@@ -184,14 +195,32 @@ static bool parse_number(const char *text, size_t length, uint64_t *value)
     return length > 0;
 }
 
-static bool parse_variant(const char *text, size_t length, enum kernel_shape *variant)
+static bool parse_kernel_shape(const char *text, size_t length, enum kernel_shape *shape)
 {
-    for (int v = 0; v < SHAPE_COUNT; v++)
-        if (is_name(text, length, variant_names[v])) {
-            *variant = (enum kernel_shape)v;
+    for (int s = 0; s < SHAPE_COUNT; s++)
+        if (is_name(text, length, shape_names[s])) {
+            *shape = (enum kernel_shape)s;
             return true;
         }
     return false;
+}
+
+/* "vectors", or "vectors:rows" */
+static bool parse_family(struct device_tuning *tuning, enum kernel_family family, const char *text,
+                         size_t length)
+{
+    const char *colon = memchr(text, ':', length), *preferred = NULL;
+    const size_t shape_length = colon ? (size_t)(colon - text) : length;
+    enum kernel_shape shape;
+    if (!parse_kernel_shape(text, shape_length, &shape) || !kernel_family_has(family, shape))
+        return false;
+    if (colon)
+        preferred = kernel_variant_named(family, shape, colon + 1, length - shape_length - 1);
+    if (colon && !preferred)
+        return false;
+    tuning->shapes[family] = shape;
+    tuning->preferred[family] = preferred;
+    return true;
 }
 
 static bool parse_multiply(const char *text, size_t length, uint32_t *multiply)
@@ -224,14 +253,14 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
                        const struct device_info *info)
 {
     const struct number tunables[TUNABLE_COUNT] = {
-#define TUNABLE(name, least, most, is_power) {&tuning->name, least, most, is_power},
+#define TUNABLE(name, least, most, is_power, meaning) {&tuning->name, least, most, is_power},
 #include "device/tunables.def"
 #undef TUNABLE
     };
-    enum kernel_shape variant;
+    enum kernel_shape shape;
     const char *equals = memchr(item, '=', length);
     if (!equals)
-        return parse_variant(item, length, &variant) && prefer(tuning, variant);
+        return parse_kernel_shape(item, length, &shape) && take_shape(tuning, shape);
     size_t name_length = (size_t)(equals - item);
     const char *value = equals + 1;
     size_t value_length = length - name_length - 1;
@@ -241,13 +270,8 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
         if (is_name(item, name_length, tunable_name((enum tunable)i)))
             return parse_tunable(&tunables[i], value, value_length);
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (is_name(item, name_length, families[family].name)) {
-            bool good = parse_variant(value, value_length, &variant) &&
-                        kernel_family_has((enum kernel_family)family, variant);
-            if (good)
-                tuning->variants[family] = variant;
-            return good;
-        }
+        if (is_name(item, name_length, families[family].name))
+            return parse_family(tuning, (enum kernel_family)family, value, value_length);
     return false;
 }
 
@@ -260,7 +284,7 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
             FAIL(error, HEALCL_USAGE,
                  "%s is '%.200s', not like local_size=64,elements_per_item=4,"
                  "transform_local_size=64,transform=vectors (local sizes are powers of two up to "
-                 "%zu; docs/PORTING.md has the variants)",
+                 "%zu; docs/KERNELS.md has shapes and variants)",
                  what, text, info->max_work_group_size);
         if (item[length] == 0)
             break;
@@ -268,21 +292,33 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
     return HEALCL_OK;
 }
 
-void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])
+void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
+                    char text[TUNABLE_TEXT_SIZE])
 {
     const uint32_t values[TUNABLE_COUNT] = {
 #define TUNABLE(name, ...) tuning->name,
 #include "device/tunables.def"
 #undef TUNABLE
     };
+    if (tunable == TUNABLE_multiply)
+        snprintf(text, TUNABLE_TEXT_SIZE, "%s", multiply_names[values[tunable]]);
+    else
+        snprintf(text, TUNABLE_TEXT_SIZE, "%u", values[tunable]);
+}
+
+void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])
+{
     int used = 0;
-    for (int i = 0; i < TUNABLE_COUNT; i++)
-        used += i == TUNABLE_multiply
-                    ? snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
-                               tunable_name(TUNABLE_multiply), multiply_names[values[i]])
-                    : snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
-                               i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
-    for (int family = 0; family < FAMILY_COUNT; family++)
-        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
-                         families[family].name, variant_names[tuning->variants[family]]);
+    for (int i = 0; i < TUNABLE_COUNT; i++) {
+        char value[TUNABLE_TEXT_SIZE];
+        tunable_format(tuning, (enum tunable)i, value);
+        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%s",
+                         i > 0 ? "," : "", tunable_name((enum tunable)i), value);
+    }
+    for (int family = 0; family < FAMILY_COUNT; family++) {
+        const char *preferred = tuning->preferred[family];
+        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s%s%s",
+                         families[family].name, shape_names[tuning->shapes[family]],
+                         preferred ? ":" : "", preferred ? preferred : "");
+    }
 }

@@ -1,6 +1,6 @@
 /*
- * How kernels are shaped on a device: measured tunables, with defaults by the kind of device, never
- * by its vendor.
+ * How kernels are shaped on a device, and which go before others: measured tunables, with defaults
+ * by the kind of device, never by its vendor.
  */
 #ifndef HEALCL_DEVICE_TUNING_H
 #define HEALCL_DEVICE_TUNING_H
@@ -53,8 +53,11 @@ struct device_tuning {
 #define TUNABLE(name, ...) uint32_t name;
 #include "device/tunables.def"
 #undef TUNABLE
-    enum kernel_shape variants[FAMILY_COUNT]; /* the first choice of each family */
-    uint32_t tuned_by; /* bits of enum tuning_source: what has changed it; 0: the default */
+    enum kernel_shape shapes[FAMILY_COUNT]; /* the first choice of each family */
+    const char *preferred[FAMILY_COUNT];    /* the variant of that shape that goes before others;
+                                               NULL: they go as the family's table has them */
+    uint32_t tuned_by;       /* bits of enum tuning_source: what has changed it; 0: the default */
+    bool kept_is_unreadable; /* something was kept that cannot be understood: KEPT_UNREADABLE */
 };
 
 enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2, TUNED_BY_PACKAGE = 4 };
@@ -66,12 +69,25 @@ const char *tuning_source_name(const struct device_tuning *tuning);
 /* "local_size" ... */
 const char *tunable_name(enum tunable tunable);
 
+/* What it stands for, for docs/PORTING.md. */
+const char *tunable_meaning(enum tunable tunable);
+
+/* Its value as tuning_format writes it: a number, or a name of enum multiply. */
+enum { TUNABLE_TEXT_SIZE = 16 };
+void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
+                    char text[TUNABLE_TEXT_SIZE]);
+
 /* "transform" ..., "vectors" ... */
 const char *kernel_family_name(enum kernel_family family);
-const char *kernel_shape_name(enum kernel_shape variant);
+const char *kernel_shape_name(enum kernel_shape shape);
 
-/* Whether a family has a variant. */
-bool kernel_family_has(enum kernel_family family, enum kernel_shape variant);
+/* Whether a family has variants of a shape. */
+bool kernel_family_has(enum kernel_family family, enum kernel_shape shape);
+
+/* The name of a family's variant of a shape, as the table in src/kernels has it, which defines this
+ * function; NULL where there is none. */
+const char *kernel_variant_named(enum kernel_family family, enum kernel_shape shape,
+                                 const char *name, size_t length);
 
 /* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
  * it names none. */
@@ -82,15 +98,16 @@ struct device_tuning tuning_default(const struct device_info *info);
 
 /*
  * Changes tuning as text says: items joined by commas, of the kinds "local_size=64",
- * "transform=vectors", and "vectors" for every family that has that variant. what: where the text
- * is from, for the message. Errors: HEALCL_USAGE.
+ * "transform=vectors", "transform=vectors:rows" where variant rows goes before others of that
+ * shape, and "vectors" for every family that has that shape. what: where the text is from, for the
+ * message. Errors: HEALCL_USAGE.
  */
 MUST_CHECK enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text,
                                            const char *what, const struct device_info *info,
                                            struct healcl_error *error);
 
 /* What tuning_parse turns into the same tuning. */
-enum { TUNING_TEXT_SIZE = 512 };
+enum { TUNING_TEXT_SIZE = 1024, VARIANT_NAME_MAX = 24 };
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE]);
 
 #endif

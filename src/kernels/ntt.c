@@ -190,4 +190,8 @@ static const struct variant variants[] = {
      "cl/ntt/general.cl", "anything"},
 };
 
-const struct family family_transform = FAMILY_OF(transform, transform, variants);
+const struct family family_transform = {.name = "transform",
+                                        .preference = FAMILY_transform,
+                                        .variants = variants,
+                                        .count = sizeof variants / sizeof *variants,
+                                        .tunes_variants = true};

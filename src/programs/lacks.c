@@ -16,6 +16,17 @@ bool device_lacks(const struct healcl_device *device, const char *name)
     return false;
 }
 
+const char *device_warning(const struct healcl_device *device, size_t number)
+{
+    const char *warnings[2];
+    size_t count = 0;
+    if (device->programs->arguments_untold)
+        warnings[count++] = ARGUMENTS_UNTOLD;
+    if (device->tuning.kept_is_unreadable)
+        warnings[count++] = KEPT_UNREADABLE;
+    return number < count ? warnings[number] : NULL;
+}
+
 enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status)
 {
     device->programs->lack_met = true;

@@ -119,6 +119,9 @@ bool device_lacks(const struct healcl_device *device, const char *name);
  * package or its compiler has not, a kernel, or a capability. Returns status. */
 enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status);
 
+/* What is to be told of an opened device, whatever runs on it; NULL behind the last one. */
+const char *device_warning(const struct healcl_device *device, size_t number);
+
 /* Kernels of others that could not be built, by what they are called by. */
 bool device_has_failed(const struct healcl_device *device, const void *kernel);
 MUST_CHECK enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,

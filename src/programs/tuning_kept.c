@@ -28,12 +28,14 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
     char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
     struct device_tuning kept = *tuning;
     name_of(info, name);
-    bool good = cache_read_line(name, sizeof text, text) &&
-                tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
+    if (!cache_read_line(name, sizeof text, text))
+        return false;
+    bool good = tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
     if (good) {
         *tuning = kept;
         tuning->tuned_by |= TUNED_BY_KEPT;
     }
+    tuning->kept_is_unreadable = !good;
     return good;
 }
 

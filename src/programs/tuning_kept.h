@@ -13,8 +13,12 @@ MUST_CHECK enum healcl_status tuning_of_device(const struct device_info *info,
                                                struct device_tuning *tuning,
                                                struct healcl_error *error);
 
+/* To be told once where a device is opened beside such a file. */
+#define KEPT_UNREADABLE \
+    "what healcl tune has kept for the device is not understood, and left aside: tune again"
+
 /* Changes tuning to what has been kept for this device with this driver. Returns whether anything
- * has; what cannot be read or understood is nothing. */
+ * has; what cannot be read or understood is nothing, and the latter is noted. */
 bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info);
 
 /* Keeps a tuning. *path is the file, freed with free(), or NULL where nothing is to be kept:

@@ -46,15 +46,32 @@ static struct device_tuning tuning_of(const struct device_info *info)
     return tuning;
 }
 
+/* ", transform by second" */
+static void print_preferred(const struct device_tuning *tuning, FILE *stream)
+{
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (tuning->preferred[family])
+            fprintf(stream, ", %s by %s", kernel_family_name((enum kernel_family)family),
+                    tuning->preferred[family]);
+}
+
 /* Which devices are not run with the kernels of their kind. */
 static void print_tuned(const struct devices_facts *facts, FILE *stream)
 {
     for (size_t i = 0; i < facts->count; i++) {
         const struct device_info *info = &facts->list[i];
         struct device_tuning tuning = tuning_of(info);
-        if (!device_unusable(info) && tuning_source_name(&tuning))
-            fprintf(stream, "- %u:%u is tuned by %s\n", info->platform_index, info->device_index,
+        if (device_unusable(info))
+            continue;
+        if (tuning_source_name(&tuning)) {
+            fprintf(stream, "- %u:%u is tuned by %s", info->platform_index, info->device_index,
                     tuning_source_name(&tuning));
+            print_preferred(&tuning, stream);
+            putc('\n', stream);
+        }
+        if (tuning.kept_is_unreadable)
+            fprintf(stream, "- %u:%u: %s\n", info->platform_index, info->device_index,
+                    KEPT_UNREADABLE);
     }
 }
 

@@ -20,6 +20,7 @@ struct service {
     uint64_t steps; /* that it runs */
     struct obstacle obstacles[OBSTACLES_MAX];
     size_t obstacle_count;
+    char preferred[64]; /* "the tuning prefers local" */
 };
 
 static void add_obstacle(struct service *service, const char *reason)
@@ -34,6 +35,18 @@ static void add_obstacle(struct service *service, const char *reason)
     service->obstacles[i].steps++;
 }
 
+/* Why a variant does not run a step that another of the family runs. */
+static const char *why_another(struct service *service, const struct family *family,
+                               const struct variant *another, const struct variant *variant,
+                               const struct step *step, const struct healcl_device *device)
+{
+    const char *reason = variant_obstacle(family, variant, step, device);
+    if (reason || !variant_is_preferred(family, another, device))
+        return reason ? reason : "one before it can";
+    snprintf(service->preferred, sizeof service->preferred, "the tuning prefers %s", another->name);
+    return service->preferred;
+}
+
 /* Asks for every step of a kind. Returns how many there are. */
 static uint64_t serve(const struct plan *plan, const struct healcl_device *device,
                       const struct family *family, enum step_kind kind,
@@ -45,17 +58,17 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
         const struct step *step = &plan->steps[i];
         if (step->kind != kind || step_is_left_out(step, device))
             continue;
-        const char *reason = variant_obstacle(family, variant, step, device);
+        const struct variant *serves = variant_for(step, device);
         const char *lack = step_lack(step, device);
         steps++;
         if (lack)
             add_obstacle(service, lack);
         else if (vendor_kernel_for(plan, step, device).name)
             add_obstacle(service, "a manifest's kernel does");
-        else if (variant == variant_for(step, device))
+        else if (variant == serves)
             service->steps++;
         else
-            add_obstacle(service, reason ? reason : "one before it can");
+            add_obstacle(service, why_another(service, family, serves, variant, step, device));
     }
     return steps;
 }

@@ -100,6 +100,9 @@ MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct pl
 /* docs/KERNELS.md */
 void report_kernels_markdown(FILE *stream);
 
+/* The tables of docs/PORTING.md about the environment and tunables. */
+void report_porting_markdown(FILE *stream);
+
 /* Which kernels serve the steps on a device, and why not others. */
 MUST_CHECK enum healcl_status report_kernels(const struct plan *plan,
                                              const struct healcl_device *device,

@@ -326,11 +326,14 @@ static void warn_of_fallbacks(const struct run *run)
     observer->warning(observer->context, line);
 }
 
-static void warn_of_arguments(const struct run *run)
+static void warn_of_device(const struct run *run)
 {
     const struct healcl_observer *observer = &run->options->observer;
-    if (run->device && run->device->programs->arguments_untold && observer->warning)
-        observer->warning(observer->context, ARGUMENTS_UNTOLD);
+    const char *warning;
+    if (!run->device || !observer->warning)
+        return;
+    for (size_t i = 0; (warning = device_warning(run->device, i)); i++)
+        observer->warning(observer->context, warning);
 }
 
 static void warn_of_dropped_digits(const struct run *run)
@@ -485,7 +488,7 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
     warn_of_expand(run);
     warn_of_dropped_digits(run);
     warn_of_fallbacks(run);
-    warn_of_arguments(run);
+    warn_of_device(run);
     *next = 1;
     if (takes_times || (may_compile && run->device->programs->first_launches > launched)) {
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];

@@ -98,17 +98,39 @@ static void keeps_and_reads(void **state)
     assert_same(&other, &unchanged);
 }
 
+/* A variant goes before others until its family is given a shape again. */
+static void prefers_variants(void **state)
+{
+    (void)state;
+    char text[TUNING_TEXT_SIZE];
+    struct device_tuning tuning = tuning_of("transform=local:local,copy=vectors:lines"), read;
+    assert_string_equal(tuning.preferred[FAMILY_transform], "local");
+    assert_string_equal(tuning.preferred[FAMILY_copy], "lines");
+    assert_null(tuning.preferred[FAMILY_sum]);
+    tuning_format(&tuning, text);
+    assert_non_null(strstr(text, ",copy=vectors:lines,"));
+    assert_non_null(strstr(text, ",transform=local:local,"));
+    keep(&tuning, NULL);
+    read = tuning_default(&info);
+    assert_true(tuning_read_kept(&read, &info));
+    assert_same(&read, &tuning);
+    OK(tuning_parse(&tuning, "transform=local", "test", &info, &error));
+    assert_null(tuning.preferred[FAMILY_transform]);
+    OK(tuning_parse(&tuning, "vectors", "test", &info, &error));
+    assert_null(tuning.preferred[FAMILY_copy]);
+}
+
 static void shapes_emulated_gpus_as_gpus(void **state)
 {
     (void)state;
     struct device_tuning cpu = tuning_default(&info);
-    assert_int_equal(cpu.variants[FAMILY_elementwise], SHAPE_VECTORS);
+    assert_int_equal(cpu.shapes[FAMILY_elementwise], SHAPE_VECTORS);
     info.double_width = 0;
     assert_true(device_emulates_gpu(&info));
     struct device_tuning tuning = tuning_default(&info);
     assert_int_equal(tuning.elements_per_item, 1);
-    assert_int_equal(tuning.variants[FAMILY_gather], SHAPE_GENERAL);
-    assert_int_equal(tuning.variants[FAMILY_transform], SHAPE_LOCAL);
+    assert_int_equal(tuning.shapes[FAMILY_gather], SHAPE_GENERAL);
+    assert_int_equal(tuning.shapes[FAMILY_transform], SHAPE_LOCAL);
     info.double_width = 8;
     assert_false(device_emulates_gpu(&info));
     info.loop_limit = 65535;
@@ -123,10 +145,11 @@ static void ignores_what_it_cannot_read(void **state)
     static const char *const texts[] = {
         "",
         "local_size=4",                /* cut off */
-        "local_size=4\n\n",            /* more than a line */
+        "local_size=4\n\n",            /* more than a line: those below are one */
         "local_size=4,\001\n",         /* no text of ours */
         "local_size=512\n",            /* not on this device */
-        "transform=quick\n",           /* a variant of another version */
+        "transform=quick\n",           /* a shape of another version */
+        "transform=local:quick\n",     /* a variant of another version */
         "local_size=4,colour=green\n", /* of another version too */
     };
     struct device_tuning tuning = tuning_of("local_size=4"), unchanged = tuning_default(&info);
@@ -135,6 +158,7 @@ static void ignores_what_it_cannot_read(void **state)
         keep(&tuning, texts[i]);
         assert_false(tuning_read_kept(&read, &info));
         assert_same(&read, &unchanged);
+        assert_int_equal(read.kept_is_unreadable, i > 2);
     }
     char long_text[TUNING_TEXT_SIZE + 2];
     memset(long_text, 'x', sizeof long_text);
@@ -343,10 +367,17 @@ static void has_its_place_among_others(void **state)
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_int_equal(device->tuning.elements_per_item, 77);
     assert_int_equal(device->tuning.local_size, 4);
-    assert_int_equal(device->tuning.variants[FAMILY_transform], SHAPE_LOCAL);
-    assert_int_equal(device->tuning.variants[FAMILY_elementwise], SHAPE_GENERAL);
+    assert_int_equal(device->tuning.shapes[FAMILY_transform], SHAPE_LOCAL);
+    assert_int_equal(device->tuning.shapes[FAMILY_elementwise], SHAPE_GENERAL);
     assert_string_equal(tuning_source_name(&device->tuning), "healcl tune and the environment");
     healcl_device_close(device);
+    keep(&tuning, "transform=local:quick\n"); /* a variant of another version: told */
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    assert_string_equal(tuning_source_name(&device->tuning), "the environment");
+    assert_string_equal(device_warning(device, 0), KEPT_UNREADABLE);
+    assert_null(device_warning(device, 1));
+    healcl_device_close(device);
+    keep(&tuning, NULL);
     setenv("HEALCL_TUNING", "local_size=4,colour=green", 1);
     struct device_tuning without;
     assert_int_equal(tuning_of_device(&info, &without, &error), HEALCL_USAGE);
@@ -367,11 +398,11 @@ static void is_shaped_as_another_device(void **state)
     assert_int_equal(tuning.elements_per_item, 1);
     assert_int_equal(tuning.compiled_axes, 8);
     assert_int_equal(tuning.staging_bytes, 4 << 20);
-    assert_int_equal(tuning.variants[FAMILY_transform], SHAPE_LOCAL);
+    assert_int_equal(tuning.shapes[FAMILY_transform], SHAPE_LOCAL);
     assert_string_equal(tuning_source_name(&tuning), "the environment");
     setenv("HEALCL_AS", "accelerator", 1);
     OK(tuning_of_device(&info, &tuning, &error));
-    assert_int_equal(tuning.variants[FAMILY_transform], SHAPE_SINGLE);
+    assert_int_equal(tuning.shapes[FAMILY_transform], SHAPE_SINGLE);
     assert_int_equal(tuning.staging_bytes, 4 << 20);
     setenv("HEALCL_AS", "cpu", 1);
     OK(tuning_of_device(&info, &tuning, &error));
@@ -401,6 +432,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(keeps_and_reads),
+        TEST(prefers_variants),
         TEST(shapes_emulated_gpus_as_gpus),
         TEST(ignores_what_it_cannot_read),
         TEST(keeps_nothing_where_it_cannot),

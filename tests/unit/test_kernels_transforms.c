@@ -208,7 +208,7 @@ static void check_setting(void **state)
     const struct setting *setting = *state;
     device->info = info;
     device->tuning = tuning;
-    device->tuning.variants[FAMILY_transform] = setting->variant;
+    device->tuning.shapes[FAMILY_transform] = setting->variant;
     device->tuning.transform_local_size = setting->local_size;
     if (setting->radix)
         device->tuning.transform_radix = setting->radix;

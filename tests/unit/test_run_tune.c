@@ -26,7 +26,7 @@ static void check_list(const struct device_info *info)
 {
     struct device_tuning unchanged = tuning_default(info);
     char default_text[TUNING_TEXT_SIZE], text[TUNING_TEXT_SIZE];
-    tune_list(info, &report);
+    tune_list(info, NULL, &report);
     tuning_format(&unchanged, default_text);
     assert_true(report.count > 4);
     for (size_t i = 0; i < report.count; i++) {
@@ -62,6 +62,21 @@ static void lists_what_a_device_can(void **state)
         assert_int_equal(report.count, count + 2);
         assert_string_equal(report.alternatives[count].subject, "launches_at_once");
     }
+}
+
+static void lists_one_subject(void **state)
+{
+    (void)state;
+    const struct device_info info = some_device(CL_DEVICE_TYPE_GPU);
+    tune_list(&info, "transform", &report);
+    assert_true(report.count > 4);
+    for (size_t i = 0; i < report.count; i++)
+        assert_string_equal(report.alternatives[i].subject, "transform");
+    assert_true(tune_is_subject("transform"));
+    assert_true(tune_is_subject("local_size"));
+    assert_false(tune_is_subject("transforms"));
+    tune_list(&info, "transforms", &report);
+    assert_int_equal(report.count, 0);
 }
 
 /* ---------------------------------------------------------------- measuring */
@@ -121,8 +136,8 @@ static void chooses_only_what_is_right(void **state)
     assert_true(report.alternatives[2].nanoseconds > 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(report.alternatives[i].chosen, i == 2);
-    assert_int_equal(report.tuning.variants[FAMILY_transform], SHAPE_GENERAL);
-    assert_int_equal(device->tuning.variants[FAMILY_transform], SHAPE_GENERAL);
+    assert_int_equal(report.tuning.shapes[FAMILY_transform], SHAPE_GENERAL);
+    assert_int_equal(device->tuning.shapes[FAMILY_transform], SHAPE_GENERAL);
     healcl_device_close(device);
 }
 
@@ -182,27 +197,32 @@ static enum healcl_status measure(struct healcl_device *device,
                                   const struct bench_options *bench_options,
                                   struct bench_result *result, struct healcl_error *ignored)
 {
-    (void)device, (void)given, (void)ignored;
+    (void)given, (void)ignored;
     assert_non_null(operation);
     assert_true(bench_options->repeat > 1);
     assert_true(measured.count < MEASUREMENTS_MAX);
     const struct measurement *next = &measured.list[measured.count++];
-    *result = (struct bench_result){.min_ns = next->min_ns, .median_ns = next->median_ns};
+    *result = (struct bench_result){.min_ns = next->min_ns,
+                                    .median_ns = next->median_ns,
+                                    .by_preferred = device->tuning.preferred[FAMILY_digits] &&
+                                                    !device->tuning.preferred[FAMILY_gather]};
     measured.now += next->takes;
     return HEALCL_OK;
 }
 
 static const struct tune_clock fake = {.now = now, .bench = measure};
 
-/* Tunes a device with two choices of digits, the default first, and two of gather; each of them has
- * one case. */
-static enum healcl_status tune(const struct measurement *list, size_t count,
-                               struct tune_options options, struct device_tuning *chosen)
-{
-    static const char *const choices[][2] = {{"digits", "digits=vectors"},
+static const char *const two_of_each[][2] = {{"digits", "digits=vectors"},
                                              {"digits", "digits=general"},
                                              {"gather", "gather=vectors"},
                                              {"gather", "gather=general"}};
+
+/* Tunes a device with two choices of digits, the default first, and two of gather; each of them has
+ * one case. Variants are preferred in vain but for those of digits. */
+static enum healcl_status tune_among(const char *const choices[4][2],
+                                     const struct measurement *list, size_t count,
+                                     struct tune_options options, struct device_tuning *chosen)
+{
     struct healcl_device *device = open_device();
     report = (struct tune_report){.count = 4, .tuning = tuning_default(&device->info)};
     for (size_t i = 0; i < 4; i++) {
@@ -219,7 +239,8 @@ static enum healcl_status tune(const struct measurement *list, size_t count,
     return status;
 }
 
-#define TUNE(list, options, chosen) tune(list, sizeof list / sizeof *list, options, chosen)
+#define TUNE(list, options, chosen) \
+    tune_among(two_of_each, list, sizeof list / sizeof *list, options, chosen)
 
 static const struct tune_options no_options;
 
@@ -254,8 +275,8 @@ static void takes_a_steady_try(void **state)
     assert_int_equal((int)report.alternatives[1].nanoseconds, 900000);
     assert_true(report.alternatives[1].chosen); /* a tenth faster than the default */
     assert_true(report.alternatives[3].chosen);
-    assert_int_equal(chosen.variants[FAMILY_digits], SHAPE_GENERAL);
-    assert_int_equal(chosen.variants[FAMILY_gather], SHAPE_GENERAL);
+    assert_int_equal(chosen.shapes[FAMILY_digits], SHAPE_GENERAL);
+    assert_int_equal(chosen.shapes[FAMILY_gather], SHAPE_GENERAL);
 }
 
 static void chooses_on_a_busy_machine_if_forced(void **state)
@@ -268,6 +289,27 @@ static void chooses_on_a_busy_machine_if_forced(void **state)
     assert_int_equal(measured.count, 4);
     assert_int_equal((int)tune_spread(&report.alternatives[1]), 350);
     assert_true(report.alternatives[1].chosen);
+}
+
+/* A variant may be chosen too, unless another one has run in its place. */
+static void chooses_variants(void **state)
+{
+    (void)state;
+    static const char *const choices[][2] = {{"digits", "digits=vectors"},
+                                             {"digits", "digits=general:elements"},
+                                             {"gather", "gather=vectors"},
+                                             {"gather", "gather=vectors:lines"}};
+    static const struct measurement list[] = {
+        {3e6, 3e6, 1}, {2e6, 2e6, 1}, {3e6, 3e6, 1}, {1e6, 1e6, 1}};
+    struct device_tuning chosen;
+    OK(tune_among(choices, list, 4, no_options, &chosen));
+    assert_int_equal(measured.count, 4);
+    assert_int_equal(report.alternatives[1].outcome, TUNE_RIGHT);
+    assert_string_equal(chosen.preferred[FAMILY_digits], "elements");
+    assert_int_equal(chosen.shapes[FAMILY_digits], SHAPE_GENERAL);
+    assert_int_equal(report.alternatives[3].outcome, TUNE_FAILED);
+    assert_non_null(strstr(report.alternatives[3].reason, "runs none of the operations"));
+    assert_null(chosen.preferred[FAMILY_gather]);
 }
 
 /* A third measurement as long as the longest would end too late: it is not begun. What is not
@@ -301,9 +343,9 @@ static void ends_within_its_budget(void **state)
         assert_int_equal(tune_is_decided(&report, "digits"), expected[i].digits);
         assert_false(tune_is_decided(&report, "gather"));
         assert_int_equal(report.alternatives[3].outcome, TUNE_NOT_MEASURED);
-        assert_int_equal(chosen.variants[FAMILY_digits],
+        assert_int_equal(chosen.shapes[FAMILY_digits],
                          expected[i].digits ? SHAPE_GENERAL : SHAPE_VECTORS);
-        assert_int_equal(chosen.variants[FAMILY_gather], SHAPE_GENERAL);
+        assert_int_equal(chosen.shapes[FAMILY_gather], SHAPE_GENERAL);
         assert_int_equal(chosen.local_size, 4);
     }
     /* With cold caches the first one may take as long as the caller says. */
@@ -338,12 +380,14 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, device_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(lists_what_a_device_can),
+        TEST(lists_one_subject),
         TEST(chooses_only_what_is_right),
         TEST(goes_on_behind_a_refusal),
         TEST(fails_where_nothing_is_right),
         TEST(refuses_what_a_busy_machine_measured),
         TEST(takes_a_steady_try),
         TEST(chooses_on_a_busy_machine_if_forced),
+        TEST(chooses_variants),
         TEST(ends_within_its_budget),
         TEST(ends_within_a_measurement),
     };
