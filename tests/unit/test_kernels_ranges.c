@@ -88,7 +88,7 @@ static enum check_result transform(const struct change *change, bool is_made)
     loader = *helper_loader();
     loader.clCreateProgramWithSource = create_program;
     OK(device_open(&loader, NULL, &device, &error));
-    device->tuning.variants[FAMILY_transform] = change->shape;
+    device->tuning.shapes[FAMILY_transform] = change->shape;
     device->tuning.transform_local_size = change->shape == SHAPE_LOCAL ? 32 : 1;
     problem_make(&problem, form, &dtypes, 512, 1, 0, &random);
     problem_data_init(&data, &problem, &random);
