@@ -11,11 +11,11 @@
 
 /* Of one rank. */
 static int take(struct opening *opening, const struct ranks *ranks, const struct command *command,
-                int argc, char **argv, void *session, opening_check *check)
+                int argc, char **argv, void *memory, opening_check *check)
 {
-    int code = take_arguments(command, argc, argv, session);
+    int code = take_arguments(command, argc, argv, memory);
     if (code == GOES_ON && check)
-        code = check(command, session);
+        code = check(command, memory);
     if (code == GOES_ON && opening->reference && opening->devices)
         code = usage_error(command, "--reference is no device");
     if (code != GOES_ON)
@@ -26,15 +26,15 @@ static int take(struct opening *opening, const struct ranks *ranks, const struct
 }
 
 int opening_take(struct opening *opening, struct ranks *ranks, const struct command *command,
-                 int argc, char **argv, void *session, opening_check *check)
+                 int argc, char **argv, void *memory, opening_check *check)
 {
     ranks_begin(ranks, &argc, &argv);
     int code = GOES_ON;
     if (ranks->rank == 0)
-        code = take(opening, ranks, command, argc, argv, session, check);
+        code = take(opening, ranks, command, argc, argv, memory, check);
     code = ranks_first(ranks, code);
     if (code == GOES_ON && ranks->rank > 0)
-        code = take(opening, ranks, command, argc, argv, session, check);
+        code = take(opening, ranks, command, argc, argv, memory, check);
     return code;
 }
 

@@ -26,13 +26,13 @@ struct opening {
 };
 
 /*
- * Begins MPI, and takes a command line into a command's session, which has opening. A mistake,
- * which all ranks have, is told by rank 0 alone. check looks whether the session's own options go
+ * Begins MPI, and takes a command line into a command's memory, which has opening. A mistake,
+ * which all ranks have, is told by rank 0 alone. check looks whether the command's own options go
  * together; NULL: it has none. Returns GOES_ON or the exit code, the same at all ranks.
  */
-typedef int opening_check(const struct command *command, const void *session);
+typedef int opening_check(const struct command *command, const void *memory);
 int opening_take(struct opening *opening, struct ranks *ranks, const struct command *command,
-                 int argc, char **argv, void *session, opening_check *check);
+                 int argc, char **argv, void *memory, opening_check *check);
 
 /*
  * Opens both. The ranks of a host take its devices in turn: those that devices names; else the one
@@ -46,19 +46,18 @@ void opening_release(struct opening *opening);
 /* What a rank's device is called. */
 const char *opening_device(const struct opening *opening);
 
-#define OPENING_OPTIONS(member)                                                                 \
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, member.json)},                           \
-        {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, member.quiet)},                     \
-        {"devices", 'd', OPTION_DEVICE, KEPT_IN(struct session, member.devices)},               \
-        {"reference", 0, OPTION_FLAG, KEPT_IN(struct session, member.reference)},               \
-        {"package", 0, OPTION_FILE, KEPT_IN(struct session, member.package)},                   \
-        {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct session, member.limits.memory_bytes)}, \
-        {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct session, member.limits.work)},          \
-        {"expand", 0, OPTION_WORD, KEPT_IN(struct session, member.limits.expand),               \
-         .take = take_expand},                                                                  \
-        OPERATIONS_OPTIONS(struct session, member.limits.operations),                           \
-    {                                                                                           \
-        "passes", 0, OPTION_WORD, KEPT_IN(struct session, member.limits.passes)                 \
+#define OPENING_OPTIONS(type, member)                                                         \
+    {"json", 0, OPTION_REPORT, KEPT_IN(type, member.json)},                                   \
+        {"quiet", 'q', OPTION_FLAG, KEPT_IN(type, member.quiet)},                             \
+        {"devices", 'd', OPTION_DEVICE, KEPT_IN(type, member.devices)},                       \
+        {"reference", 0, OPTION_FLAG, KEPT_IN(type, member.reference)},                       \
+        {"package", 0, OPTION_FILE, KEPT_IN(type, member.package)},                           \
+        {"memory-limit", 0, OPTION_BYTES, KEPT_IN(type, member.limits.memory_bytes)},         \
+        {"work-limit", 0, OPTION_NUMBER, KEPT_IN(type, member.limits.work)},                  \
+        {"expand", 0, OPTION_WORD, KEPT_IN(type, member.limits.expand), .take = take_expand}, \
+        OPERATIONS_OPTIONS(type, member.limits.operations),                                   \
+    {                                                                                         \
+        "passes", 0, OPTION_WORD, KEPT_IN(type, member.limits.passes)                         \
     }
 
 #define OPENING_HELP                                                                           \

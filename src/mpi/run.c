@@ -14,7 +14,7 @@
 enum { REPEAT_MAX = 1000000 };
 
 /* One `healcl-mpi run`. */
-struct session {
+struct run_ranks_command {
     struct opening opening;
     uint32_t repeat;
     const char *axis_text; /* "ENTRY:AXIS", or NULL */
@@ -31,25 +31,26 @@ struct session {
 /* ---------------------------------------------------------------- the split */
 
 /* Rank 0 chooses. */
-MUST_CHECK static enum healcl_status choose(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status choose(struct run_ranks_command *self,
+                                            struct healcl_error *error)
 {
-    struct healcl_split *split = &session->split;
-    split->ranks = (uint32_t)session->ranks.count;
-    if (session->axis_text)
-        TRY(find_split(session->opening.transcript, session->axis_text, split, error));
-    else if (session->ranks.rank == 0 && split->ranks > 1)
-        TRY(healcl_transcript_choose_split(session->opening.transcript, split, error));
-    MPI_Bcast(split, (int)sizeof *split, MPI_BYTE, 0, session->ranks.comm);
-    split->rank = (uint32_t)session->ranks.rank;
+    struct healcl_split *split = &self->split;
+    split->ranks = (uint32_t)self->ranks.count;
+    if (self->axis_text)
+        TRY(find_split(self->opening.transcript, self->axis_text, split, error));
+    else if (self->ranks.rank == 0 && split->ranks > 1)
+        TRY(healcl_transcript_choose_split(self->opening.transcript, split, error));
+    MPI_Bcast(split, (int)sizeof *split, MPI_BYTE, 0, self->ranks.comm);
+    split->rank = (uint32_t)self->ranks.rank;
     return HEALCL_OK;
 }
 
 /* A whole transcript may take more than a rank has. */
-MUST_CHECK static enum healcl_status check_memory(const struct session *session,
+MUST_CHECK static enum healcl_status check_memory(const struct run_ranks_command *self,
                                                   struct healcl_error *error)
 {
-    const uint64_t limit = session->opening.memory_limit;
-    const uint64_t bytes = healcl_transcript_split_facts(session->part).tensor_bytes;
+    const uint64_t limit = self->opening.memory_limit;
+    const uint64_t bytes = healcl_transcript_split_facts(self->part).tensor_bytes;
     if (limit > 0 && bytes > limit)
         REFUSE_FOR(error, LIMIT,
                    "a rank's part takes %" PRIu64 " bytes, above the limit of %" PRIu64, bytes,
@@ -57,157 +58,157 @@ MUST_CHECK static enum healcl_status check_memory(const struct session *session,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status open_part(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_part(struct run_ranks_command *self,
+                                               struct healcl_error *error)
 {
-    session->reduce.ranks = &session->ranks;
+    self->reduce.ranks = &self->ranks;
     const struct healcl_session_options options = {.exchange = reduce_exchange,
-                                                   .exchange_context = &session->reduce};
-    TRY(choose(session, error));
-    TRY(healcl_transcript_split(session->opening.transcript, &session->split, &session->part,
-                                error));
-    TRY(check_memory(session, error));
-    return healcl_session_open(session->part, session->opening.device, &options, &session->run,
-                               error);
+                                                   .exchange_context = &self->reduce};
+    TRY(choose(self, error));
+    TRY(healcl_transcript_split(self->opening.transcript, &self->split, &self->part, error));
+    TRY(check_memory(self, error));
+    return healcl_session_open(self->part, self->opening.device, &options, &self->run, error);
 }
 
 /* ---------------------------------------------------------------- running */
 
-static void note_rank(struct session *session, uint64_t *times, uint64_t *exchanges,
+static void note_rank(struct run_ranks_command *self, uint64_t *times, uint64_t *exchanges,
                       uint64_t uploaded)
 {
-    const struct healcl_session_facts facts = healcl_session_facts(session->run);
-    session->ran = (struct ran){
-        .rank = session->split.rank,
-        .nanoseconds = sort_to_median(times, session->repeat),
-        .exchange_nanoseconds = sort_to_median(exchanges, session->repeat),
+    const struct healcl_session_facts facts = healcl_session_facts(self->run);
+    self->ran = (struct ran){
+        .rank = self->split.rank,
+        .nanoseconds = sort_to_median(times, self->repeat),
+        .exchange_nanoseconds = sort_to_median(exchanges, self->repeat),
         .bytes_uploaded = uploaded,
-        .bytes_sent = session->reduce.bytes_sent / facts.runs,
+        .bytes_sent = self->reduce.bytes_sent / facts.runs,
         .bytes_foreseen =
-            exchange_bytes_sent(session->part->plan, session->split.rank, session->split.ranks),
-        .tensor_bytes = healcl_transcript_split_facts(session->part).tensor_bytes,
+            exchange_bytes_sent(self->part->plan, self->split.rank, self->split.ranks),
+        .tensor_bytes = healcl_transcript_split_facts(self->part).tensor_bytes,
         .device_bytes = facts.device_bytes_peak,
     };
-    snprintf(session->ran.host, sizeof session->ran.host, "%s", session->ranks.host);
-    snprintf(session->ran.device, sizeof session->ran.device, "%s",
-             opening_device(&session->opening));
+    snprintf(self->ran.host, sizeof self->ran.host, "%s", self->ranks.host);
+    snprintf(self->ran.device, sizeof self->ran.device, "%s", opening_device(&self->opening));
 }
 
 /* The first run, which builds kernels and uploads what stays, does not count where others follow.
  */
-MUST_CHECK static enum healcl_status run_all(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status run_all(struct run_ranks_command *self,
+                                             struct healcl_error *error)
 {
-    const uint32_t warm_up = session->repeat > 1;
-    uint64_t uploaded = 0, *times = calloc(session->repeat, 2 * sizeof *times);
+    const uint32_t warm_up = self->repeat > 1;
+    uint64_t uploaded = 0, *times = calloc(self->repeat, 2 * sizeof *times);
     enum healcl_status status = HEALCL_OK;
     if (!times)
         NO_MEMORY(error);
-    for (uint32_t i = 0; i < session->repeat + warm_up && status == HEALCL_OK; i++) {
-        ranks_meet(&session->ranks);
-        status = healcl_session_run(session->run, error);
-        const struct healcl_session_facts facts = healcl_session_facts(session->run);
+    for (uint32_t i = 0; i < self->repeat + warm_up && status == HEALCL_OK; i++) {
+        ranks_meet(&self->ranks);
+        status = healcl_session_run(self->run, error);
+        const struct healcl_session_facts facts = healcl_session_facts(self->run);
         if (i == 0)
             uploaded = facts.bytes_uploaded;
         if (i < warm_up)
             continue;
         times[i - warm_up] = facts.nanoseconds;
-        times[session->repeat + i - warm_up] = facts.exchange_nanoseconds;
+        times[self->repeat + i - warm_up] = facts.exchange_nanoseconds;
     }
     if (status == HEALCL_OK)
-        note_rank(session, times, times + session->repeat, uploaded);
+        note_rank(self, times, times + self->repeat, uploaded);
     free(times);
     return status;
 }
 
 /* Compares this rank's part of each result. A result that differs anywhere counts once. */
-MUST_CHECK static enum healcl_status compare(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status compare(struct run_ranks_command *self,
+                                             struct healcl_error *error)
 {
     size_t count;
-    const struct healcl_tensor_info *results = healcl_transcript_results(session->part, &count);
+    const struct healcl_tensor_info *results = healcl_transcript_results(self->part, &count);
     for (size_t i = 0; i < count; i++) {
         uint64_t different = 0, of_all = 0;
         if (!results[i].has_data)
             continue;
-        TRY(healcl_session_compare(session->run, i, &different, error));
+        TRY(healcl_session_compare(self->run, i, &different, error));
         if (different > 0)
-            ranks_notice(&session->ranks,
+            ranks_notice(&self->ranks,
                          "entry %zu (device_to_host): tensor %s: %" PRIu64
                          " values of this rank's differ",
                          results[i].entry, results[i].name, different);
-        MPI_Allreduce(&different, &of_all, 1, MPI_UINT64_T, MPI_SUM, session->ranks.comm);
-        session->compared++;
-        session->different += of_all > 0;
+        MPI_Allreduce(&different, &of_all, 1, MPI_UINT64_T, MPI_SUM, self->ranks.comm);
+        self->compared++;
+        self->different += of_all > 0;
     }
     return HEALCL_OK;
 }
 
-static void run_part(struct session *session)
+static void run_part(struct run_ranks_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = open_part(session, &error);
+    enum healcl_status status = open_part(self, &error);
     const bool is_usage = status == HEALCL_USAGE;
     if (status == HEALCL_OK)
-        status = run_all(session, &error);
+        status = run_all(self, &error);
     if (status == HEALCL_OK)
-        status = compare(session, &error);
+        status = compare(self, &error);
     if (status != HEALCL_OK)
-        ranks_fail(&session->ranks, is_usage ? NULL : session->opening.file, &error);
+        ranks_fail(&self->ranks, is_usage ? NULL : self->opening.file, &error);
 }
 
 /* ---------------------------------------------------------------- the report */
 
-static int print_reports(struct session *session, const struct run_ranks_facts *facts)
+static int print_reports(struct run_ranks_command *self, const struct run_ranks_facts *facts)
 {
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!session->opening.quiet && !session->opening.json.on_stdout)
+    if (!self->opening.quiet && !self->opening.json.on_stdout)
         code = printed(report_run_ranks(facts, &style));
-    FILE *stream = report_file_stream(&session->opening.json);
+    FILE *stream = report_file_stream(&self->opening.json);
     if (stream)
-        code = report_file_end(&session->opening.json, report_run_ranks_json(facts, stream), code,
-                               false);
+        code =
+            report_file_end(&self->opening.json, report_run_ranks_json(facts, stream), code, false);
     code = finish_output(code);
     return code == EXIT_VERIFIED && facts->different > 0 ? EXIT_DIFFERENT : code;
 }
 
 /* All ranks call this. */
-static int report(struct session *session)
+static int report(struct run_ranks_command *self)
 {
-    struct ran *all = ranks_gather(&session->ranks, &session->ran, sizeof session->ran, NULL);
-    const struct run_ranks_facts facts = {.file = session->opening.file,
-                                          .part = session->part,
-                                          .split = &session->split,
-                                          .is_chosen = !session->axis_text,
+    struct ran *all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran, NULL);
+    const struct run_ranks_facts facts = {.file = self->opening.file,
+                                          .part = self->part,
+                                          .split = &self->split,
+                                          .is_chosen = !self->axis_text,
                                           .ranks = all,
-                                          .repeat = session->repeat,
-                                          .compared = session->compared,
-                                          .different = session->different};
-    int code = session->ranks.rank == 0 ? print_reports(session, &facts) : EXIT_VERIFIED;
+                                          .repeat = self->repeat,
+                                          .compared = self->compared,
+                                          .different = self->different};
+    int code = self->ranks.rank == 0 ? print_reports(self, &facts) : EXIT_VERIFIED;
     free(all);
-    return ranks_first(&session->ranks, code);
+    return ranks_first(&self->ranks, code);
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"split", 's', OPTION_WORD, KEPT_IN(struct session, axis_text)},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct session, repeat), .most = REPEAT_MAX},
-    OPENING_OPTIONS(opening),
+    {"split", 's', OPTION_WORD, KEPT_IN(struct run_ranks_command, axis_text)},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_ranks_command, repeat), .most = REPEAT_MAX},
+    OPENING_OPTIONS(struct run_ranks_command, opening),
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    static struct session session = {.repeat = 1, .opening.is_split = true};
-    int code = opening_take(&session.opening, &session.ranks, command, argc, argv, &session, NULL);
+    static struct run_ranks_command self = {.repeat = 1, .opening.is_split = true};
+    int code = opening_take(&self.opening, &self.ranks, command, argc, argv, &self, NULL);
     if (code == GOES_ON) {
-        opening_open(&session.opening, &session.ranks);
-        run_part(&session);
-        code = report(&session);
-        healcl_session_close(session.run);
-        healcl_transcript_close(session.part);
+        opening_open(&self.opening, &self.ranks);
+        run_part(&self);
+        code = report(&self);
+        healcl_session_close(self.run);
+        healcl_transcript_close(self.part);
     }
-    opening_release(&session.opening);
-    ranks_end(&session.ranks);
+    opening_release(&self.opening);
+    ranks_end(&self.ranks);
     return code;
 }
 

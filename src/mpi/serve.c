@@ -14,7 +14,7 @@
 enum { INPUTS_MAX = 64 };
 
 /* One `healcl-mpi serve`. */
-struct session {
+struct serve_command {
     struct opening opening;
     bool resume;
     uint32_t sessions, batch;
@@ -32,89 +32,88 @@ struct session {
 
 /* ---------------------------------------------------------------- opening */
 
-MUST_CHECK static enum healcl_status find_inputs(struct session *session,
+MUST_CHECK static enum healcl_status find_inputs(struct serve_command *self,
                                                  struct healcl_error *error)
 {
     size_t count;
-    (void)healcl_transcript_inputs(session->opening.transcript, &count);
-    for (size_t i = 0; i < session->input_count; i++) {
-        const int length = (int)(session->places[i] - session->entries[i]) - 1;
-        session->inputs[i] =
-            find_input(session->opening.transcript, session->entries[i], (size_t)length);
-        if (session->inputs[i] == count)
+    (void)healcl_transcript_inputs(self->opening.transcript, &count);
+    for (size_t i = 0; i < self->input_count; i++) {
+        const int length = (int)(self->places[i] - self->entries[i]) - 1;
+        self->inputs[i] = find_input(self->opening.transcript, self->entries[i], (size_t)length);
+        if (self->inputs[i] == count)
             FAIL(error, HEALCL_USAGE,
                  "--input: no host_to_device is entry %.*s, or makes a tensor of that name",
-                 length < 100 ? length : 100, session->entries[i]);
+                 length < 100 ? length : 100, self->entries[i]);
         for (size_t other = 0; other < i; other++)
-            if (session->inputs[other] == session->inputs[i])
+            if (self->inputs[other] == self->inputs[i])
                 FAIL(error, HEALCL_USAGE, "--input: entry %.*s is named twice",
-                     length < 100 ? length : 100, session->entries[i]);
+                     length < 100 ? length : 100, self->entries[i]);
     }
     return HEALCL_OK;
 }
 
 /* Results among the inputs would be requests the next time. */
-MUST_CHECK static enum healcl_status make_folder(const struct session *session,
+MUST_CHECK static enum healcl_status make_folder(const struct serve_command *self,
                                                  struct healcl_error *error)
 {
     struct stat folder, place;
-    if (mkdir(session->folder, 0777) != 0 && errno != EEXIST)
-        FAIL_FILE(error, "cannot make " PATH_FORMAT ": %s", session->folder, strerror(errno));
-    if (stat(session->folder, &folder) != 0 || !S_ISDIR(folder.st_mode))
-        FAIL_FILE(error, PATH_FORMAT " is no folder", session->folder);
-    for (size_t i = 0; i < session->input_count; i++)
-        if (stat(session->places[i], &place) == 0 && place.st_dev == folder.st_dev &&
+    if (mkdir(self->folder, 0777) != 0 && errno != EEXIST)
+        FAIL_FILE(error, "cannot make " PATH_FORMAT ": %s", self->folder, strerror(errno));
+    if (stat(self->folder, &folder) != 0 || !S_ISDIR(folder.st_mode))
+        FAIL_FILE(error, PATH_FORMAT " is no folder", self->folder);
+    for (size_t i = 0; i < self->input_count; i++)
+        if (stat(self->places[i], &place) == 0 && place.st_dev == folder.st_dev &&
             place.st_ino == folder.st_ino)
             FAIL(error, HEALCL_USAGE, "--results is a folder of inputs: " PATH_FORMAT,
-                 session->folder);
+                 self->folder);
     return HEALCL_OK;
 }
 
 /* What rank 0 alone does. */
-static int begin(struct session *session)
+static int begin(struct serve_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = make_folder(session, &error);
+    enum healcl_status status = make_folder(self, &error);
     if (status == HEALCL_OK)
-        status = request_list_read(&session->list, session->places, session->input_count, &error);
+        status = request_list_read(&self->list, self->places, self->input_count, &error);
     const int code = status == HEALCL_OK ? GOES_ON : print_error(NULL, &error, false);
     healcl_error_clear(&error);
     return code;
 }
 
-MUST_CHECK static enum healcl_status begin_server(struct session *session,
+MUST_CHECK static enum healcl_status begin_server(struct serve_command *self,
                                                   struct healcl_error *error)
 {
-    struct server *server = &session->server;
-    TRY(find_inputs(session, error));
-    TRY(request_list_share(&session->list, &session->ranks, error));
-    TRY(journal_open(&server->journal, session->folder, session->ranks.rank, error));
-    if (session->resume)
-        TRY(journal_read(&server->journal, session->folder, error));
+    struct server *server = &self->server;
+    TRY(find_inputs(self, error));
+    TRY(request_list_share(&self->list, &self->ranks, error));
+    TRY(journal_open(&server->journal, self->folder, self->ranks.rank, error));
+    if (self->resume)
+        TRY(journal_read(&server->journal, self->folder, error));
     return HEALCL_OK;
 }
 
-static void serve(struct session *session)
+static void serve(struct serve_command *self)
 {
-    struct server *server = &session->server;
+    struct server *server = &self->server;
     struct healcl_error error = {.status = HEALCL_OK};
     *server = (struct server){
-        .ranks = &session->ranks,
-        .opening = &session->opening,
-        .list = &session->list,
-        .inputs = session->inputs,
-        .folder = session->folder,
-        .sessions = session->sessions,
-        .batch = session->batch,
-        .resume = session->resume,
+        .ranks = &self->ranks,
+        .opening = &self->opening,
+        .list = &self->list,
+        .inputs = self->inputs,
+        .folder = self->folder,
+        .sessions = self->sessions,
+        .batch = self->batch,
+        .resume = self->resume,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .journal = {.file = -1},
     };
-    snprintf(server->served.host, sizeof server->served.host, "%s", session->ranks.host);
+    snprintf(server->served.host, sizeof server->served.host, "%s", self->ranks.host);
     snprintf(server->served.device, sizeof server->served.device, "%s",
-             opening_device(&session->opening));
-    if (begin_server(session, &error) != HEALCL_OK)
-        ranks_fail(&session->ranks, NULL, &error);
+             opening_device(&self->opening));
+    if (begin_server(self, &error) != HEALCL_OK)
+        ranks_fail(&self->ranks, NULL, &error);
     server_run(server);
 }
 
@@ -135,47 +134,47 @@ static void find_failures(struct serve_facts *facts, const char *text, const uin
         }
 }
 
-static int print_reports(struct session *session)
+static int print_reports(struct serve_command *self)
 {
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!session->opening.quiet && !session->opening.json.on_stdout)
-        code = printed(report_serve(&session->facts, &style));
-    FILE *stream = report_file_stream(&session->opening.json);
+    if (!self->opening.quiet && !self->opening.json.on_stdout)
+        code = printed(report_serve(&self->facts, &style));
+    FILE *stream = report_file_stream(&self->opening.json);
     if (stream)
-        code = report_file_end(&session->opening.json, report_serve_json(&session->facts, stream),
-                               code, false);
+        code = report_file_end(&self->opening.json, report_serve_json(&self->facts, stream), code,
+                               false);
     code = finish_output(code);
-    for (int rank = 0; rank < session->facts.rank_count; rank++)
-        if (code == EXIT_VERIFIED && session->facts.ranks[rank].failed > 0)
+    for (int rank = 0; rank < self->facts.rank_count; rank++)
+        if (code == EXIT_VERIFIED && self->facts.ranks[rank].failed > 0)
             code = EXIT_REFUSED;
     return code;
 }
 
 /* All ranks call this. Returns the exit code, which is the same at all of them. */
-static int report(struct session *session)
+static int report(struct serve_command *self)
 {
-    struct server *server = &session->server;
-    struct ranks *ranks = &session->ranks;
+    struct server *server = &self->server;
+    struct ranks *ranks = &self->ranks;
     size_t sizes[3] = {sizeof server->served, server->served.requests * sizeof *server->nanoseconds,
                        server->failures.size};
     uint64_t *of_failures = NULL;
     server->served.rank = ranks->rank;
     server->served.latencies = latencies_of(server->nanoseconds, server->served.requests);
-    session->facts = (struct serve_facts){
-        .file = session->opening.file, .folder = session->folder, .rank_count = ranks->count};
+    self->facts = (struct serve_facts){
+        .file = self->opening.file, .folder = self->folder, .rank_count = ranks->count};
     ranks_meet(ranks);
-    session->facts.ranks = ranks_gather(ranks, &server->served, sizes[0], NULL);
-    session->facts.nanoseconds = ranks_gather(ranks, server->nanoseconds, sizes[1], NULL);
+    self->facts.ranks = ranks_gather(ranks, &server->served, sizes[0], NULL);
+    self->facts.nanoseconds = ranks_gather(ranks, server->nanoseconds, sizes[1], NULL);
     char *failures = ranks_gather(ranks, server->failures.data, sizes[2], &of_failures);
     int code = EXIT_VERIFIED;
     if (ranks->rank == 0) {
-        find_failures(&session->facts, failures, of_failures);
-        code = print_reports(session);
+        find_failures(&self->facts, failures, of_failures);
+        code = print_reports(self);
     }
-    free(session->facts.ranks);
-    free(session->facts.nanoseconds);
-    free(session->facts.failures);
+    free(self->facts.ranks);
+    free(self->facts.nanoseconds);
+    free(self->facts.failures);
     free(failures);
     free(of_failures);
     return ranks_first(ranks, code);
@@ -186,55 +185,54 @@ static int report(struct session *session)
 static int take_input(const struct command *command, const struct command_option *option,
                       void *memory, const char *text)
 {
-    struct session *session = memory;
+    struct serve_command *self = memory;
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return usage_error(command, "--%s takes ENTRY=DIR or ENTRY=LIST, not '%.200s'",
                            option->name, text);
-    if (session->input_count == INPUTS_MAX)
+    if (self->input_count == INPUTS_MAX)
         return usage_error(command, "--%s: %d inputs at most", option->name, INPUTS_MAX);
-    session->entries[session->input_count] = text;
-    session->places[session->input_count++] = equals + 1;
+    self->entries[self->input_count] = text;
+    self->places[self->input_count++] = equals + 1;
     return EXIT_VERIFIED;
 }
 
 static int check_options(const struct command *command, const void *memory)
 {
-    const struct session *session = memory;
-    if (session->input_count == 0)
+    const struct serve_command *self = memory;
+    if (self->input_count == 0)
         return usage_error(command, "--input is missing");
-    if (!session->folder)
+    if (!self->folder)
         return usage_error(command, "--results is missing");
     return GOES_ON;
 }
 
 static const struct command_option options[] = {
     {"input", 'i', OPTION_WORD, .member = 0, .take = take_input},
-    {"results", 0, OPTION_FOLDER, KEPT_IN(struct session, folder)},
-    {"resume", 0, OPTION_FLAG, KEPT_IN(struct session, resume)},
-    {"sessions", 0, OPTION_COUNT, KEPT_IN(struct session, sessions), .most = SESSIONS_MAX},
-    {"batch", 0, OPTION_COUNT, KEPT_IN(struct session, batch), .most = BATCH_MAX},
-    OPENING_OPTIONS(opening),
+    {"results", 0, OPTION_FOLDER, KEPT_IN(struct serve_command, folder)},
+    {"resume", 0, OPTION_FLAG, KEPT_IN(struct serve_command, resume)},
+    {"sessions", 0, OPTION_COUNT, KEPT_IN(struct serve_command, sessions), .most = SESSIONS_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},
+    OPENING_OPTIONS(struct serve_command, opening),
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    static struct session session = {.sessions = 2,
-                                     .batch = 1}; /* threads that hang at the end use it, too */
-    int code = opening_take(&session.opening, &session.ranks, command, argc, argv, &session,
-                            check_options);
+    static struct serve_command self = {.sessions = 2,
+                                        .batch = 1}; /* threads that hang at the end use it, too */
+    int code = opening_take(&self.opening, &self.ranks, command, argc, argv, &self, check_options);
     if (code == GOES_ON)
-        code = ranks_first(&session.ranks, session.ranks.rank == 0 ? begin(&session) : GOES_ON);
+        code = ranks_first(&self.ranks, self.ranks.rank == 0 ? begin(&self) : GOES_ON);
     if (code == GOES_ON) {
-        opening_open(&session.opening, &session.ranks);
-        serve(&session);
-        code = report(&session);
-        server_release(&session.server);
+        opening_open(&self.opening, &self.ranks);
+        serve(&self);
+        code = report(&self);
+        server_release(&self.server);
     }
-    request_list_release(&session.list);
-    opening_release(&session.opening);
-    ranks_end(&session.ranks);
+    request_list_release(&self.list);
+    opening_release(&self.opening);
+    ranks_end(&self.ranks);
     return code;
 }
 
