@@ -86,7 +86,7 @@ bool kernel_family_has(enum kernel_family family, enum kernel_shape shape);
 
 /* The name of a family's variant of a shape, as the table in src/kernels has it, which defines this
  * function; NULL where there is none. */
-const char *kernel_variant_named(enum kernel_family family, enum kernel_shape shape,
+const char *kernel_variant_named(enum kernel_family tuned_as, enum kernel_shape shape,
                                  const char *name, size_t length);
 
 /* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
