@@ -10,7 +10,7 @@
     --repeats N            9
     --json FILE            writes all times there
   of requests
-    --requests N           40, of each run
+    --requests N           160, of each run
     --batch B              1, requests that run as one
     --sessions N           2, of each rank
   of a request that is shared
@@ -260,7 +260,7 @@ def parse():
     parser.add_argument("--split", action="store_true")
     parser.add_argument("--healcl-mpi", default=str(ROOT / "build" / "test" / "healcl-mpi"))
     parser.add_argument("--mpirun", default="mpirun")
-    parser.add_argument("--requests", type=int, default=40)
+    parser.add_argument("--requests", type=int, default=160)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--sessions", type=int, default=2)
     parser.add_argument("--axis")
