@@ -38,7 +38,7 @@ def check_run(healcl, launcher, path, ranks, options):
     if part is None:
         run = subprocess.run([healcl, "inspect", "--ranks", str(ranks), *options, path],
                              capture_output=True, text=True, check=False)
-        words = run.stderr.strip().split(f"{path}: ")[-1]
+        words = run.stderr.strip().removeprefix("healcl: ").split(f"{path}: ")[-1]
         _, lines, _ = launcher.run((ranks, arguments), code=run.returncode)
         assert len(lines) == 1 and lines[0].endswith(words), (lines, words)
         return False
