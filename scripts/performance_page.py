@@ -5,8 +5,9 @@
   performance_page.py            writes them between the page's marks
   performance_page.py --check    exits with 1 where the page has other ones
 
-`bench.sh --kernels --save FILE`, `passes_bench.py --save FILE` and `ranks_bench.py --json FILE` write the data. A mark tells the
-files of its table: <!-- measured kernels-hexl.json kernels.json -->, up to <!-- /measured -->.
+`bench.sh --kernels --save FILE`, `passes_bench.py --save FILE` and `ranks_bench.py --json FILE` write
+the data. A mark tells the files of its table: <!-- measured kernels-hexl.json kernels.json -->, up to
+<!-- /measured -->.
 """
 import json
 import pathlib

@@ -200,17 +200,22 @@ static int tear_down_cache(void **state)
     return device_tear_down(state);
 }
 
-/* One process' use of the cache, where a binary may cost price. */
-static void run_with_price(uint64_t price)
+static void expect_scenario_runs(struct healcl_device *device)
 {
-    struct healcl_device *device = open_device();
-    device->programs->binary_price = price;
     OK(device_add_program(device, "scenario", scenario_source, &error));
     struct scenario scenario = {.count = 100, .local_size = 4};
     bool right = false;
     OK(scenario_run(device, &scenario, &right, &error));
     assert_true(right);
     scenario_release(device, &scenario);
+}
+
+/* One process' use of the cache, where a binary may cost price. */
+static void run_with_price(uint64_t price)
+{
+    struct healcl_device *device = open_device();
+    device->programs->binary_price = price;
+    expect_scenario_runs(device);
     healcl_device_close(device);
 }
 
@@ -268,12 +273,7 @@ static void counts_what_is_built_and_loaded(void **state)
     setenv("HEALCL_KEEP_BINARIES", "1", 1);
     for (uint64_t run = 0; run < 2; run++) {
         struct healcl_device *device = open_device();
-        OK(device_add_program(device, "scenario", scenario_source, &error));
-        struct scenario scenario = {.count = 100, .local_size = 4};
-        bool right = false;
-        OK(scenario_run(device, &scenario, &right, &error));
-        assert_true(right);
-        scenario_release(device, &scenario);
+        expect_scenario_runs(device);
         assert_int_equal(device->programs->built, 1 - run);
         assert_int_equal(device->programs->loaded, run);
         healcl_device_close(device);
