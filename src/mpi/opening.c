@@ -94,7 +94,8 @@ MUST_CHECK static enum healcl_status take_hashes(struct opening *opening,
     return HEALCL_OK;
 }
 
-static void compare(const struct opening *opening, struct ranks *ranks)
+MUST_CHECK static enum healcl_status compare(const struct opening *opening,
+                                             const struct ranks *ranks, struct healcl_error *error)
 {
     const char *const version[] = {healcl_version(), healcl_commit()};
     char hash[PACKAGE_HASH_SIZE];
@@ -102,7 +103,7 @@ static void compare(const struct opening *opening, struct ranks *ranks)
     const struct ranks_common common[] = {{"version of healcl", half_of(hash)},
                                           {"transcript", half_of(opening->transcript_hash)},
                                           {"plan", half_of(opening->plan_hash)}};
-    ranks_compare(ranks, common, sizeof common / sizeof *common);
+    return ranks_compare(ranks, common, sizeof common / sizeof *common, error);
 }
 
 /* ---------------------------------------------------------------- devices */
@@ -175,9 +176,10 @@ MUST_CHECK static enum healcl_status open_device(struct opening *opening,
     return healcl_device_open_with(&options, &opening->device, error);
 }
 
-static void open_transcript(struct opening *opening, struct ranks *ranks)
+MUST_CHECK static enum healcl_status open_transcript(struct opening *opening,
+                                                     const struct ranks *ranks,
+                                                     struct healcl_error *error)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
     struct healcl_limits limits = opening->limits;
     opening->memory_limit = limits.memory_bytes;
     /* The ranks of a host share its memory. */
@@ -185,25 +187,29 @@ static void open_transcript(struct opening *opening, struct ranks *ranks)
         opening->memory_limit = host_memory() / (uint64_t)ranks->local_count;
     /* No rank has the tensors of what is split. */
     limits.memory_bytes = opening->is_split ? 0 : opening->memory_limit;
-    enum healcl_status status =
-        (opening->is_split ? transcript_open_plain : healcl_transcript_open)(
-            opening->file, &limits, &opening->transcript, &error);
-    if (status == HEALCL_OK)
-        status = take_hashes(opening, &error);
-    /* Where a file cannot be read the message names it itself. */
-    if (status != HEALCL_OK)
-        ranks_fail(ranks, status == HEALCL_USAGE ? NULL : opening->file, &error);
+    TRY((opening->is_split ? transcript_open_plain : healcl_transcript_open)(
+        opening->file, &limits, &opening->transcript, error));
+    return take_hashes(opening, error);
 }
 
-void opening_open(struct opening *opening, struct ranks *ranks)
+int opening_open(struct opening *opening, struct ranks *ranks)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    if (!opening->reference && choose(opening, ranks, &error) != HEALCL_OK)
-        ranks_fail(ranks, NULL, &error);
-    open_transcript(opening, ranks);
-    compare(opening, ranks);
-    if (!opening->reference && open_device(opening, &error) != HEALCL_OK)
-        ranks_fail(ranks, NULL, &error);
+    const char *file = NULL;
+    enum healcl_status status = HEALCL_OK;
+    if (!opening->reference)
+        status = choose(opening, ranks, &error);
+    if (status == HEALCL_OK) {
+        status = open_transcript(opening, ranks, &error);
+        /* Where a file cannot be read the message names it itself. */
+        file = status == HEALCL_USAGE ? NULL : opening->file;
+    }
+    int code = ranks_agree(ranks, status, file, &error);
+    if (code == GOES_ON)
+        code = ranks_agree(ranks, compare(opening, ranks, &error), NULL, &error);
+    if (code == GOES_ON && !opening->reference)
+        status = open_device(opening, &error);
+    return code == GOES_ON ? ranks_agree(ranks, status, NULL, &error) : code;
 }
 
 const char *opening_device(const struct opening *opening)

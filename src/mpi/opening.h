@@ -37,10 +37,10 @@ int opening_take(struct opening *opening, struct ranks *ranks, const struct comm
 /*
  * Opens both. The ranks of a host take its devices in turn: those that devices names; else the one
  * that HEALCL_DEVICE names; else all that are of one kind with the best one and of its platform.
- * Ends all ranks where that fails, or where version, transcript or plan are not rank 0's. All
- * ranks call this. Released with opening_release.
+ * Returns GOES_ON; or where that fails at a rank, or its version, transcript or plan are not rank
+ * 0's, the exit code of all. All ranks call this. Released with opening_release.
  */
-void opening_open(struct opening *opening, struct ranks *ranks);
+int opening_open(struct opening *opening, struct ranks *ranks);
 void opening_release(struct opening *opening);
 
 /* What a rank's device is called. */

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+
 enum {
     TAG_QUESTION = 1,
     TAG_ANSWER,
@@ -117,22 +119,27 @@ void ranks_begin(struct ranks *ranks, int *argc, char ***argv)
     exit(exit_code(error.status));
 }
 
-/* Until MPI_Wait returns at once: that keeps a processor busy, on which others may compute. */
-static void rest_until_done(MPI_Request request)
+/* Until MPI_Wait returns at once: that keeps a processor busy, on which others may compute. Returns
+ * false where that takes more than so many seconds; 0: no limit. */
+static bool rest_until_done(MPI_Request request, unsigned seconds)
 {
+    const uint64_t end = monotonic_nanoseconds() + seconds * UINT64_C(1000000000);
     long pause = REST_NANOSECONDS;
     for (int done = 0; !done;) {
         MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+        if (!done && seconds > 0 && monotonic_nanoseconds() > end)
+            return false;
         if (!done)
             pause = rest(pause);
     }
+    return true;
 }
 
 void ranks_meet(struct ranks *ranks)
 {
     MPI_Request request;
     MPI_Ibarrier(ranks->comm, &request);
-    rest_until_done(request);
+    (void)rest_until_done(request, 0);
     /* It does not know MPI_Ibarrier. NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker) */
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
@@ -141,7 +148,7 @@ int ranks_first(struct ranks *ranks, int code)
 {
     MPI_Request request;
     MPI_Ibcast(&code, 1, MPI_INT, 0, ranks->comm, &request);
-    rest_until_done(request);
+    (void)rest_until_done(request, 0);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return code;
 }
@@ -224,21 +231,11 @@ static void on_alarm(int number)
     _exit(code_of_alarm);
 }
 
-_Noreturn static void end_all(struct ranks *ranks, bool tells, int code)
+static void tell(const struct ranks *ranks, const char *file, const struct healcl_error *error)
 {
-    if (tells)
-        MPI_Abort(ranks->comm, code);
-    /* Another rank ends this one; the alarm does where that one has gone. */
-    for (;;)
-        pause();
-}
-
-/* From here on the process lives for seconds at most, whatever MPI waits for. */
-static void set_alarm(int code)
-{
-    code_of_alarm = code;
-    signal(SIGALRM, on_alarm);
-    alarm(END_SECONDS);
+    ranks_notice(ranks, "%s%s%s", file ? file : "", file ? ": " : "", error->message);
+    if (error->detail)
+        fputs(error->detail, stderr);
 }
 
 _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error)
@@ -246,40 +243,55 @@ _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct he
     const int code = exit_code(error->status);
     snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", this_program.name, ranks->rank,
              ranks->host, error->message);
-    set_alarm(code);
+    /* From here on the process lives for seconds at most, whatever MPI waits for. */
+    code_of_alarm = code;
+    signal(SIGALRM, on_alarm);
+    alarm(END_SECONDS);
     const bool tells = ask(ranks, 0) != 0;
     *untold = 0;
-    if (tells)
-        ranks_notice(ranks, "%s%s%s", file ? file : "", file ? ": " : "", error->message);
-    if (tells && error->detail)
-        fputs(error->detail, stderr);
-    end_all(ranks, tells, code);
+    if (tells) {
+        tell(ranks, file, error);
+        MPI_Abort(ranks->comm, code);
+    }
+    /* Another rank ends this one; the alarm does where that one has gone. */
+    for (;;)
+        pause();
 }
 
-void ranks_compare(struct ranks *ranks, const struct ranks_common *common, size_t count)
+int ranks_agree(struct ranks *ranks, enum healcl_status status, const char *file,
+                struct healcl_error *error)
 {
-    uint64_t own[RANKS_COMMON_MAX] = {0};
-    uint64_t *all = allocate(ranks, (size_t)ranks->count, sizeof own);
-    for (size_t i = 0; i < count; i++)
-        own[i] = common[i].hash;
+    const bool is_failed = status != HEALCL_OK;
+    const int own = is_failed ? exit_code(status) : GOES_ON;
+    int *all = allocate(ranks, (size_t)ranks->count, sizeof *all);
     MPI_Request request;
-    MPI_Iallgather(own, RANKS_COMMON_MAX, MPI_UINT64_T, all, RANKS_COMMON_MAX, MPI_UINT64_T,
-                   ranks->comm, &request);
-    rest_until_done(request);
+    MPI_Iallgather(&own, 1, MPI_INT, all, 1, MPI_INT, ranks->comm, &request);
+    if (!rest_until_done(request, is_failed ? END_SECONDS : 0))
+        ranks_fail(ranks, file, error);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    const char *what = NULL;
-    int different = 0; /* the first rank that is */
-    for (int rank = 1; rank < ranks->count && !what; rank++)
-        for (size_t i = 0; i < count && !what; i++)
-            if (all[(size_t)rank * RANKS_COMMON_MAX + i] != all[i]) {
-                what = common[i].what;
-                different = rank;
-            }
+    int first = 0;
+    while (first < ranks->count - 1 && all[first] == GOES_ON)
+        first++;
+    const int code = all[first];
     free(all);
-    if (!what)
-        return;
-    set_alarm(EXIT_REFUSED);
-    if (different == ranks->rank)
-        ranks_notice(ranks, "its %s is not the one of rank 0", what);
-    end_all(ranks, different == ranks->rank, EXIT_REFUSED);
+    if (is_failed && first == ranks->rank)
+        tell(ranks, file, error);
+    healcl_error_clear(error);
+    return code;
+}
+
+enum healcl_status ranks_compare(const struct ranks *ranks, const struct ranks_common *common,
+                                 size_t count, struct healcl_error *error)
+{
+    uint64_t hashes[RANKS_COMMON_MAX] = {0};
+    for (size_t i = 0; i < count; i++)
+        hashes[i] = common[i].hash;
+    MPI_Request request;
+    MPI_Ibcast(hashes, RANKS_COMMON_MAX, MPI_UINT64_T, 0, ranks->comm, &request);
+    (void)rest_until_done(request, 0);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (size_t i = 0; i < count; i++)
+        if (hashes[i] != common[i].hash)
+            REFUSE(error, "its %s is not the one of rank 0", common[i].what);
+    return HEALCL_OK;
 }

@@ -53,8 +53,18 @@ int ranks_first(struct ranks *ranks, int code);
 __attribute__((format(printf, 2, 3))) void ranks_notice(const struct ranks *ranks,
                                                         const char *format, ...);
 
-/* Prints an error so, and ends all ranks with its exit code, from any thread. Where several ranks
- * fail the first one alone tells of it. Does not wait for a rank that hangs. */
+/*
+ * What all ranks do next, from what each has: GOES_ON where that is HEALCL_OK at all of them. Else
+ * the first one with an error tells of it as ranks_notice does, behind file, which may be NULL, and
+ * all get its exit code. Clears error. A rank with an error waits for seconds at most, and then
+ * ends all as ranks_fail does. All ranks call this.
+ */
+int ranks_agree(struct ranks *ranks, enum healcl_status status, const char *file,
+                struct healcl_error *error);
+
+/* Tells of an error so, and ends all ranks with its exit code, from any thread: for what others do
+ * not wait for. Where several ranks fail the first one alone tells of it. Does not wait for a rank
+ * that hangs. Launchers may kill the other ranks, and end with a code of their own. */
 _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error);
 
 /* What has to be the same at all ranks. */
@@ -65,8 +75,10 @@ struct ranks_common {
 
 enum { RANKS_COMMON_MAX = 8 };
 
-/* Ends all ranks as ranks_fail does, as refused, where one of count hashes is not rank 0's. All
- * ranks call this with the same list. */
-void ranks_compare(struct ranks *ranks, const struct ranks_common *common, size_t count);
+/* Refuses at a rank where one of count hashes is not rank 0's. All ranks call this with the same
+ * list. */
+MUST_CHECK enum healcl_status ranks_compare(const struct ranks *ranks,
+                                            const struct ranks_common *common, size_t count,
+                                            struct healcl_error *error);
 
 #endif

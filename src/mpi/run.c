@@ -30,19 +30,23 @@ struct run_ranks_command {
 
 /* ---------------------------------------------------------------- the split */
 
-/* Rank 0 chooses. */
-MUST_CHECK static enum healcl_status choose(struct run_ranks_command *self,
-                                            struct healcl_error *error)
+/* Rank 0 chooses. Returns GOES_ON or the exit code of all. */
+static int choose(struct run_ranks_command *self)
 {
     struct healcl_split *split = &self->split;
+    struct healcl_error error = {.status = HEALCL_OK};
+    enum healcl_status status = HEALCL_OK;
     split->ranks = (uint32_t)self->ranks.count;
     if (self->axis_text)
-        TRY(find_split(self->opening.transcript, self->axis_text, split, error));
+        status = find_split(self->opening.transcript, self->axis_text, split, &error);
     else if (self->ranks.rank == 0 && split->ranks > 1)
-        TRY(healcl_transcript_choose_split(self->opening.transcript, split, error));
-    MPI_Bcast(split, (int)sizeof *split, MPI_BYTE, 0, self->ranks.comm);
+        status = healcl_transcript_choose_split(self->opening.transcript, split, &error);
+    const char *file = status == HEALCL_USAGE ? NULL : self->opening.file;
+    const int code = ranks_agree(&self->ranks, status, file, &error);
+    if (code == GOES_ON)
+        MPI_Bcast(split, (int)sizeof *split, MPI_BYTE, 0, self->ranks.comm);
     split->rank = (uint32_t)self->ranks.rank;
-    return HEALCL_OK;
+    return code;
 }
 
 /* A whole transcript may take more than a rank has. */
@@ -64,7 +68,6 @@ MUST_CHECK static enum healcl_status open_part(struct run_ranks_command *self,
     self->reduce.ranks = &self->ranks;
     const struct healcl_session_options options = {.exchange = reduce_exchange,
                                                    .exchange_context = &self->reduce};
-    TRY(choose(self, error));
     TRY(healcl_transcript_split(self->opening.transcript, &self->split, &self->part, error));
     TRY(check_memory(self, error));
     return healcl_session_open(self->part, self->opening.device, &options, &self->run, error);
@@ -141,17 +144,22 @@ MUST_CHECK static enum healcl_status compare(struct run_ranks_command *self,
     return HEALCL_OK;
 }
 
-static void run_part(struct run_ranks_command *self)
+/* Returns GOES_ON or the exit code of all. Other ranks wait for a part that runs, so that a rank
+ * ends them where it fails then. */
+static int run_part(struct run_ranks_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = open_part(self, &error);
-    const bool is_usage = status == HEALCL_USAGE;
-    if (status == HEALCL_OK)
-        status = run_all(self, &error);
+    int code = choose(self);
+    if (code == GOES_ON)
+        code = ranks_agree(&self->ranks, open_part(self, &error), self->opening.file, &error);
+    if (code != GOES_ON)
+        return code;
+    enum healcl_status status = run_all(self, &error);
     if (status == HEALCL_OK)
         status = compare(self, &error);
     if (status != HEALCL_OK)
-        ranks_fail(&self->ranks, is_usage ? NULL : self->opening.file, &error);
+        ranks_fail(&self->ranks, self->opening.file, &error);
+    return GOES_ON;
 }
 
 /* ---------------------------------------------------------------- the report */
@@ -200,13 +208,14 @@ static int run(const struct command *command, int argc, char **argv)
 {
     static struct run_ranks_command self = {.repeat = 1, .opening.is_split = true};
     int code = opening_take(&self.opening, &self.ranks, command, argc, argv, &self, NULL);
-    if (code == GOES_ON) {
-        opening_open(&self.opening, &self.ranks);
-        run_part(&self);
+    if (code == GOES_ON)
+        code = opening_open(&self.opening, &self.ranks);
+    if (code == GOES_ON)
+        code = run_part(&self);
+    if (code == GOES_ON)
         code = report(&self);
-        healcl_session_close(self.run);
-        healcl_transcript_close(self.part);
-    }
+    healcl_session_close(self.run);
+    healcl_transcript_close(self.part);
     opening_release(&self.opening);
     ranks_end(&self.ranks);
     return code;

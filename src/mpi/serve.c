@@ -85,7 +85,6 @@ MUST_CHECK static enum healcl_status begin_server(struct serve_command *self,
                                                   struct healcl_error *error)
 {
     struct server *server = &self->server;
-    TRY(find_inputs(self, error));
     TRY(request_list_share(&self->list, &self->ranks, error));
     TRY(journal_open(&server->journal, self->folder, self->ranks.rank, error));
     if (self->resume)
@@ -93,7 +92,8 @@ MUST_CHECK static enum healcl_status begin_server(struct serve_command *self,
     return HEALCL_OK;
 }
 
-static void serve(struct serve_command *self)
+/* Returns GOES_ON or the exit code of all. */
+static int serve(struct serve_command *self)
 {
     struct server *server = &self->server;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -112,9 +112,10 @@ static void serve(struct serve_command *self)
     snprintf(server->served.host, sizeof server->served.host, "%s", self->ranks.host);
     snprintf(server->served.device, sizeof server->served.device, "%s",
              opening_device(&self->opening));
-    if (begin_server(self, &error) != HEALCL_OK)
-        ranks_fail(&self->ranks, NULL, &error);
-    server_run(server);
+    int code = ranks_agree(&self->ranks, find_inputs(self, &error), NULL, &error);
+    if (code == GOES_ON)
+        code = ranks_agree(&self->ranks, begin_server(self, &error), NULL, &error);
+    return code == GOES_ON ? server_run(server) : code;
 }
 
 /* ---------------------------------------------------------------- the report */
@@ -224,10 +225,12 @@ static int run(const struct command *command, int argc, char **argv)
     int code = opening_take(&self.opening, &self.ranks, command, argc, argv, &self, check_options);
     if (code == GOES_ON)
         code = ranks_first(&self.ranks, self.ranks.rank == 0 ? begin(&self) : GOES_ON);
+    if (code == GOES_ON)
+        code = opening_open(&self.opening, &self.ranks);
     if (code == GOES_ON) {
-        opening_open(&self.opening, &self.ranks);
-        serve(&self);
-        code = report(&self);
+        code = serve(&self);
+        if (code == GOES_ON)
+            code = report(&self);
         server_release(&self.server);
     }
     request_list_release(&self.list);

@@ -368,17 +368,16 @@ static void *work(void *context)
 }
 
 /* Opening sessions takes turns, as opening devices does. */
-static void open_workers(struct server *server, struct worker *workers, uint32_t count)
+MUST_CHECK static enum healcl_status open_workers(struct server *server, struct worker *workers,
+                                                  uint32_t count, struct healcl_error *error)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
-    for (uint32_t i = 0; i < count; i++) {
-        if (worker_open(&workers[i], &error) != HEALCL_OK)
-            ranks_fail(server->ranks, server->opening->file, &error);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        TRY(worker_open(&workers[i], error));
     if (workers[0].batch < server->batch)
         ranks_notice(server->ranks, "batches of %zu requests, not %u: memory has no room for more",
                      workers[0].batch, server->batch);
     server->served.batch = (uint32_t)workers[0].batch;
+    return HEALCL_OK;
 }
 
 /* The first request makes kernels: the other threads begin behind it. */
@@ -397,19 +396,23 @@ static void work_all(struct server *server, struct worker *workers, uint32_t cou
         pthread_join(workers[i].thread, NULL);
 }
 
-void server_run(struct server *server)
+int server_run(struct server *server)
 {
     struct worker workers[SESSIONS_MAX] = {{.server = NULL}};
+    struct healcl_error error = {.status = HEALCL_OK};
     const uint32_t count = server->sessions;
     for (uint32_t i = 0; i < SESSIONS_MAX; i++)
         workers[i].server = server;
-    open_workers(server, workers, count);
-    ranks_meet(server->ranks);
-    server->start = monotonic_nanoseconds();
-    work_all(server, workers, count);
+    const int code = ranks_agree(server->ranks, open_workers(server, workers, count, &error),
+                                 server->opening->file, &error);
+    if (code == GOES_ON) {
+        server->start = monotonic_nanoseconds();
+        work_all(server, workers, count);
+    }
     for (uint32_t i = 0; i < count; i++)
         worker_close(&workers[i]);
     server->served.sessions = count;
+    return code;
 }
 
 void server_release(struct server *server)

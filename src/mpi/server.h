@@ -36,9 +36,9 @@ struct server {
 
 /* Serves requests until there are none: each of sessions threads takes one batch after the other,
  * so that one reads and uploads while another one computes. Tells where memory has room for smaller
- * batches only. What the device or a file does wrong ends all ranks. Released with server_release.
- */
-void server_run(struct server *server);
+ * batches only. Returns GOES_ON; or where a rank cannot open its sessions, the exit code of all.
+ * What a device or a file does wrong later ends all ranks. Released with server_release. */
+int server_run(struct server *server);
 void server_release(struct server *server);
 
 #endif

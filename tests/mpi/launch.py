@@ -17,6 +17,7 @@ SECONDS = 120
 class Launcher:
     def __init__(self, program, mpirun, place):
         self.program, self.mpirun, self.place = str(program), mpirun, place
+        self.error = ""  # all that the last run printed on standard error
 
     def command(self, parts):
         """parts: of each kind of rank how many, the program's arguments, and what stands before it."""
@@ -41,6 +42,7 @@ class Launcher:
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+        self.error = error
         assert process.returncode == code, (parts, process.returncode, out, error)
         lines = [line for line in error.splitlines() if line.startswith("healcl")]
         return out, lines, time.monotonic() - begin
