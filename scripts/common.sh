@@ -15,6 +15,18 @@ compile_fast() {
     [ "${HEALCL_TEST_ALL-}" = 1 ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 }
 
+# left_out PRESET: the label of the tests that take turns (tests/CMakeLists.txt) which a run of that
+# build leaves out, by the seed.
+left_out() {
+    local is_other=0
+    [ "$1" != sanitize ] || is_other=1
+    if [ "${HEALCL_TEST_ALL-}" = 1 ]; then
+        echo none
+    else
+        echo "turn$(((HEALCL_TEST_SEED + is_other) % 2))"
+    fi
+}
+
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
 
