@@ -29,10 +29,15 @@ extern "C" {
 #else
 #define HEALCL_MUST_CHECK
 #endif
+#if defined(__clang__) /* it knows types that callers must look at, and gcc functions alone */
+#define HEALCL_MUST_CHECK_TYPE HEALCL_MUST_CHECK
+#else
+#define HEALCL_MUST_CHECK_TYPE
+#endif
 
 /* ---------------------------------------------------------------- errors */
 
-enum healcl_status {
+enum HEALCL_MUST_CHECK_TYPE healcl_status {
     HEALCL_OK,
     HEALCL_DIFFERENT, /* a result differs from the one the transcript expects */
     HEALCL_USAGE,     /* a bad option, an unknown device, a file that cannot be read or written */

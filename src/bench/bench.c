@@ -78,10 +78,10 @@ static void script_release(struct script *script)
 }
 
 /* The caller releases the script, also where this fails. */
-MUST_CHECK static enum healcl_status script_init(struct script *script,
-                                                 const struct bench_case *measured, int64_t first,
-                                                 int64_t count, const struct bench_options *options,
-                                                 struct healcl_error *error)
+static enum healcl_status script_init(struct script *script, const struct bench_case *measured,
+                                      int64_t first, int64_t count,
+                                      const struct bench_options *options,
+                                      struct healcl_error *error)
 {
     size_t length;
     TRY(bench_case_text(measured, first, count, &script->text, &length, error));
@@ -90,10 +90,9 @@ MUST_CHECK static enum healcl_status script_init(struct script *script,
     return plan_create(&script->source, options->table, &limits, &script->plan, error);
 }
 
-MUST_CHECK static enum healcl_status run_segment(struct executor *executor,
-                                                 const struct segment *segment,
-                                                 const struct result_sink *sink,
-                                                 uint64_t *nanoseconds, struct healcl_error *error)
+static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
+                                      const struct result_sink *sink, uint64_t *nanoseconds,
+                                      struct healcl_error *error)
 {
     struct segment_result result = {.nanoseconds = 0};
     TRY(executor->class->run_segment(executor, segment, sink, &result, error));
@@ -168,8 +167,8 @@ static enum healcl_status compare_window(void *context, const struct step *step,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status verify_window(const struct bench *bench, struct window *window,
-                                                   struct healcl_error *error)
+static enum healcl_status verify_window(const struct bench *bench, struct window *window,
+                                        struct healcl_error *error)
 {
     struct script script = {.text = NULL};
     struct executor *executor = NULL;
@@ -187,7 +186,7 @@ MUST_CHECK static enum healcl_status verify_window(const struct bench *bench, st
 }
 
 /* Runs the whole transcript once, and compares what it gave. */
-MUST_CHECK static enum healcl_status verify(struct bench *bench, struct healcl_error *error)
+static enum healcl_status verify(struct bench *bench, struct healcl_error *error)
 {
     struct result_sink sink = {.context = bench, .take = keep_windows};
     choose_windows(bench);
@@ -211,9 +210,8 @@ static enum healcl_status compare_again(void *context, const struct step *step, 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status verify_again(struct bench *bench,
-                                                  const struct bench_result *result,
-                                                  struct healcl_error *error)
+static enum healcl_status verify_again(struct bench *bench, const struct bench_result *result,
+                                       struct healcl_error *error)
 {
     struct result_sink sink = {.context = bench, .take = compare_again};
     uint64_t ignored;
@@ -256,8 +254,7 @@ static bool wants_second_output(const struct bench *bench, const struct healcl_d
 }
 
 /* Gives every other step of the loop another output, and downloads it at the end of all. */
-MUST_CHECK static enum healcl_status add_second_output(struct bench *bench,
-                                                       struct healcl_error *error)
+static enum healcl_status add_second_output(struct bench *bench, struct healcl_error *error)
 {
     struct second_output *second = &bench->second;
     struct plan *looped = &bench->looped;
@@ -284,9 +281,8 @@ MUST_CHECK static enum healcl_status add_second_output(struct bench *bench,
 }
 
 /* Makes a plan whose steps are those of the script and, behind them, the operation's many times. */
-MUST_CHECK static enum healcl_status make_loop(struct bench *bench,
-                                               const struct healcl_device *device,
-                                               struct healcl_error *error)
+static enum healcl_status make_loop(struct bench *bench, const struct healcl_device *device,
+                                    struct healcl_error *error)
 {
     const struct plan *plan = bench->script.plan;
     const struct segment *operation = &plan->segments[BENCH_OPERATE];
@@ -307,9 +303,8 @@ MUST_CHECK static enum healcl_status make_loop(struct bench *bench,
 }
 
 /* Enqueues the operation so many times, and waits. */
-MUST_CHECK static enum healcl_status run_on_device(struct bench *bench, uint32_t launches,
-                                                   uint64_t *nanoseconds,
-                                                   struct healcl_error *error)
+static enum healcl_status run_on_device(struct bench *bench, uint32_t launches,
+                                        uint64_t *nanoseconds, struct healcl_error *error)
 {
     struct segment segment = {.name = "",
                               .first_step = bench->script.plan->step_count,
@@ -317,8 +312,8 @@ MUST_CHECK static enum healcl_status run_on_device(struct bench *bench, uint32_t
     return run_segment(bench->executor, &segment, NULL, nanoseconds, error);
 }
 
-MUST_CHECK static enum healcl_status run_sample(struct bench *bench, uint32_t launches,
-                                                uint64_t *nanoseconds, struct healcl_error *error)
+static enum healcl_status run_sample(struct bench *bench, uint32_t launches, uint64_t *nanoseconds,
+                                     struct healcl_error *error)
 {
     if (bench->measured.operation->arguments)
         return run_on_device(bench, launches, nanoseconds, error);
@@ -326,8 +321,8 @@ MUST_CHECK static enum healcl_status run_sample(struct bench *bench, uint32_t la
 }
 
 /* HEALCL_CANCELLED: time has run out. What is built or launched meanwhile ends first. */
-MUST_CHECK static enum healcl_status check_deadline(const struct bench_options *options,
-                                                    struct healcl_error *error)
+static enum healcl_status check_deadline(const struct bench_options *options,
+                                         struct healcl_error *error)
 {
     if (options->deadline > 0 && monotonic_nanoseconds() >= options->deadline)
         FAIL(error, HEALCL_CANCELLED, "time has run out");
@@ -335,8 +330,8 @@ MUST_CHECK static enum healcl_status check_deadline(const struct bench_options *
 }
 
 /* Runs the operation until it is warm; *launches is then how many make a sample. */
-MUST_CHECK static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
-                                             struct healcl_error *error)
+static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
+                                  struct healcl_error *error)
 {
     uint64_t last = 0, spent = 0;
     const uint64_t sample = bench->options->sample_ns ? bench->options->sample_ns : SAMPLE_NS;
@@ -363,8 +358,8 @@ static bool is_enough(const struct bench *bench, uint64_t spent)
            (count >= SAMPLES_LONG && spent >= TOO_LONG_NS);
 }
 
-MUST_CHECK static enum healcl_status add_sample(struct bench *bench, uint64_t nanoseconds,
-                                                struct healcl_error *error)
+static enum healcl_status add_sample(struct bench *bench, uint64_t nanoseconds,
+                                     struct healcl_error *error)
 {
     if (!ARRAY_GROW(bench->samples, bench->sample_count, &bench->sample_capacity))
         NO_MEMORY(error);
@@ -382,8 +377,8 @@ static void summarise(struct bench *bench, struct bench_result *result)
     result->max_ns = (double)bench->samples[count - 1] / launches;
 }
 
-MUST_CHECK static enum healcl_status take_samples(struct bench *bench, struct bench_result *result,
-                                                  struct healcl_error *error)
+static enum healcl_status take_samples(struct bench *bench, struct bench_result *result,
+                                       struct healcl_error *error)
 {
     TRY(warm_up(bench, &result->launches, error));
     for (uint64_t spent = 0, last; !is_enough(bench, spent); spent += last) {
@@ -397,8 +392,8 @@ MUST_CHECK static enum healcl_status take_samples(struct bench *bench, struct be
 
 /* ---------------------------------------------------------------- all of it */
 
-MUST_CHECK static enum healcl_status run_host_copy(struct bench *bench, struct bench_result *result,
-                                                   struct healcl_error *error)
+static enum healcl_status run_host_copy(struct bench *bench, struct bench_result *result,
+                                        struct healcl_error *error)
 {
     if (bench->measured.bytes > bench->options->memory_limit)
         REFUSE(error, "%" PRIu64 " bytes are above the limit of %" PRIu64, bench->measured.bytes,
@@ -421,9 +416,8 @@ static bool runs_by_preferred(const struct bench *bench, const struct healcl_dev
     return false;
 }
 
-MUST_CHECK static enum healcl_status run_case(struct bench *bench, struct healcl_device *device,
-                                              struct bench_result *result,
-                                              struct healcl_error *error)
+static enum healcl_status run_case(struct bench *bench, struct healcl_device *device,
+                                   struct bench_result *result, struct healcl_error *error)
 {
     int64_t rows = bench_case_rows(&bench->measured);
     TRY(script_init(&bench->script, &bench->measured, 0, rows, bench->options, error));
@@ -489,11 +483,10 @@ static enum healcl_status ignore_result(void *context, const struct step *step, 
 }
 
 /* What is timed is the operation's segment, as of any other case; results were compared before. */
-MUST_CHECK static enum healcl_status time_example(struct healcl_device *device,
-                                                  const struct bench_options *options,
-                                                  const struct example_script *script,
-                                                  struct bench_result *result,
-                                                  struct healcl_error *error)
+static enum healcl_status time_example(struct healcl_device *device,
+                                       const struct bench_options *options,
+                                       const struct example_script *script,
+                                       struct bench_result *result, struct healcl_error *error)
 {
     static const struct bench_operation any = {.arguments = "", .accumulates = true};
     const struct result_sink sink = {.take = ignore_result};
@@ -513,11 +506,10 @@ MUST_CHECK static enum healcl_status time_example(struct healcl_device *device,
     return status;
 }
 
-MUST_CHECK static enum healcl_status measure_side(struct healcl_device *device,
-                                                  const struct bench_options *options,
-                                                  struct bench_example *example,
-                                                  enum example_side side,
-                                                  struct healcl_error *error)
+static enum healcl_status measure_side(struct healcl_device *device,
+                                       const struct bench_options *options,
+                                       struct bench_example *example, enum example_side side,
+                                       struct healcl_error *error)
 {
     const bool by_body = side == EXAMPLE_BODY;
     struct bench_result result = {.samples = 0};

@@ -90,9 +90,8 @@ struct bench_suite_case {
 extern const struct bench_suite_case bench_suite[];
 
 /* Whether parameters, as bench_run takes them, fit together; else HEALCL_USAGE. */
-MUST_CHECK enum healcl_status bench_check(const struct bench_operation *operation,
-                                          const struct bench_settings *given,
-                                          struct healcl_error *error);
+enum healcl_status bench_check(const struct bench_operation *operation,
+                               const struct bench_settings *given, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- measuring */
 
@@ -125,11 +124,10 @@ struct bench_result {
  * Errors: as bench_check; HEALCL_DIFFERENT where the device's result is not the reference's: then
  * there are no times. Otherwise as healcl_run.
  */
-MUST_CHECK enum healcl_status bench_run(struct healcl_device *device,
-                                        const struct bench_operation *operation,
-                                        const struct bench_settings *given,
-                                        const struct bench_options *options,
-                                        struct bench_result *result, struct healcl_error *error);
+enum healcl_status bench_run(struct healcl_device *device, const struct bench_operation *operation,
+                             const struct bench_settings *given,
+                             const struct bench_options *options, struct bench_result *result,
+                             struct healcl_error *error);
 
 /*
  * Measures the kernel that runs an example of an operation, which has a body: compared first with
@@ -137,11 +135,10 @@ MUST_CHECK enum healcl_status bench_run(struct healcl_device *device,
  * alternative that is to run it, one of its kernel's names; where another one does, nothing is
  * measured, and result->samples is 0. Errors: as bench_run.
  */
-MUST_CHECK enum healcl_status bench_kernel(struct healcl_device *device,
-                                           const struct bench_options *options,
-                                           const struct operation *operation, uint32_t number,
-                                           const char *kernel, struct bench_result *result,
-                                           struct healcl_error *error);
+enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,
+                                const struct operation *operation, uint32_t number,
+                                const char *kernel, struct bench_result *result,
+                                struct healcl_error *error);
 
 /* The times of one example of an operation of a manifest. */
 struct bench_example {
@@ -158,9 +155,7 @@ struct bench_example {
 /* Measures the kernel and the body of an example, example->operation and number, beside each other,
  * each compared first with the body on the host reference, if there is one. Errors: as bench_run.
  */
-MUST_CHECK enum healcl_status bench_example(struct healcl_device *device,
-                                            const struct bench_options *options,
-                                            struct bench_example *example,
-                                            struct healcl_error *error);
+enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
+                                 struct bench_example *example, struct healcl_error *error);
 
 #endif

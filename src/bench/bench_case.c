@@ -105,9 +105,8 @@ static void settle(struct bench_case *self, const struct bench_settings *given)
         of[BENCH_DIGITS] = (of[BENCH_BITS] * modulus_count(self) - 1) / of[BENCH_BASE_BITS] + 1;
 }
 
-MUST_CHECK static enum healcl_status check(const struct bench_case *self,
-                                           const struct bench_settings *given,
-                                           struct healcl_error *error)
+static enum healcl_status check(const struct bench_case *self, const struct bench_settings *given,
+                                struct healcl_error *error)
 {
     const int64_t *of = self->settings.of;
     const char *name = self->operation->name;
@@ -128,8 +127,7 @@ MUST_CHECK static enum healcl_status check(const struct bench_case *self,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status choose_moduli(struct bench_case *self,
-                                                   struct healcl_error *error)
+static enum healcl_status choose_moduli(struct bench_case *self, struct healcl_error *error)
 {
     uint64_t step = is_transform(self) ? 2 * (uint64_t)get(self, BENCH_N) : 2;
     uint32_t bits = (uint32_t)get(self, BENCH_BITS), count = (uint32_t)modulus_count(self);
@@ -147,8 +145,8 @@ struct sizes {
     int64_t row_bytes, common_bytes;
 };
 
-MUST_CHECK static enum healcl_status find_sizes(const struct bench_case *self, struct sizes *sizes,
-                                                struct healcl_error *error)
+static enum healcl_status find_sizes(const struct bench_case *self, struct sizes *sizes,
+                                     struct healcl_error *error)
 {
     *sizes = (struct sizes){.row_bytes = 0};
     for (enum bench_tensor i = 0; i < BENCH_TENSORS; i++) {
@@ -183,7 +181,7 @@ static uint64_t count_units(const struct bench_case *self, const struct sizes *s
 }
 
 /* Finds the batch, if bytes are given, and the sizes. */
-MUST_CHECK static enum healcl_status measure(struct bench_case *self, struct healcl_error *error)
+static enum healcl_status measure(struct bench_case *self, struct healcl_error *error)
 {
     int64_t *of = self->settings.of;
     struct sizes sizes;

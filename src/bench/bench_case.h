@@ -47,10 +47,8 @@ struct bench_case {
 };
 
 /* Errors: HEALCL_USAGE where parameters do not fit together. */
-MUST_CHECK enum healcl_status bench_case_init(struct bench_case *self,
-                                              const struct bench_operation *operation,
-                                              const struct bench_settings *given,
-                                              struct healcl_error *error);
+enum healcl_status bench_case_init(struct bench_case *self, const struct bench_operation *operation,
+                                   const struct bench_settings *given, struct healcl_error *error);
 
 /* How many rows the tensors have that have any. */
 int64_t bench_case_rows(const struct bench_case *self);
@@ -62,8 +60,7 @@ enum { BENCH_PREPARE, BENCH_OPERATE, BENCH_RESULT, BENCH_SEGMENTS };
  * which downloads those rows of the output. Random data are those of the whole case, whatever the
  * rows are. The text is freed with free(). Errors: HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status bench_case_text(const struct bench_case *self, int64_t first,
-                                              int64_t count, char **text, size_t *length,
-                                              struct healcl_error *error);
+enum healcl_status bench_case_text(const struct bench_case *self, int64_t first, int64_t count,
+                                   char **text, size_t *length, struct healcl_error *error);
 
 #endif

@@ -45,8 +45,8 @@ static void *copy_share(void *context)
 }
 
 /* Runs a function on all shares, each in a thread of its own, and waits. */
-MUST_CHECK static enum healcl_status on_all_shares(struct host_copy *copy, void *(*work)(void *),
-                                                   struct healcl_error *error)
+static enum healcl_status on_all_shares(struct host_copy *copy, void *(*work)(void *),
+                                        struct healcl_error *error)
 {
     uint32_t started = 0;
     while (started < copy->thread_count &&

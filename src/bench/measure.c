@@ -30,9 +30,9 @@ enum {
 static const uint64_t COPY_BYTES_LEAST = 64 << 20, COPY_BYTES_MOST = 1 << 30, CACHES = 4;
 
 /* Runs a launch to its end; *nanoseconds by the host's clock. */
-MUST_CHECK static enum healcl_status time_launch(struct healcl_device *device,
-                                                 const struct launch *launch, uint32_t times,
-                                                 uint64_t *nanoseconds, struct healcl_error *error)
+static enum healcl_status time_launch(struct healcl_device *device, const struct launch *launch,
+                                      uint32_t times, uint64_t *nanoseconds,
+                                      struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
     for (uint32_t i = 0; i < times; i++)
@@ -50,9 +50,8 @@ static uint64_t a_second(double amount, uint64_t nanoseconds)
 /* ---------------------------------------------------------------- products */
 
 /* Twice as many rounds until they take long enough to be timed. */
-MUST_CHECK static enum healcl_status measure_products(struct healcl_device *device,
-                                                      struct buffer *out, uint64_t *products,
-                                                      struct healcl_error *error)
+static enum healcl_status measure_products(struct healcl_device *device, struct buffer *out,
+                                           uint64_t *products, struct healcl_error *error)
 {
     size_t local_size = device->tuning.local_size;
     size_t groups = (size_t)device->info.compute_units * GROUPS_PER_UNIT;
@@ -91,9 +90,9 @@ static uint64_t copy_bytes(const struct healcl_device *device)
     return bytes < device->chunk_bytes ? bytes : device->chunk_bytes;
 }
 
-MUST_CHECK static enum healcl_status measure_copies(struct healcl_device *device,
-                                                    struct buffer *from, struct buffer *to,
-                                                    uint64_t *bytes, struct healcl_error *error)
+static enum healcl_status measure_copies(struct healcl_device *device, struct buffer *from,
+                                         struct buffer *to, uint64_t *bytes,
+                                         struct healcl_error *error)
 {
     uint64_t count = copy_bytes(device) / sizeof(uint64_t), size = count * sizeof(uint64_t);
     uint32_t per_item = device->tuning.elements_per_item;
@@ -141,9 +140,9 @@ uint64_t device_link_bytes(const struct healcl_device *device)
 
 /* A transfer between a buffer and pinned memory, several times; *bytes a second of
  * the fastest. */
-MUST_CHECK static enum healcl_status time_link(struct healcl_device *device, bool writes,
-                                               const struct buffer *buffer, void *pinned,
-                                               uint64_t *bytes, struct healcl_error *error)
+static enum healcl_status time_link(struct healcl_device *device, bool writes,
+                                    const struct buffer *buffer, void *pinned, uint64_t *bytes,
+                                    struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
     const uint64_t size = device_link_bytes(device);
@@ -166,10 +165,9 @@ MUST_CHECK static enum healcl_status time_link(struct healcl_device *device, boo
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status time_both(struct healcl_device *device,
-                                               const struct buffer *buffer, cl_mem pinned,
-                                               struct device_rates *rates,
-                                               struct healcl_error *error)
+static enum healcl_status time_both(struct healcl_device *device, const struct buffer *buffer,
+                                    cl_mem pinned, struct device_rates *rates,
+                                    struct healcl_error *error)
 {
     const uint64_t size = device_link_bytes(device);
     void *memory;
@@ -185,10 +183,8 @@ MUST_CHECK static enum healcl_status time_both(struct healcl_device *device,
     return status;
 }
 
-MUST_CHECK static enum healcl_status measure_link(struct healcl_device *device,
-                                                  const struct buffer *buffer,
-                                                  struct device_rates *rates,
-                                                  struct healcl_error *error)
+static enum healcl_status measure_link(struct healcl_device *device, const struct buffer *buffer,
+                                       struct device_rates *rates, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
     cl_mem pinned =

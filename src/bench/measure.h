@@ -20,13 +20,12 @@ uint64_t device_link_bytes(const struct healcl_device *device);
 
 /* Fills in all but the rates of transcripts. Takes less than a second where kernels are quickly
  * built. Errors: HEALCL_DEVICE, HEALCL_REFUSED where there is no memory for it. */
-MUST_CHECK enum healcl_status device_measure(struct healcl_device *device,
-                                             struct device_rates *rates,
-                                             struct healcl_error *error);
+enum healcl_status device_measure(struct healcl_device *device, struct device_rates *rates,
+                                  struct healcl_error *error);
 
 /* device_measure's copied_bytes alone. */
-MUST_CHECK enum healcl_status device_measure_copies(struct healcl_device *device, uint64_t *bytes,
-                                                    struct healcl_error *error);
+enum healcl_status device_measure_copies(struct healcl_device *device, uint64_t *bytes,
+                                         struct healcl_error *error);
 
 /* Rates that were measured with kernels of that tuning, and are kept for a device and driver as
  * tunings are: returns whether there are so many of them. rates_keep may fail without a word. */

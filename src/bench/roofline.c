@@ -28,9 +28,8 @@ static uint64_t bytes_in_cache(const struct device_info *info)
     return cache > UINT64_C(2) * UNIT_BYTES && bytes > cache / 2 ? cache / 2 : bytes;
 }
 
-MUST_CHECK static enum healcl_status measure_work(struct healcl_device *device,
-                                                  enum segment_work work, uint64_t *rate,
-                                                  struct healcl_error *error)
+static enum healcl_status measure_work(struct healcl_device *device, enum segment_work work,
+                                       uint64_t *rate, struct healcl_error *error)
 {
     const struct bench_options options = {
         .repeat = SAMPLES, .sample_ns = SAMPLE_NS, .memory_limit = UINT64_MAX};

@@ -21,9 +21,8 @@ bool roofline_read_kept(const struct device_info *info, const struct device_tuni
 
 /* Measures, and keeps that; half a second where kernels are quickly built. Errors: as bench_run;
  * HEALCL_DEVICE where building them takes more seconds, of which 0 means any. */
-MUST_CHECK enum healcl_status roofline_measure(struct healcl_device *device, uint32_t seconds,
-                                               struct roofline *roofline,
-                                               struct healcl_error *error);
+enum healcl_status roofline_measure(struct healcl_device *device, uint32_t seconds,
+                                    struct roofline *roofline, struct healcl_error *error);
 
 /* Nanoseconds; 0 where rates are not known. */
 uint64_t roofline_time(const struct roofline *roofline, const struct segment_cost *cost);

@@ -31,10 +31,9 @@ static char *write_transcript(uint64_t bytes, size_t *length)
     return text;
 }
 
-MUST_CHECK static enum healcl_status time_segment(struct executor *executor,
-                                                  struct results *results,
-                                                  const struct segment *segment, uint64_t bytes,
-                                                  uint64_t *best, struct healcl_error *error)
+static enum healcl_status time_segment(struct executor *executor, struct results *results,
+                                       const struct segment *segment, uint64_t bytes,
+                                       uint64_t *best, struct healcl_error *error)
 {
     const struct result_sink sink = results_sink(results);
     struct segment_result ignored = {0};
@@ -47,10 +46,9 @@ MUST_CHECK static enum healcl_status time_segment(struct executor *executor,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status time_plan(struct executor *executor, const struct plan *plan,
-                                               struct results *results, uint64_t bytes,
-                                               struct device_rates *rates,
-                                               struct healcl_error *error)
+static enum healcl_status time_plan(struct executor *executor, const struct plan *plan,
+                                    struct results *results, uint64_t bytes,
+                                    struct device_rates *rates, struct healcl_error *error)
 {
     rates->uploaded_bytes = rates->downloaded_bytes = 0;
     for (int sample = 0; sample < SAMPLES; sample++) {

@@ -327,8 +327,7 @@ struct tuner {
 };
 
 /* What a failure has left behind is not for the next alternative. */
-MUST_CHECK static enum healcl_status open_anew(struct healcl_device **device,
-                                               struct healcl_error *error)
+static enum healcl_status open_anew(struct healcl_device **device, struct healcl_error *error)
 {
     const struct opencl *cl = (*device)->cl;
     char selector[24];
@@ -339,11 +338,10 @@ MUST_CHECK static enum healcl_status open_anew(struct healcl_device **device,
 }
 
 /* The tuning that an alternative is measured with. */
-MUST_CHECK static enum healcl_status tuning_of(const struct tune_alternative *alternative,
-                                               const struct tune_report *report,
-                                               const struct device_info *info,
-                                               struct device_tuning *tuning,
-                                               struct healcl_error *error)
+static enum healcl_status tuning_of(const struct tune_alternative *alternative,
+                                    const struct tune_report *report,
+                                    const struct device_info *info, struct device_tuning *tuning,
+                                    struct healcl_error *error)
 {
     *tuning = report->tuning;
     if (is_shape(alternative->subject))
@@ -375,10 +373,9 @@ static void add_times(struct tuner *tuner, struct tune_alternative *alternative,
 }
 
 /* The examples of an operation of a manifest that the alternative runs. */
-MUST_CHECK static enum healcl_status run_examples(struct tuner *tuner,
-                                                  struct tune_alternative *alternative,
-                                                  const struct bench_options *bench,
-                                                  struct healcl_error *error)
+static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternative *alternative,
+                                       const struct bench_options *bench,
+                                       struct healcl_error *error)
 {
     const uint32_t count = example_vendor(alternative->operation)->example_count;
     uint32_t measured = 0;
@@ -405,10 +402,9 @@ static bool becomes_step(const struct tune_alternative *alternative,
 }
 
 /* Where none is listed for the families, one with its own defaults is measured. */
-MUST_CHECK static enum healcl_status run_replaced(struct tuner *tuner,
-                                                  struct tune_alternative *alternative,
-                                                  const struct bench_options *bench,
-                                                  struct healcl_error *error)
+static enum healcl_status run_replaced(struct tuner *tuner, struct tune_alternative *alternative,
+                                       const struct bench_options *bench,
+                                       struct healcl_error *error)
 {
     const struct tune_case own = {.operation = operation_of_step(alternative->subject)};
     bool found = false;
@@ -430,9 +426,8 @@ MUST_CHECK static enum healcl_status run_replaced(struct tuner *tuner,
 
 /* Measures the cases of an alternative, unless time runs out. A variant that can run none of them
  * on the device is refused: another one has the times. */
-MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
-                                               struct tune_alternative *alternative,
-                                               struct healcl_error *error)
+static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative *alternative,
+                                    struct healcl_error *error)
 {
     struct bench_options bench = {.repeat = SAMPLES,
                                   .memory_limit = tuner->options->memory_limit,
@@ -464,9 +459,8 @@ MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
 
 /* Measures an alternative once; that it is wrong or fails is an outcome, no error. So is a refusal:
  * what one shape of kernels cannot do on this device another may. */
-MUST_CHECK static enum healcl_status try_once(struct tuner *tuner,
-                                              struct tune_alternative *alternative,
-                                              struct healcl_error *error)
+static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative *alternative,
+                                   struct healcl_error *error)
 {
     struct healcl_error problem = {.status = HEALCL_OK};
     enum healcl_status status = run_cases(tuner, alternative, &problem);
@@ -492,9 +486,8 @@ MUST_CHECK static enum healcl_status try_once(struct tuner *tuner,
     return alternative->outcome == TUNE_FAILED ? open_anew(tuner->device, error) : HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status measure(struct tuner *tuner,
-                                             struct tune_alternative *alternative,
-                                             struct healcl_error *error)
+static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *alternative,
+                                  struct healcl_error *error)
 {
     const struct tune_options *options = tuner->options;
     struct device_tuning tuning;
@@ -540,8 +533,8 @@ static struct tune_alternative *fastest(struct tune_alternative *alternatives, s
 }
 
 /* Measures the alternatives of a subject and chooses one, if there is time for all of them. */
-MUST_CHECK static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *list,
-                                            size_t count, struct healcl_error *error)
+static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *list, size_t count,
+                                 struct healcl_error *error)
 {
     for (size_t i = 0; i < count; i++)
         TRY(measure(tuner, &list[i], error));
@@ -563,7 +556,7 @@ MUST_CHECK static enum healcl_status decide(struct tuner *tuner, struct tune_alt
 }
 
 /* What is not decided is as it was kept before. */
-MUST_CHECK static enum healcl_status complete(struct tuner *tuner, struct healcl_error *error)
+static enum healcl_status complete(struct tuner *tuner, struct healcl_error *error)
 {
     const struct device_info *info = &(*tuner->device)->info;
     struct tune_report *report = tuner->report;

@@ -113,8 +113,7 @@ bool tune_is_decided(const struct tune_report *report, const char *subject);
  * alternative of another subject is right, or where the machine is too busy: an alternative's
  * spread is above the limit in each try; HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status tune_measure(struct healcl_device **device,
-                                           const struct tune_options *options,
-                                           struct tune_report *report, struct healcl_error *error);
+enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
+                                struct tune_report *report, struct healcl_error *error);
 
 #endif

@@ -47,9 +47,8 @@ static void note_difference(struct diagnosis *diagnosis, int64_t position, int64
 
 /* ---------------------------------------------------------------- the device */
 
-MUST_CHECK static enum healcl_status upload_storage(struct diagnosis_state *state,
-                                                    const struct tensor *tensor,
-                                                    struct healcl_error *error)
+static enum healcl_status upload_storage(struct diagnosis_state *state, const struct tensor *tensor,
+                                         struct healcl_error *error)
 {
     struct buffer *buffer = launcher_memory(state->launcher, tensor->storage);
     if (is_constant(state, tensor) || buffer->chunk_count > 0)
@@ -61,8 +60,7 @@ MUST_CHECK static enum healcl_status upload_storage(struct diagnosis_state *stat
 }
 
 /* Puts all that is read and written on the device, as the reference has it. */
-MUST_CHECK static enum healcl_status upload_state(struct diagnosis_state *state,
-                                                  struct healcl_error *error)
+static enum healcl_status upload_state(struct diagnosis_state *state, struct healcl_error *error)
 {
     struct executor *executor = state->executor;
     TRY(executor->class->reset(executor, error));
@@ -96,8 +94,7 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 }
 
 /* Runs the step, or those of the kernel, alone. */
-MUST_CHECK static enum healcl_status run_on_device(struct diagnosis_state *state,
-                                                   struct healcl_error *error)
+static enum healcl_status run_on_device(struct diagnosis_state *state, struct healcl_error *error)
 {
     const struct result_sink sink = {.context = state, .take = take};
     struct segment alone = *state->segment;
@@ -112,8 +109,8 @@ MUST_CHECK static enum healcl_status run_on_device(struct diagnosis_state *state
 /* ---------------------------------------------------------------- downloads */
 
 /* Where both agree, but the transcript expects something else. */
-MUST_CHECK static enum healcl_status compare_expected(struct diagnosis_state *state,
-                                                      struct healcl_error *error)
+static enum healcl_status compare_expected(struct diagnosis_state *state,
+                                           struct healcl_error *error)
 {
     const struct step *step = state->step;
     struct diagnosis *diagnosis = state->diagnosis;
@@ -136,9 +133,8 @@ MUST_CHECK static enum healcl_status compare_expected(struct diagnosis_state *st
 }
 
 /* The device has failed where the reference can go on. Memory that ran out says nothing of it. */
-MUST_CHECK static enum healcl_status note_failure(struct diagnosis_state *state,
-                                                  struct healcl_error *failure,
-                                                  struct healcl_error *error)
+static enum healcl_status note_failure(struct diagnosis_state *state, struct healcl_error *failure,
+                                       struct healcl_error *error)
 {
     if (failure->status == HEALCL_NO_MEMORY) {
         healcl_error_clear(failure);
@@ -149,8 +145,7 @@ MUST_CHECK static enum healcl_status note_failure(struct diagnosis_state *state,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status check_download(struct diagnosis_state *state,
-                                                    struct healcl_error *error)
+static enum healcl_status check_download(struct diagnosis_state *state, struct healcl_error *error)
 {
     const struct tensor *tensor = state->step->in[0];
     struct healcl_error failure = {.status = HEALCL_OK};
@@ -197,9 +192,8 @@ static void compare_outputs(struct diagnosis_state *state, const struct memories
     diagnosis->outside -= diagnosis->different;
 }
 
-MUST_CHECK static enum healcl_status find_smallest(struct diagnosis_state *state,
-                                                   const struct memories *memories,
-                                                   struct healcl_error *error)
+static enum healcl_status find_smallest(struct diagnosis_state *state,
+                                        const struct memories *memories, struct healcl_error *error)
 {
     const struct step *step = state->step;
     struct failing_step failing = {.plan = state->plan,
@@ -218,8 +212,8 @@ MUST_CHECK static enum healcl_status find_smallest(struct diagnosis_state *state
 
 /* The same on the reference: of a manifest's operation the body, which follows its kernel's steps.
  */
-MUST_CHECK static enum healcl_status run_on_reference(struct diagnosis_state *state,
-                                                      struct healcl_error *error)
+static enum healcl_status run_on_reference(struct diagnosis_state *state,
+                                           struct healcl_error *error)
 {
     const struct plan *plan = state->plan;
     const struct step *step = state->step, *end = step + 1;
@@ -241,8 +235,8 @@ MUST_CHECK static enum healcl_status run_on_reference(struct diagnosis_state *st
 }
 
 /* Runs the step on both. On the reference it comes last, as the state for what follows. */
-MUST_CHECK static enum healcl_status run_both(struct diagnosis_state *state,
-                                              struct memories *memories, struct healcl_error *error)
+static enum healcl_status run_both(struct diagnosis_state *state, struct memories *memories,
+                                   struct healcl_error *error)
 {
     const struct storage *storage = state->step->out->storage;
     struct healcl_error failure = {.status = HEALCL_OK};
@@ -267,9 +261,8 @@ MUST_CHECK static enum healcl_status run_both(struct diagnosis_state *state,
     return failure.status == HEALCL_OK ? HEALCL_OK : note_failure(state, &failure, error);
 }
 
-MUST_CHECK static enum healcl_status check_output(struct diagnosis_state *state,
-                                                  struct memories *memories,
-                                                  struct healcl_error *error)
+static enum healcl_status check_output(struct diagnosis_state *state, struct memories *memories,
+                                       struct healcl_error *error)
 {
     struct diagnosis *diagnosis = state->diagnosis;
     TRY(run_both(state, memories, error));
@@ -284,8 +277,7 @@ MUST_CHECK static enum healcl_status check_output(struct diagnosis_state *state,
     return find_smallest(state, memories, error);
 }
 
-MUST_CHECK static enum healcl_status check_step(struct diagnosis_state *state,
-                                                struct healcl_error *error)
+static enum healcl_status check_step(struct diagnosis_state *state, struct healcl_error *error)
 {
     struct memories memories = {.before = NULL};
     const struct step *step = state->step;
@@ -339,9 +331,9 @@ static void forget_copies(struct diagnosis_state *state)
             reference_forget(state->reference, state->first[i].in[0]->storage);
 }
 
-MUST_CHECK static enum healcl_status check_steps(struct diagnosis_state *state,
-                                                 const struct diagnose_observer *observer,
-                                                 struct healcl_error *error)
+static enum healcl_status check_steps(struct diagnosis_state *state,
+                                      const struct diagnose_observer *observer,
+                                      struct healcl_error *error)
 {
     const struct plan *plan = state->plan;
     const struct healcl_device *device = state->launcher->device;
@@ -386,10 +378,9 @@ static void note_first(void *context, const char *line)
 }
 
 /* Where launches overlap, or use what earlier ones have left, a step may be right only alone. */
-MUST_CHECK static enum healcl_status run_whole(struct healcl_device *device,
-                                               const struct healcl_transcript *transcript,
-                                               struct diagnosis *diagnosis,
-                                               struct healcl_error *error)
+static enum healcl_status run_whole(struct healcl_device *device,
+                                    const struct healcl_transcript *transcript,
+                                    struct diagnosis *diagnosis, struct healcl_error *error)
 {
     struct healcl_error *failure = &diagnosis->failure;
     const struct healcl_run_options options = {
@@ -407,11 +398,9 @@ MUST_CHECK static enum healcl_status run_whole(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- all of it */
 
-MUST_CHECK static enum healcl_status diagnose_steps(struct healcl_device *device,
-                                                    const struct plan *plan,
-                                                    const struct diagnose_observer *observer,
-                                                    struct diagnosis *diagnosis,
-                                                    struct healcl_error *error)
+static enum healcl_status diagnose_steps(struct healcl_device *device, const struct plan *plan,
+                                         const struct diagnose_observer *observer,
+                                         struct diagnosis *diagnosis, struct healcl_error *error)
 {
     struct diagnosis_state state = {.plan = plan, .diagnosis = diagnosis};
     struct executor *executor = NULL;

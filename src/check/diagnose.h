@@ -47,10 +47,10 @@ struct diagnose_observer {
  * the step uses. Errors: HEALCL_REFUSED where the reference refuses the transcript,
  * HEALCL_NO_MEMORY; HEALCL_DEVICE where the device cannot take a step's inputs.
  */
-MUST_CHECK enum healcl_status diagnose(struct healcl_device *device,
-                                       const struct healcl_transcript *transcript,
-                                       const struct diagnose_observer *observer,
-                                       struct diagnosis *diagnosis, struct healcl_error *error);
+enum healcl_status diagnose(struct healcl_device *device,
+                            const struct healcl_transcript *transcript,
+                            const struct diagnose_observer *observer, struct diagnosis *diagnosis,
+                            struct healcl_error *error);
 void diagnosis_release(struct diagnosis *diagnosis);
 
 #endif

@@ -98,10 +98,10 @@ static void put_call(struct writer *writer, const struct vendor_operation *opera
     writer_call(writer, operation->makes_out ? "made" : NULL, operation->name, "%s", words);
 }
 
-MUST_CHECK static enum healcl_status write_script(struct example_script *script,
-                                                  const struct vendor_operation *operation,
-                                                  const struct vendor_example *example,
-                                                  bool is_strided, struct healcl_error *error)
+static enum healcl_status write_script(struct example_script *script,
+                                       const struct vendor_operation *operation,
+                                       const struct vendor_example *example, bool is_strided,
+                                       struct healcl_error *error)
 {
     static const char *const segments[EXAMPLE_SEGMENTS] = {"prepare", "operation", "result"};
     struct writer writer = {0};
@@ -149,10 +149,9 @@ static void fill(const struct vendor_example *example, uint32_t parameter, bool 
     }
 }
 
-MUST_CHECK static enum healcl_status make_data(struct example_script *script,
-                                               const struct vendor_operation *operation,
-                                               uint32_t number, bool is_strided,
-                                               struct healcl_error *error)
+static enum healcl_status make_data(struct example_script *script,
+                                    const struct vendor_operation *operation, uint32_t number,
+                                    bool is_strided, struct healcl_error *error)
 {
     const struct vendor_example *example = &operation->examples[number];
     const struct plan *plan = script->plan;
@@ -181,9 +180,9 @@ MUST_CHECK static enum healcl_status make_data(struct example_script *script,
 }
 
 /* A table of the operation alone, which has a body and no kernels there. */
-MUST_CHECK static enum healcl_status leave_out_kernels(struct example_script *script,
-                                                       const struct operation *operation,
-                                                       struct healcl_error *error)
+static enum healcl_status leave_out_kernels(struct example_script *script,
+                                            const struct operation *operation,
+                                            struct healcl_error *error)
 {
     struct operation added = *operation;
     script->without_kernels = *example_vendor(operation);
@@ -306,8 +305,7 @@ static enum healcl_status compare_answer(void *context, const struct step *step,
 }
 
 /* Elements are those of what was uploaded: of a strided tensor every other is its own. */
-MUST_CHECK static enum healcl_status different(const struct answers *answers,
-                                               struct healcl_error *error)
+static enum healcl_status different(const struct answers *answers, struct healcl_error *error)
 {
     char text[SHAPE_TEXT_SIZE];
     FAIL(
@@ -318,9 +316,8 @@ MUST_CHECK static enum healcl_status different(const struct answers *answers,
 }
 
 /* Runs a script with its own data: on the host reference without a device. */
-MUST_CHECK static enum healcl_status run(const struct example_script *script,
-                                         struct healcl_device *device, struct answers *answers,
-                                         struct healcl_error *error)
+static enum healcl_status run(const struct example_script *script, struct healcl_device *device,
+                              struct answers *answers, struct healcl_error *error)
 {
     const struct result_sink sink = {.context = answers,
                                      .take = device ? compare_answer : keep_answer};
@@ -352,9 +349,8 @@ static void answers_release(struct answers *answers)
 }
 
 /* What the body gives on the host reference. */
-MUST_CHECK static enum healcl_status solve(const struct operation *operation, uint32_t number,
-                                           bool is_strided, struct answers *answers,
-                                           struct healcl_error *error)
+static enum healcl_status solve(const struct operation *operation, uint32_t number, bool is_strided,
+                                struct answers *answers, struct healcl_error *error)
 {
     struct example_script script;
     enum healcl_status status =

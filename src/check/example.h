@@ -40,11 +40,10 @@ struct example_script {
 
 /* The caller releases the script, also where this fails. number: of the example. by_body: no kernel
  * of a manifest runs. Errors: HEALCL_REFUSED as of plans, HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status example_script_init(struct example_script *script,
-                                                  const struct operation_table *table,
-                                                  const struct operation *operation,
-                                                  uint32_t number, bool is_strided, bool by_body,
-                                                  struct healcl_error *error);
+enum healcl_status example_script_init(struct example_script *script,
+                                       const struct operation_table *table,
+                                       const struct operation *operation, uint32_t number,
+                                       bool is_strided, bool by_body, struct healcl_error *error);
 void example_script_release(struct example_script *script);
 
 /* The kernel of the operation that runs its step on the device, as vendor_kernel_for tells of it;
@@ -73,10 +72,8 @@ void example_check(struct healcl_device *device, const struct operation_table *t
                    struct example_check *check);
 
 /* Compares one example, for what is measured. Errors: HEALCL_DIFFERENT, or why it cannot run. */
-MUST_CHECK enum healcl_status example_verify(struct healcl_device *device,
-                                             const struct operation_table *table,
-                                             const struct operation *operation, uint32_t number,
-                                             bool is_strided, bool by_body,
-                                             struct healcl_error *error);
+enum healcl_status example_verify(struct healcl_device *device, const struct operation_table *table,
+                                  const struct operation *operation, uint32_t number,
+                                  bool is_strided, bool by_body, struct healcl_error *error);
 
 #endif

@@ -457,8 +457,8 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 }
 
 /* device: NULL for the reference. */
-MUST_CHECK static enum healcl_status run_plan(struct healcl_device *device, const struct plan *plan,
-                                              struct result *result, struct healcl_error *error)
+static enum healcl_status run_plan(struct healcl_device *device, const struct plan *plan,
+                                   struct result *result, struct healcl_error *error)
 {
     struct executor *executor = NULL;
     const struct result_sink sink = {.context = result, .take = take};

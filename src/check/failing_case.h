@@ -27,15 +27,13 @@ struct failing_case {
 
 /* Tries parts of the step's tensors around the first wrong element, small ones first. Some kinds of
  * steps cannot be written as an operation: then there is none. Errors: HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status failing_case_find(struct healcl_device *device,
-                                                const struct failing_step *failing,
-                                                struct failing_case *found,
-                                                struct healcl_error *error);
+enum healcl_status failing_case_find(struct healcl_device *device,
+                                     const struct failing_step *failing, struct failing_case *found,
+                                     struct healcl_error *error);
 
 /* The whole of a step's tensors as a case, whatever a device makes of it. There may be none, too.
  * Errors: HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status failing_case_whole(const struct failing_step *failing,
-                                                 struct failing_case *found,
-                                                 struct healcl_error *error);
+enum healcl_status failing_case_whole(const struct failing_step *failing,
+                                      struct failing_case *found, struct healcl_error *error);
 
 #endif

@@ -100,8 +100,8 @@ void problem_data_release(struct problem_data *data)
     memset(data, 0, sizeof *data);
 }
 
-MUST_CHECK static enum healcl_status set_result(struct problem_data *data, enum dtype dtype,
-                                                int64_t elements, struct healcl_error *error)
+static enum healcl_status set_result(struct problem_data *data, enum dtype dtype, int64_t elements,
+                                     struct healcl_error *error)
 {
     free(data->result);
     data->result_dtype = dtype;
@@ -114,9 +114,10 @@ MUST_CHECK static enum healcl_status set_result(struct problem_data *data, enum 
 }
 
 /* The reference works on the data's own arrays; the output's values go into the result. */
-MUST_CHECK static enum healcl_status lend_tensors(
-    struct reference *reference, const struct plan *plan, const struct problem *problem,
-    const struct placement *placement, struct problem_data *data, struct healcl_error *error)
+static enum healcl_status lend_tensors(struct reference *reference, const struct plan *plan,
+                                       const struct problem *problem,
+                                       const struct placement *placement, struct problem_data *data,
+                                       struct healcl_error *error)
 {
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         const struct problem_tensor *tensor = &problem->tensors[i];
@@ -133,9 +134,8 @@ MUST_CHECK static enum healcl_status lend_tensors(
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status solve_step(struct reference *reference,
-                                                const struct step *step, struct problem_data *data,
-                                                struct healcl_error *error)
+static enum healcl_status solve_step(struct reference *reference, const struct step *step,
+                                     struct problem_data *data, struct healcl_error *error)
 {
     if (step->kind != STEP_DOWNLOAD)
         return reference_step(reference, step, error);
@@ -146,11 +146,9 @@ MUST_CHECK static enum healcl_status solve_step(struct reference *reference,
     return reference_read(reference, made, data->result, error);
 }
 
-MUST_CHECK static enum healcl_status solve_plan(const struct plan *plan,
-                                                const struct problem *problem,
-                                                const struct placement *placement,
-                                                struct problem_data *data,
-                                                struct healcl_error *error)
+static enum healcl_status solve_plan(const struct plan *plan, const struct problem *problem,
+                                     const struct placement *placement, struct problem_data *data,
+                                     struct healcl_error *error)
 {
     struct reference *reference = NULL;
     TRY(reference_create(plan, &reference, error));
@@ -189,11 +187,10 @@ struct images {
 };
 
 /* Random elements everywhere, then the problem's tensors. */
-MUST_CHECK static enum healcl_status images_init(struct images *images,
-                                                 const struct problem *problem,
-                                                 const struct placement *placement,
-                                                 const struct problem_data *data,
-                                                 struct random *random, struct healcl_error *error)
+static enum healcl_status images_init(struct images *images, const struct problem *problem,
+                                      const struct placement *placement,
+                                      const struct problem_data *data, struct random *random,
+                                      struct healcl_error *error)
 {
     images->count = placement->storage_count;
     for (uint32_t i = 0; i < images->count; i++) {
@@ -330,10 +327,9 @@ static void put_problem(struct writer *writer, const struct problem *problem,
 }
 
 /* Makes an error of a difference: where says what differs. */
-MUST_CHECK static enum healcl_status different(const struct problem *problem,
-                                               const struct placement *placement, const char *where,
-                                               const struct difference *difference,
-                                               struct healcl_error *error)
+static enum healcl_status different(const struct problem *problem,
+                                    const struct placement *placement, const char *where,
+                                    const struct difference *difference, struct healcl_error *error)
 {
     struct writer text = {0};
     (void)ERROR(error, HEALCL_DIFFERENT, "%s is %" PRId64 ", not %" PRId64, where,
@@ -368,11 +364,9 @@ static void describe_element(const struct problem *problem, const struct placeme
             storage);
 }
 
-MUST_CHECK static enum healcl_status compare_storage(struct launcher *launcher,
-                                                     const struct problem *problem,
-                                                     const struct placement *placement, uint32_t i,
-                                                     const char *expected,
-                                                     struct healcl_error *error)
+static enum healcl_status compare_storage(struct launcher *launcher, const struct problem *problem,
+                                          const struct placement *placement, uint32_t i,
+                                          const char *expected, struct healcl_error *error)
 {
     const struct placed_storage *storage = &placement->storages[i];
     const struct buffer *buffer = launcher_memory(launcher, planned_storage(launcher->plan, i));
@@ -387,10 +381,10 @@ MUST_CHECK static enum healcl_status compare_storage(struct launcher *launcher,
 }
 
 /* A download that differs from the answer. */
-MUST_CHECK static enum healcl_status check_result(const struct problem *problem,
-                                                  const struct placement *placement,
-                                                  const struct sink_context *context,
-                                                  struct healcl_error *error)
+static enum healcl_status check_result(const struct problem *problem,
+                                       const struct placement *placement,
+                                       const struct sink_context *context,
+                                       struct healcl_error *error)
 {
     char where[64] = "the result's shape or dtype";
     if (context->taken && !context->difference.found)
@@ -412,10 +406,9 @@ static struct manifest_kernel vendors_kernel(const struct plan *plan,
 }
 
 /* Uploads, runs and compares. HEALCL_DIFFERENT where something differs. */
-MUST_CHECK static enum healcl_status run(struct executor *executor, const struct problem *problem,
-                                         const struct placement *placement,
-                                         const struct problem_data *data, struct images *images,
-                                         struct healcl_error *error)
+static enum healcl_status run(struct executor *executor, const struct problem *problem,
+                              const struct placement *placement, const struct problem_data *data,
+                              struct images *images, struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     const struct plan *plan = launcher->plan;
@@ -441,11 +434,10 @@ MUST_CHECK static enum healcl_status run(struct executor *executor, const struct
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status plan_and_run(struct healcl_device *device,
-                                                  const struct problem *problem,
-                                                  const struct placement *placement,
-                                                  const struct problem_data *data,
-                                                  struct images *images, struct healcl_error *error)
+static enum healcl_status plan_and_run(struct healcl_device *device, const struct problem *problem,
+                                       const struct placement *placement,
+                                       const struct problem_data *data, struct images *images,
+                                       struct healcl_error *error)
 {
     struct planned planned;
     struct executor *executor = NULL;
@@ -464,10 +456,11 @@ MUST_CHECK static enum healcl_status plan_and_run(struct healcl_device *device,
 }
 
 /* Tensors that share elements hold what was placed last: the answer is another one then. */
-MUST_CHECK static enum healcl_status place_and_run(
-    struct healcl_device *device, const struct problem *problem, const struct placement *placement,
-    const struct problem_data *data, struct random *random, struct images *images,
-    struct problem_data *placed, struct healcl_error *error)
+static enum healcl_status place_and_run(struct healcl_device *device, const struct problem *problem,
+                                        const struct placement *placement,
+                                        const struct problem_data *data, struct random *random,
+                                        struct images *images, struct problem_data *placed,
+                                        struct healcl_error *error)
 {
     TRY(images_init(images, problem, placement, data, random, error));
     if (placement->shared || placement->repeats) {

@@ -338,8 +338,8 @@ static enum healcl_status compare_answer(void *context, const struct step *step,
 }
 
 /* Inputs are declared in their order. */
-MUST_CHECK static enum healcl_status bind(const struct attempt *attempt, const struct plan *plan,
-                                          struct upload **uploads, struct healcl_error *error)
+static enum healcl_status bind(const struct attempt *attempt, const struct plan *plan,
+                               struct upload **uploads, struct healcl_error *error)
 {
     size_t input = 0;
     *uploads = calloc(plan->storage_count + 1, sizeof **uploads);
@@ -361,8 +361,8 @@ static bool has_made(const struct plan *plan, int kind)
 }
 
 /* On the host reference without a device, and without passes. */
-MUST_CHECK static enum healcl_status run_plan(struct attempt *attempt, struct healcl_device *device,
-                                              const struct plan *plan, struct healcl_error *error)
+static enum healcl_status run_plan(struct attempt *attempt, struct healcl_device *device,
+                                   const struct plan *plan, struct healcl_error *error)
 {
     const struct result_sink sink = {.context = attempt,
                                      .take = device ? compare_answer : keep_answer};
@@ -385,9 +385,8 @@ MUST_CHECK static enum healcl_status run_plan(struct attempt *attempt, struct he
     return status;
 }
 
-MUST_CHECK static enum healcl_status plan_and_run(struct attempt *attempt,
-                                                  struct healcl_device *device, bool *made,
-                                                  struct healcl_error *error)
+static enum healcl_status plan_and_run(struct attempt *attempt, struct healcl_device *device,
+                                       bool *made, struct healcl_error *error)
 {
     struct plan *plan = NULL;
     enum healcl_status status = plan_create(&attempt->source, NULL, NULL, &plan, error);
@@ -403,7 +402,7 @@ MUST_CHECK static enum healcl_status plan_and_run(struct attempt *attempt,
     return status;
 }
 
-MUST_CHECK static enum healcl_status prepare(struct attempt *attempt, struct healcl_error *error)
+static enum healcl_status prepare(struct attempt *attempt, struct healcl_error *error)
 {
     struct random random = {SEQUENCE_SEED + attempt->call->variant};
     attempt->text = transcript_of(attempt->sequence, attempt->call);
@@ -418,9 +417,8 @@ MUST_CHECK static enum healcl_status prepare(struct attempt *attempt, struct hea
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status attempt_call(struct attempt *attempt,
-                                                  struct healcl_device *device, bool *made,
-                                                  struct healcl_error *error)
+static enum healcl_status attempt_call(struct attempt *attempt, struct healcl_device *device,
+                                       bool *made, struct healcl_error *error)
 {
     TRY(prepare(attempt, error));
     enum healcl_status status = plan_and_run(attempt, NULL, made, error);

@@ -52,19 +52,19 @@ typedef enum healcl_status case_function(struct bench_command *self,
                                          const struct bench_settings *settings,
                                          struct healcl_error *error);
 
-MUST_CHECK static enum healcl_status check_case(struct bench_command *self,
-                                                const struct bench_operation *operation,
-                                                const struct bench_settings *settings,
-                                                struct healcl_error *error)
+static enum healcl_status check_case(struct bench_command *self,
+                                     const struct bench_operation *operation,
+                                     const struct bench_settings *settings,
+                                     struct healcl_error *error)
 {
     (void)self;
     return bench_check(operation, settings, error);
 }
 
-MUST_CHECK static enum healcl_status run_case(struct bench_command *self,
-                                              const struct bench_operation *operation,
-                                              const struct bench_settings *settings,
-                                              struct healcl_error *error)
+static enum healcl_status run_case(struct bench_command *self,
+                                   const struct bench_operation *operation,
+                                   const struct bench_settings *settings,
+                                   struct healcl_error *error)
 {
     progress_say(&self->progress, "measuring %s", bench_operation_name(operation));
     TRY(bench_run(self->device, operation, settings, &self->options, &self->results[self->count],
@@ -74,9 +74,8 @@ MUST_CHECK static enum healcl_status run_case(struct bench_command *self,
 }
 
 /* The one case, or all of the suite. */
-MUST_CHECK static enum healcl_status for_all_cases(struct bench_command *self,
-                                                   case_function *function,
-                                                   struct healcl_error *error)
+static enum healcl_status for_all_cases(struct bench_command *self, case_function *function,
+                                        struct healcl_error *error)
 {
     if (self->vendors)
         return HEALCL_OK;
@@ -92,8 +91,7 @@ MUST_CHECK static enum healcl_status for_all_cases(struct bench_command *self,
 }
 
 /* All examples of the one operation, or of all operations of manifests. */
-MUST_CHECK static enum healcl_status measure_examples(struct bench_command *self,
-                                                      struct healcl_error *error)
+static enum healcl_status measure_examples(struct bench_command *self, struct healcl_error *error)
 {
     const struct operation *operation;
     for (size_t i = 0; (operation = example_operation_at(self->options.table, i)); i++) {
@@ -113,7 +111,7 @@ MUST_CHECK static enum healcl_status measure_examples(struct bench_command *self
 }
 
 /* What is wrong with the options is found before anything is opened. */
-MUST_CHECK static enum healcl_status measure(struct bench_command *self, struct healcl_error *error)
+static enum healcl_status measure(struct bench_command *self, struct healcl_error *error)
 {
     TRY(for_all_cases(self, check_case, error));
     TRY(report_file_open(&self->json, error));

@@ -12,7 +12,7 @@ struct bundled {
 /* Finds them, sorted by name: where they are installed with the program, or in the source tree that
  * it was built in. To be released also after an error. Errors: HEALCL_USAGE where there are none.
  */
-MUST_CHECK enum healcl_status bundled_find(struct bundled *bundled, struct healcl_error *error);
+enum healcl_status bundled_find(struct bundled *bundled, struct healcl_error *error);
 void bundled_release(struct bundled *bundled);
 
 #endif

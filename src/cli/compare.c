@@ -79,10 +79,9 @@ enum { ARGUMENTS_MAX = 16 + 2 * FOLDERS_MAX };
 static const char json_for_us[] = "--json=" PROCESS_FILE;
 
 /* Runs healcl with arguments, which end with NULL. HEALCL_DEVICE where we are interrupted. */
-MUST_CHECK static enum healcl_status run_child(struct compare_command *self,
-                                               const char *const *arguments, uint32_t timeout,
-                                               struct process_result *result,
-                                               struct healcl_error *error)
+static enum healcl_status run_child(struct compare_command *self, const char *const *arguments,
+                                    uint32_t timeout, struct process_result *result,
+                                    struct healcl_error *error)
 {
     enum healcl_status status = process_run(arguments, timeout, result, error);
     if (status == HEALCL_OK && result->end == PROCESS_INTERRUPTED) {
@@ -96,8 +95,7 @@ MUST_CHECK static enum healcl_status run_child(struct compare_command *self,
 
 /* ---------------------------------------------------------------- devices */
 
-MUST_CHECK static enum healcl_status add_reference(struct compare_command *self,
-                                                   struct healcl_error *error)
+static enum healcl_status add_reference(struct compare_command *self, struct healcl_error *error)
 {
     struct compare_device *device;
     TRY(comparison_add_device(&self->comparison, &device, error));
@@ -111,10 +109,8 @@ MUST_CHECK static enum healcl_status add_reference(struct compare_command *self,
 }
 
 /* What `healcl devices` says. With selector, the device that it names is the default. */
-MUST_CHECK static enum healcl_status ask_for_devices(struct compare_command *self,
-                                                     const char *selector,
-                                                     struct process_result *result,
-                                                     struct healcl_error *error)
+static enum healcl_status ask_for_devices(struct compare_command *self, const char *selector,
+                                          struct process_result *result, struct healcl_error *error)
 {
     const char *arguments[] = {"healcl", "devices", json_for_us, "--no-self-test",
                                NULL,     NULL,      NULL};
@@ -128,8 +124,8 @@ MUST_CHECK static enum healcl_status ask_for_devices(struct compare_command *sel
 
 /* The device that selector names. Where even asking for it kills the child it is added by its
  * selector alone, and its runs will tell. */
-MUST_CHECK static enum healcl_status add_selected(struct compare_command *self,
-                                                  const char *selector, struct healcl_error *error)
+static enum healcl_status add_selected(struct compare_command *self, const char *selector,
+                                       struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
     struct process_result result;
@@ -151,8 +147,7 @@ MUST_CHECK static enum healcl_status add_selected(struct compare_command *self,
     return status;
 }
 
-MUST_CHECK static enum healcl_status add_all_usable(struct compare_command *self,
-                                                    struct healcl_error *error)
+static enum healcl_status add_all_usable(struct compare_command *self, struct healcl_error *error)
 {
     struct process_result result;
     TRY(ask_for_devices(self, NULL, &result, error));
@@ -168,8 +163,7 @@ MUST_CHECK static enum healcl_status add_all_usable(struct compare_command *self
     return status;
 }
 
-MUST_CHECK static enum healcl_status add_devices(struct compare_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status add_devices(struct compare_command *self, struct healcl_error *error)
 {
     if (self->selector_count == 0)
         return add_all_usable(self, error);
@@ -184,9 +178,8 @@ MUST_CHECK static enum healcl_status add_devices(struct compare_command *self,
 }
 
 /* How fast a device copies and multiplies; unknown where that fails. */
-MUST_CHECK static enum healcl_status measure(struct compare_command *self,
-                                             struct compare_device *device,
-                                             struct healcl_error *error)
+static enum healcl_status measure(struct compare_command *self, struct compare_device *device,
+                                  struct healcl_error *error)
 {
     const char *const arguments[] = {"healcl", "devices",        json_for_us, "--measure",
                                      "-d",     device->selector, NULL};
@@ -201,9 +194,8 @@ MUST_CHECK static enum healcl_status measure(struct compare_command *self,
     return comparison_status(&self->comparison, error);
 }
 
-MUST_CHECK static enum healcl_status check(struct compare_command *self,
-                                           struct compare_device *device,
-                                           struct healcl_error *error)
+static enum healcl_status check(struct compare_command *self, struct compare_device *device,
+                                struct healcl_error *error)
 {
     const char *const arguments[] = {"healcl", "check",          "--quick", json_for_us,
                                      "-d",     device->selector, NULL};
@@ -222,10 +214,9 @@ MUST_CHECK static enum healcl_status check(struct compare_command *self,
 
 /* "healcl run" of a transcript on a device, so often. command: where that is told for people,
  * without what only we want; may be NULL. */
-MUST_CHECK static enum healcl_status run_file(struct compare_command *self, const char *selector,
-                                              size_t transcript, uint32_t repeat,
-                                              const char **command, struct process_result *result,
-                                              struct healcl_error *error)
+static enum healcl_status run_file(struct compare_command *self, const char *selector,
+                                   size_t transcript, uint32_t repeat, const char **command,
+                                   struct process_result *result, struct healcl_error *error)
 {
     const char *arguments[ARGUMENTS_MAX] = {"healcl", "run"};
     const char *file = self->files[transcript];
@@ -256,10 +247,8 @@ MUST_CHECK static enum healcl_status run_file(struct compare_command *self, cons
     return run_child(self, arguments, self->timeout, result, error);
 }
 
-MUST_CHECK static enum healcl_status run_once(struct compare_command *self,
-                                              const struct compare_run *run,
-                                              struct compare_first *first,
-                                              struct healcl_error *error)
+static enum healcl_status run_once(struct compare_command *self, const struct compare_run *run,
+                                   struct compare_first *first, struct healcl_error *error)
 {
     const char *selector = self->comparison.devices[run->device].selector;
     struct process_result result;
@@ -270,10 +259,8 @@ MUST_CHECK static enum healcl_status run_once(struct compare_command *self,
 }
 
 /* The same, by a process that keeps all binaries. */
-MUST_CHECK static enum healcl_status run_and_keep(struct compare_command *self,
-                                                  const struct compare_run *run,
-                                                  struct compare_first *first,
-                                                  struct healcl_error *error)
+static enum healcl_status run_and_keep(struct compare_command *self, const struct compare_run *run,
+                                       struct compare_first *first, struct healcl_error *error)
 {
     static const char keep[] = "HEALCL_KEEP_BINARIES";
     bool ours = !getenv(keep) && setenv(keep, "1", 1) == 0;
@@ -286,9 +273,8 @@ MUST_CHECK static enum healcl_status run_and_keep(struct compare_command *self,
 /* How long a process takes to its first result, with empty caches and once more. A driver whose
  * second build takes more than half as long keeps nothing itself, and healcl keeps its binaries
  * once that has cost enough: to measure that, one more process keeps them at once. */
-MUST_CHECK static enum healcl_status run_cold_and_warm(struct compare_command *self,
-                                                       struct compare_run *run,
-                                                       struct healcl_error *error)
+static enum healcl_status run_cold_and_warm(struct compare_command *self, struct compare_run *run,
+                                            struct healcl_error *error)
 {
     struct compare_first kept;
     bool *keeps = &self->keep_binaries[run->device];
@@ -304,9 +290,8 @@ MUST_CHECK static enum healcl_status run_cold_and_warm(struct compare_command *s
 }
 
 /* What `healcl tune` has kept goes along: it is no cache. */
-MUST_CHECK static enum healcl_status time_first_results(struct compare_command *self,
-                                                        struct compare_run *run,
-                                                        struct healcl_error *error)
+static enum healcl_status time_first_results(struct compare_command *self, struct compare_run *run,
+                                             struct healcl_error *error)
 {
     const struct compare_device *device = &self->comparison.devices[run->device];
     struct fresh_caches caches;
@@ -325,8 +310,8 @@ MUST_CHECK static enum healcl_status time_first_results(struct compare_command *
     return status;
 }
 
-MUST_CHECK static enum healcl_status run_one(struct compare_command *self, struct compare_run *run,
-                                             struct healcl_error *error)
+static enum healcl_status run_one(struct compare_command *self, struct compare_run *run,
+                                  struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
     const char *selector = comparison->devices[run->device].selector;
@@ -347,8 +332,8 @@ MUST_CHECK static enum healcl_status run_one(struct compare_command *self, struc
 }
 
 /* Asks the host reference, where results differ and it is not among the devices. */
-MUST_CHECK static enum healcl_status judge(struct compare_command *self, size_t transcript,
-                                           struct healcl_error *error)
+static enum healcl_status judge(struct compare_command *self, size_t transcript,
+                                struct healcl_error *error)
 {
     struct compare_run *run;
     TRY(comparison_add_judge(&self->comparison, transcript, &run, error));
@@ -363,8 +348,7 @@ MUST_CHECK static enum healcl_status judge(struct compare_command *self, size_t 
 }
 
 /* Runs that are to come, of all devices that are there. */
-MUST_CHECK static enum healcl_status add_runs(struct compare_command *self,
-                                              struct healcl_error *error)
+static enum healcl_status add_runs(struct compare_command *self, struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
     struct compare_run *run;
@@ -376,8 +360,7 @@ MUST_CHECK static enum healcl_status add_runs(struct compare_command *self,
 
 /* How a process fares as a whole, in memory and on a busy machine, moves all of its times: what is
  * slower must be so in another process, which then counts. */
-MUST_CHECK static enum healcl_status run_slower_again(struct compare_command *self,
-                                                      struct healcl_error *error)
+static enum healcl_status run_slower_again(struct compare_command *self, struct healcl_error *error)
 {
     for (size_t i = 0; i < self->run_count; i++) {
         struct compare_run *run = &self->comparison.runs[i];
@@ -390,8 +373,8 @@ MUST_CHECK static enum healcl_status run_slower_again(struct compare_command *se
 }
 
 /* The first ones: those behind them are baselines'. */
-MUST_CHECK static enum healcl_status run_all(struct compare_command *self, size_t device_count,
-                                             struct healcl_error *error)
+static enum healcl_status run_all(struct compare_command *self, size_t device_count,
+                                  struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
     for (size_t i = 0; i < device_count; i++) {
@@ -408,8 +391,7 @@ MUST_CHECK static enum healcl_status run_all(struct compare_command *self, size_
 
 /* ---------------------------------------------------------------- the whole */
 
-MUST_CHECK static enum healcl_status describe(struct compare_command *self,
-                                              struct healcl_error *error)
+static enum healcl_status describe(struct compare_command *self, struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
     comparison->repeat = self->repeat;
@@ -429,8 +411,7 @@ MUST_CHECK static enum healcl_status describe(struct compare_command *self,
     return comparison_status(comparison, error);
 }
 
-MUST_CHECK static enum healcl_status add_baselines(struct compare_command *self,
-                                                   struct healcl_error *error)
+static enum healcl_status add_baselines(struct compare_command *self, struct healcl_error *error)
 {
     for (size_t i = 0; i < self->baseline_count; i++) {
         size_t added;
@@ -445,8 +426,7 @@ MUST_CHECK static enum healcl_status add_baselines(struct compare_command *self,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status compare(struct compare_command *self,
-                                             struct healcl_error *error)
+static enum healcl_status compare(struct compare_command *self, struct healcl_error *error)
 {
     TRY(describe(self, error));
     for (size_t i = 0; i < OUTPUT_COUNT; i++)

@@ -35,8 +35,8 @@ struct compile_command {
 };
 
 /* Runs a transcript, and verifies it: what it builds is what it needs. */
-MUST_CHECK static enum healcl_status run_file(struct compile_command *self, const char *file,
-                                              struct healcl_error *error)
+static enum healcl_status run_file(struct compile_command *self, const char *file,
+                                   struct healcl_error *error)
 {
     struct healcl_transcript *transcript = NULL;
     struct healcl_report *report = NULL;
@@ -53,8 +53,7 @@ MUST_CHECK static enum healcl_status run_file(struct compile_command *self, cons
     return status;
 }
 
-MUST_CHECK static enum healcl_status open_device(struct compile_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status open_device(struct compile_command *self, struct healcl_error *error)
 {
     progress_say(&self->progress, "opening the device");
     const struct healcl_device_options options = {.selector = self->selector,
@@ -62,8 +61,7 @@ MUST_CHECK static enum healcl_status open_device(struct compile_command *self,
     return healcl_device_open_with(&options, &self->device, error);
 }
 
-MUST_CHECK static enum healcl_status run_files(struct compile_command *self,
-                                               struct healcl_error *error)
+static enum healcl_status run_files(struct compile_command *self, struct healcl_error *error)
 {
     for (size_t i = 0; i < self->file_count; i++)
         TRY(run_file(self, self->files[i], error));
@@ -73,8 +71,8 @@ MUST_CHECK static enum healcl_status run_files(struct compile_command *self,
 }
 
 /* Runs everything, and notes what was built. */
-MUST_CHECK static enum healcl_status record(struct compile_command *self, enum device_record kind,
-                                            struct healcl_error *error)
+static enum healcl_status record(struct compile_command *self, enum device_record kind,
+                                 struct healcl_error *error)
 {
     TRY(open_device(self, error));
     /* Devices prove themselves from a package. */
@@ -90,8 +88,8 @@ MUST_CHECK static enum healcl_status record(struct compile_command *self, enum d
 
 /* A file that holds what it should is kept; where it could not be written, that is told with its
  * path and the reason. */
-MUST_CHECK static enum healcl_status end_file(struct new_file *file, enum healcl_status status,
-                                              struct healcl_error *error)
+static enum healcl_status end_file(struct new_file *file, enum healcl_status status,
+                                   struct healcl_error *error)
 {
     if (ferror(file->stream)) {
         healcl_error_clear(error);
@@ -103,8 +101,8 @@ MUST_CHECK static enum healcl_status end_file(struct new_file *file, enum healcl
     return status;
 }
 
-MUST_CHECK static enum healcl_status write_package(const struct package *package, const char *path,
-                                                   struct healcl_error *error)
+static enum healcl_status write_package(const struct package *package, const char *path,
+                                        struct healcl_error *error)
 {
     struct new_file file = {.stream = NULL};
     TRY(new_file_open(&file, path, error));
@@ -124,10 +122,9 @@ static bool write_kernels(const struct package_program *program, FILE *stream)
     return good && putc('\n', stream) != EOF;
 }
 
-MUST_CHECK static enum healcl_status write_emitted(const struct compile_command *self,
-                                                   enum emitted what,
-                                                   const struct package_program *program,
-                                                   FILE *stream, struct healcl_error *error)
+static enum healcl_status write_emitted(const struct compile_command *self, enum emitted what,
+                                        const struct package_program *program, FILE *stream,
+                                        struct healcl_error *error)
 {
     bool good = true;
     char *manifest = NULL;
@@ -151,10 +148,9 @@ MUST_CHECK static enum healcl_status write_emitted(const struct compile_command 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status emit_file(const struct compile_command *self, const char *name,
-                                               enum emitted what,
-                                               const struct package_program *program,
-                                               struct healcl_error *error)
+static enum healcl_status emit_file(const struct compile_command *self, const char *name,
+                                    enum emitted what, const struct package_program *program,
+                                    struct healcl_error *error)
 {
     char path[4096];
     struct new_file file = {.stream = NULL};
@@ -165,8 +161,8 @@ MUST_CHECK static enum healcl_status emit_file(const struct compile_command *sel
 }
 
 /* Kernels of several programs are in one image: each is called after its program, p001_copy. */
-MUST_CHECK static enum healcl_status name_symbols(struct package_program *program, size_t number,
-                                                  struct healcl_error *error)
+static enum healcl_status name_symbols(struct package_program *program, size_t number,
+                                       struct healcl_error *error)
 {
     for (size_t i = 0; i < program->kernel_count; i++) {
         const size_t size = strlen(program->kernels[i].name) + 24;
@@ -180,8 +176,7 @@ MUST_CHECK static enum healcl_status name_symbols(struct package_program *progra
 }
 
 /* N.cl of each program, "ntt/rows" as 003_ntt_rows.cl; the manifest names N.bin for it. */
-MUST_CHECK static enum healcl_status emit_sources(struct compile_command *self,
-                                                  struct healcl_error *error)
+static enum healcl_status emit_sources(struct compile_command *self, struct healcl_error *error)
 {
     struct package *package = &self->package;
     package->images = calloc(package->program_count + 1, sizeof *package->images);
@@ -209,7 +204,7 @@ MUST_CHECK static enum healcl_status emit_sources(struct compile_command *self,
 }
 
 /* The device is another one than that which ran here: --from names it. */
-MUST_CHECK static enum healcl_status emit(struct compile_command *self, struct healcl_error *error)
+static enum healcl_status emit(struct compile_command *self, struct healcl_error *error)
 {
     struct package *package = &self->package;
     if (setenv("HEALCL_AS", emit_shape(self->target), 0) != 0)
@@ -225,8 +220,7 @@ MUST_CHECK static enum healcl_status emit(struct compile_command *self, struct h
 }
 
 /* Makes a package of a folder, for a device that is here. */
-MUST_CHECK static enum healcl_status complete(struct compile_command *self,
-                                              struct healcl_error *error)
+static enum healcl_status complete(struct compile_command *self, struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
@@ -243,7 +237,7 @@ MUST_CHECK static enum healcl_status complete(struct compile_command *self,
 }
 
 /* Keeps what is built, each program in a file of its own: later runs read those that they need. */
-MUST_CHECK static enum healcl_status keep(struct compile_command *self, struct healcl_error *error)
+static enum healcl_status keep(struct compile_command *self, struct healcl_error *error)
 {
     if (self->file_count == 0) {
         TRY(bundled_find(&self->bundled, error));
@@ -259,8 +253,7 @@ MUST_CHECK static enum healcl_status keep(struct compile_command *self, struct h
     return device_keep_binaries(self->device, &self->kept, error);
 }
 
-MUST_CHECK static enum healcl_status compile(struct compile_command *self,
-                                             struct healcl_error *error)
+static enum healcl_status compile(struct compile_command *self, struct healcl_error *error)
 {
     if (self->cache)
         return keep(self, error);

@@ -44,9 +44,8 @@ int compile_ahead_start(const struct device_info *info, const char *file,
 }
 
 /* Beside a run that tests the device, this process does not. */
-MUST_CHECK static enum healcl_status open_device(const char *selector,
-                                                 struct healcl_device **device,
-                                                 struct healcl_error *error)
+static enum healcl_status open_device(const char *selector, struct healcl_device **device,
+                                      struct healcl_error *error)
 {
     const struct healcl_device_options options = {.selector = selector};
     struct compile_board *board = process_shared(sizeof *board);

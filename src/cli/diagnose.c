@@ -34,15 +34,13 @@ static void on_progress(void *context, size_t step, size_t step_count)
 }
 
 /* Opens what is to be written: looking for the fault may take long. */
-MUST_CHECK static enum healcl_status open_files(struct diagnose_command *self,
-                                                struct healcl_error *error)
+static enum healcl_status open_files(struct diagnose_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
     return self->case_path ? new_file_open(&self->case_file, self->case_path, error) : HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status write_case(struct diagnose_command *self,
-                                                struct healcl_error *error)
+static enum healcl_status write_case(struct diagnose_command *self, struct healcl_error *error)
 {
     const struct failing_case *smallest = &self->diagnosis.smallest;
     if (!self->case_path || !smallest->transcript)
@@ -52,8 +50,7 @@ MUST_CHECK static enum healcl_status write_case(struct diagnose_command *self,
 }
 
 /* A device that fails its self-test is looked at nevertheless. */
-MUST_CHECK static enum healcl_status find_fault(struct diagnose_command *self,
-                                                struct healcl_error *error)
+static enum healcl_status find_fault(struct diagnose_command *self, struct healcl_error *error)
 {
     const struct healcl_limits limits = {.memory_bytes = host_memory(),
                                          .operations = self->operations,

@@ -31,8 +31,7 @@ struct inspect_command {
 };
 
 /* Where they are not kept yet. */
-MUST_CHECK static enum healcl_status find_rates(struct inspect_command *self,
-                                                struct healcl_error *error)
+static enum healcl_status find_rates(struct inspect_command *self, struct healcl_error *error)
 {
     const struct healcl_device *device = self->device;
     if (roofline_read_kept(&device->info, &device->tuning, &self->rates))
@@ -41,8 +40,7 @@ MUST_CHECK static enum healcl_status find_rates(struct inspect_command *self,
 }
 
 /* On any device: it may have smaller buffers. */
-MUST_CHECK static enum healcl_status find_places(struct inspect_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status find_places(struct inspect_command *self, struct healcl_error *error)
 {
     const struct places_rule rule = {.least = PLACE_BYTES, .most = UINT64_MAX};
     struct places places;
@@ -54,8 +52,7 @@ MUST_CHECK static enum healcl_status find_places(struct inspect_command *self,
 }
 
 /* Reads "GB/s,us". */
-MUST_CHECK static enum healcl_status find_network(struct inspect_command *self,
-                                                  struct healcl_error *error)
+static enum healcl_status find_network(struct inspect_command *self, struct healcl_error *error)
 {
     char *end = NULL;
     if (!self->network)
@@ -71,8 +68,7 @@ MUST_CHECK static enum healcl_status find_network(struct inspect_command *self,
 }
 
 /* The first rank's part: no other one is larger. */
-MUST_CHECK static enum healcl_status open_part(struct inspect_command *self,
-                                               struct healcl_error *error)
+static enum healcl_status open_part(struct inspect_command *self, struct healcl_error *error)
 {
     struct ranks_facts *ranks = &self->ranks;
     if (self->rank_count == 0)
@@ -91,8 +87,7 @@ MUST_CHECK static enum healcl_status open_part(struct inspect_command *self,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status open_all(struct inspect_command *self,
-                                              struct healcl_error *error)
+static enum healcl_status open_all(struct inspect_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
     TRY(healcl_transcript_open(self->file, &self->limits, &self->transcript, error));
@@ -111,8 +106,7 @@ MUST_CHECK static enum healcl_status open_all(struct inspect_command *self,
     return open_part(self, error);
 }
 
-MUST_CHECK static enum healcl_status print_text(const struct inspect_command *self,
-                                                const struct style *style)
+static enum healcl_status print_text(const struct inspect_command *self, const struct style *style)
 {
     const struct plan *plan = self->transcript->plan;
     TRY(report_plan(self->file, plan, &self->memory, style));

@@ -18,7 +18,7 @@ static const struct operation_table *table_of(const struct ops_command *self)
     return self->operations ? self->operations->table : NULL;
 }
 
-MUST_CHECK static enum healcl_status open_all(struct ops_command *self, struct healcl_error *error)
+static enum healcl_status open_all(struct ops_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
     if (!self->selector)

@@ -21,8 +21,7 @@ void report_file_set(struct report_file *output, const char *path);
 
 /* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
  * standard error where the report goes to standard output. */
-MUST_CHECK enum healcl_status report_file_open(struct report_file *output,
-                                               struct healcl_error *error);
+enum healcl_status report_file_open(struct report_file *output, struct healcl_error *error);
 
 /* For a command that opens nothing else: the same, and says why it cannot. Returns the exit code.
  */

@@ -128,8 +128,7 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
 /* ---------------------------------------------------------------- arrivals */
 
 /* With a rate the first request arrives now. */
-MUST_CHECK static enum healcl_status begin_arrivals(struct request_facts *facts,
-                                                    struct healcl_error *error)
+static enum healcl_status begin_arrivals(struct request_facts *facts, struct healcl_error *error)
 {
     facts->arrivals.count = facts->count;
     facts->arrivals.max_delay = (uint64_t)(facts->max_delay * 1e6);
@@ -186,9 +185,9 @@ static bool is_kept_segment(const struct live_inputs *live, const char *name)
     return false;
 }
 
-MUST_CHECK static enum healcl_status check_segments(const struct live_inputs *live,
-                                                    const struct healcl_transcript *transcript,
-                                                    struct healcl_error *error)
+static enum healcl_status check_segments(const struct live_inputs *live,
+                                         const struct healcl_transcript *transcript,
+                                         struct healcl_error *error)
 {
     for (size_t i = 0; i < live->segment_count; i++) {
         size_t s = 0;
@@ -201,10 +200,9 @@ MUST_CHECK static enum healcl_status check_segments(const struct live_inputs *li
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status prepare(struct healcl_session *session,
-                                             const struct healcl_transcript *transcript,
-                                             const struct live_inputs *live,
-                                             struct healcl_error *error)
+static enum healcl_status prepare(struct healcl_session *session,
+                                  const struct healcl_transcript *transcript,
+                                  const struct live_inputs *live, struct healcl_error *error)
 {
     for (size_t i = 0; live->segment_count > 0 && i < transcript->plan->uploads; i++) {
         size_t segment = transcript->inputs[i].segment;
@@ -216,10 +214,9 @@ MUST_CHECK static enum healcl_status prepare(struct healcl_session *session,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status compare(struct healcl_session *session,
-                                             const struct healcl_transcript *transcript,
-                                             struct request_facts *facts,
-                                             struct healcl_error *error)
+static enum healcl_status compare(struct healcl_session *session,
+                                  const struct healcl_transcript *transcript,
+                                  struct request_facts *facts, struct healcl_error *error)
 {
     for (size_t i = 0; i < transcript->plan->results; i++) {
         uint64_t different = 0;
@@ -232,11 +229,10 @@ MUST_CHECK static enum healcl_status compare(struct healcl_session *session,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_all(struct healcl_session *session,
-                                             const struct healcl_transcript *transcript,
-                                             void (*began)(void *context, uint32_t number),
-                                             void *context, struct request_facts *facts,
-                                             struct healcl_error *error)
+static enum healcl_status run_all(struct healcl_session *session,
+                                  const struct healcl_transcript *transcript,
+                                  void (*began)(void *context, uint32_t number), void *context,
+                                  struct request_facts *facts, struct healcl_error *error)
 {
     for (uint32_t i = 0; i <= facts->count; i++) {
         if (began)
@@ -294,9 +290,8 @@ static bool is_live(const struct live_inputs *live, const struct healcl_transcri
 
 /* The inputs of --input, and with --keep those of segments that are not kept, with the file's data.
  */
-MUST_CHECK static enum healcl_status find_inputs(struct batches *batches,
-                                                 const struct live_inputs *live,
-                                                 struct healcl_error *error)
+static enum healcl_status find_inputs(struct batches *batches, const struct live_inputs *live,
+                                      struct healcl_error *error)
 {
     const struct healcl_transcript *transcript = batches->transcript;
     const size_t count = transcript->plan->uploads;
@@ -325,8 +320,8 @@ MUST_CHECK static enum healcl_status find_inputs(struct batches *batches,
 }
 
 /* The requests of a batch, with memory for results that are compared. */
-MUST_CHECK static enum healcl_status make_requests(struct batches *batches, bool compares,
-                                                   struct healcl_error *error)
+static enum healcl_status make_requests(struct batches *batches, bool compares,
+                                        struct healcl_error *error)
 {
     const struct healcl_transcript *transcript = batches->transcript;
     const size_t results = transcript->plan->results;
@@ -365,10 +360,8 @@ static void release_batches(struct batches *batches)
 }
 
 /* Compares what a request has made. A request that was refused is the command's error. */
-MUST_CHECK static enum healcl_status end_request(const struct batches *batches,
-                                                 struct healcl_request *request,
-                                                 struct request_facts *facts,
-                                                 struct healcl_error *error)
+static enum healcl_status end_request(const struct batches *batches, struct healcl_request *request,
+                                      struct request_facts *facts, struct healcl_error *error)
 {
     if (request->status != HEALCL_OK) {
         *error = request->error;
@@ -389,9 +382,8 @@ MUST_CHECK static enum healcl_status end_request(const struct batches *batches,
 }
 
 /* Runs so many requests, up to a batch. */
-MUST_CHECK static enum healcl_status run_batch(struct batches *batches, size_t count, uint64_t *end,
-                                               struct request_facts *facts,
-                                               struct healcl_error *error)
+static enum healcl_status run_batch(struct batches *batches, size_t count, uint64_t *end,
+                                    struct request_facts *facts, struct healcl_error *error)
 {
     TRY(healcl_batcher_run(batches->batcher, batches->requests, count, error));
     *end = monotonic_nanoseconds();
@@ -409,10 +401,9 @@ static void note_size(struct request_facts *facts, const struct healcl_batcher_f
 }
 
 /* The first batch uploads what is kept, and compiles kernels; then come facts->count requests. */
-MUST_CHECK static enum healcl_status run_batches(struct batches *batches,
-                                                 void (*began)(void *context, uint32_t number),
-                                                 void *context, struct request_facts *facts,
-                                                 struct healcl_error *error)
+static enum healcl_status run_batches(struct batches *batches,
+                                      void (*began)(void *context, uint32_t number), void *context,
+                                      struct request_facts *facts, struct healcl_error *error)
 {
     facts->batch_sizes = calloc(batches->most + 1, sizeof *facts->batch_sizes);
     if (!facts->batch_sizes)
@@ -447,12 +438,10 @@ MUST_CHECK static enum healcl_status run_batches(struct batches *batches,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_together(const struct healcl_transcript *transcript,
-                                                  struct healcl_device *device,
-                                                  const struct live_inputs *live,
-                                                  void (*began)(void *context, uint32_t number),
-                                                  void *context, struct request_facts *facts,
-                                                  struct healcl_error *error)
+static enum healcl_status run_together(const struct healcl_transcript *transcript,
+                                       struct healcl_device *device, const struct live_inputs *live,
+                                       void (*began)(void *context, uint32_t number), void *context,
+                                       struct request_facts *facts, struct healcl_error *error)
 {
     struct batches batches = {.transcript = transcript};
     struct healcl_batcher_options options = {.batch = facts->batch};
@@ -472,9 +461,8 @@ MUST_CHECK static enum healcl_status run_together(const struct healcl_transcript
 /* ---------------------------------------------------------------- audits */
 
 /* The session's lists, which live no longer than it does. */
-MUST_CHECK static enum healcl_status keep_audit(const struct healcl_session *session,
-                                                struct request_audit *audit,
-                                                struct healcl_error *error)
+static enum healcl_status keep_audit(const struct healcl_session *session,
+                                     struct request_audit *audit, struct healcl_error *error)
 {
     audit->facts = healcl_session_audit(session);
     const size_t count = audit->facts.kernel_count;
@@ -500,11 +488,9 @@ MUST_CHECK static enum healcl_status keep_audit(const struct healcl_session *ses
 
 /* The smallest part of what differed that the device gets wrong again, or where it gets nothing
  * wrong, as with a fault that comes and goes, what was audited. */
-MUST_CHECK static enum healcl_status find_case(const struct healcl_transcript *transcript,
-                                               struct healcl_device *device,
-                                               struct audit_failure failure,
-                                               struct failing_case *found,
-                                               struct healcl_error *error)
+static enum healcl_status find_case(const struct healcl_transcript *transcript,
+                                    struct healcl_device *device, struct audit_failure failure,
+                                    struct failing_case *found, struct healcl_error *error)
 {
     struct failing_step failing = {.plan = transcript->plan,
                                    .step = &failure.slice->step,
@@ -516,11 +502,10 @@ MUST_CHECK static enum healcl_status find_case(const struct healcl_transcript *t
     return found->transcript ? HEALCL_OK : failing_case_whole(&failing, found, error);
 }
 
-MUST_CHECK static enum healcl_status end_audit(struct healcl_session *session,
-                                               const struct healcl_transcript *transcript,
-                                               struct healcl_device *device,
-                                               struct request_audit *audit,
-                                               struct healcl_error *error)
+static enum healcl_status end_audit(struct healcl_session *session,
+                                    const struct healcl_transcript *transcript,
+                                    struct healcl_device *device, struct request_audit *audit,
+                                    struct healcl_error *error)
 {
     TRY(keep_audit(session, audit, error));
     if (!audit->facts.difference)
@@ -542,12 +527,11 @@ void requests_release(struct request_facts *facts)
 }
 
 /* A difference is told in the report. */
-MUST_CHECK static enum healcl_status run_audited(struct healcl_session *session,
-                                                 const struct healcl_transcript *transcript,
-                                                 struct healcl_device *device,
-                                                 void (*began)(void *context, uint32_t number),
-                                                 void *context, struct request_facts *facts,
-                                                 struct healcl_error *error)
+static enum healcl_status run_audited(struct healcl_session *session,
+                                      const struct healcl_transcript *transcript,
+                                      struct healcl_device *device,
+                                      void (*began)(void *context, uint32_t number), void *context,
+                                      struct request_facts *facts, struct healcl_error *error)
 {
     enum healcl_status status = run_all(session, transcript, began, context, facts, error);
     if (facts->audit.share == 0 || (status != HEALCL_OK && status != HEALCL_DIFFERENT))

@@ -23,26 +23,23 @@ int live_inputs_keep(const struct command *command, struct live_inputs *live, co
 size_t find_input(const struct healcl_transcript *transcript, const char *text, size_t length);
 
 /* Sets input and axis of a split from "ENTRY:AXIS". Errors: HEALCL_USAGE. */
-MUST_CHECK enum healcl_status find_split(const struct healcl_transcript *transcript,
-                                         const char *text, struct healcl_split *split,
-                                         struct healcl_error *error);
+enum healcl_status find_split(const struct healcl_transcript *transcript, const char *text,
+                              struct healcl_split *split, struct healcl_error *error);
 
 /* Reads the files. ENTRY is the number of an upload's entry, or the name of its tensor. Errors:
  * HEALCL_USAGE where the transcript has no such upload, and those of npy_read_file. */
-MUST_CHECK enum healcl_status live_inputs_read(struct live_inputs *live,
-                                               const struct healcl_transcript *transcript,
-                                               struct healcl_error *error);
+enum healcl_status live_inputs_read(struct live_inputs *live,
+                                    const struct healcl_transcript *transcript,
+                                    struct healcl_error *error);
 void live_inputs_free(struct live_inputs *live);
 
 /* Runs facts->count requests in one session, of which facts->done have come to their end where an
  * audit differs, which is no error; began, which may be NULL, is told of each. With facts->batch
  * they run together in batches. device: NULL for the host reference. */
-MUST_CHECK enum healcl_status requests_run(const struct healcl_transcript *transcript,
-                                           struct healcl_device *device,
-                                           const struct live_inputs *live,
-                                           void (*began)(void *context, uint32_t number),
-                                           void *context, struct request_facts *facts,
-                                           struct healcl_error *error);
+enum healcl_status requests_run(const struct healcl_transcript *transcript,
+                                struct healcl_device *device, const struct live_inputs *live,
+                                void (*began)(void *context, uint32_t number), void *context,
+                                struct request_facts *facts, struct healcl_error *error);
 
 /* Frees what facts own. */
 void requests_release(struct request_facts *facts);

@@ -150,8 +150,7 @@ static bool shows_times(const struct run_command *self)
 
 /* ---------------------------------------------------------------- opening */
 
-MUST_CHECK static enum healcl_status choose_device(struct run_command *self,
-                                                   struct healcl_error *error)
+static enum healcl_status choose_device(struct run_command *self, struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
@@ -181,9 +180,8 @@ static void announce_reading(struct run_command *self)
 
 /* The limit is what the memory can hold that the tensors will lie in, where that is known well:
  * what a device says of its own is only a hint. */
-MUST_CHECK static enum healcl_status open_transcript(struct run_command *self,
-                                                     bool host_memory_only,
-                                                     struct healcl_error *error)
+static enum healcl_status open_transcript(struct run_command *self, bool host_memory_only,
+                                          struct healcl_error *error)
 {
     struct healcl_limits limits = self->limits;
     if (limits.memory_bytes == 0 && host_memory_only)
@@ -217,8 +215,7 @@ static bool has_default_plan(const struct run_command *self)
            self->device_memory_bytes == 0;
 }
 
-MUST_CHECK static enum healcl_status open_device(struct run_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status open_device(struct run_command *self, struct healcl_error *error)
 {
     char selector[24];
     progress_say(&self->progress, "opening %s", self->info.name);
@@ -243,7 +240,7 @@ MUST_CHECK static enum healcl_status open_device(struct run_command *self,
 }
 
 /* A transcript that is refused is refused with or without a device: its error goes first. */
-MUST_CHECK static enum healcl_status open_all(struct run_command *self, struct healcl_error *error)
+static enum healcl_status open_all(struct run_command *self, struct healcl_error *error)
 {
     if (self->reference)
         return open_transcript(self, true, error);
@@ -278,7 +275,7 @@ static void warn_of_batch(struct run_command *self)
     on_warning(self, line);
 }
 
-MUST_CHECK static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
+static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
     struct request_facts *served = &self->served;
     served->file = self->facts.file;
@@ -291,8 +288,7 @@ MUST_CHECK static enum healcl_status serve(struct run_command *self, struct heal
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_session(struct run_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status run_session(struct run_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
     TRY(report_file_open(&self->junit, error));

@@ -38,8 +38,7 @@ static void say(void *context, const struct tune_alternative *alternative)
     progress_say(&self->progress, "measuring %s", alternative->choice);
 }
 
-MUST_CHECK static enum healcl_status open_device(struct tune_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status open_device(struct tune_command *self, struct healcl_error *error)
 {
     progress_say(&self->progress, "opening the device");
     TRY(healcl_device_open(self->selector, &self->device, error));
@@ -57,7 +56,7 @@ static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
     return false;
 }
 
-MUST_CHECK static enum healcl_status list(struct tune_command *self, struct healcl_error *error)
+static enum healcl_status list(struct tune_command *self, struct healcl_error *error)
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;
     struct tune_report *report = &self->report;
@@ -84,7 +83,7 @@ static const struct tune_alternative *first_unmeasured(const struct tune_report 
 }
 
 /* Keeps what was chosen. */
-MUST_CHECK static enum healcl_status keep(struct tune_command *self, struct healcl_error *error)
+static enum healcl_status keep(struct tune_command *self, struct healcl_error *error)
 {
     const struct tune_report *report = &self->report;
     const bool any = any_is_chosen(report, false), any_kernel = any_is_chosen(report, true);
@@ -102,7 +101,7 @@ MUST_CHECK static enum healcl_status keep(struct tune_command *self, struct heal
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status reset(struct tune_command *self, struct healcl_error *error)
+static enum healcl_status reset(struct tune_command *self, struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
@@ -116,7 +115,7 @@ MUST_CHECK static enum healcl_status reset(struct tune_command *self, struct hea
     return kernel_choices_forget(&self->info, &self->kept_kernels, error);
 }
 
-MUST_CHECK static enum healcl_status tune(struct tune_command *self, struct healcl_error *error)
+static enum healcl_status tune(struct tune_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
     if (self->reset)

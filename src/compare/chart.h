@@ -53,7 +53,7 @@ void chart_reach(struct chart *chart, double value);
 /* What is between them is drawn at the end, all or nothing, as a figure that ends a part of the
  * page. HEALCL_NO_MEMORY. */
 void chart_begin(struct chart *chart);
-MUST_CHECK enum healcl_status chart_end(struct chart *chart);
+enum healcl_status chart_end(struct chart *chart);
 
 /* The next row. label is cut where it is long; detail is a second line, or ""; note stands at the
  * right, and may be HTML. */

@@ -203,35 +203,33 @@ struct comparison {
  * then on, so that who keeps many has to look but once. */
 void *comparison_alloc(struct comparison *comparison, size_t size);
 const char *comparison_keep(struct comparison *comparison, const char *text);
-MUST_CHECK enum healcl_status comparison_status(const struct comparison *comparison,
-                                                struct healcl_error *error);
+enum healcl_status comparison_status(const struct comparison *comparison,
+                                     struct healcl_error *error);
 
 /* ---- filling (compare.c, read.c) ----
  * Errors: HEALCL_NO_MEMORY, and where told others. */
 
-MUST_CHECK enum healcl_status comparison_init(struct comparison *comparison,
-                                              struct healcl_error *error);
+enum healcl_status comparison_init(struct comparison *comparison, struct healcl_error *error);
 void comparison_release(struct comparison *comparison);
 
 /* Adds an empty device or run, which lives until the next one is added. HEALCL_USAGE: there are
  * COMPARE_DEVICES_MAX devices. */
-MUST_CHECK enum healcl_status comparison_add_device(struct comparison *comparison,
-                                                    struct compare_device **device,
-                                                    struct healcl_error *error);
-MUST_CHECK enum healcl_status comparison_add_run(struct comparison *comparison, size_t transcript,
-                                                 size_t device, struct compare_run **run,
-                                                 struct healcl_error *error);
+enum healcl_status comparison_add_device(struct comparison *comparison,
+                                         struct compare_device **device,
+                                         struct healcl_error *error);
+enum healcl_status comparison_add_run(struct comparison *comparison, size_t transcript,
+                                      size_t device, struct compare_run **run,
+                                      struct healcl_error *error);
 
 /* Adds, of what `healcl devices --json` wrote, the device that runs by default, and behind it all
  * others that can be used unless default_only. Adds none where text is no such JSON. */
-MUST_CHECK enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
-                                                   bool default_only, struct healcl_error *error);
+enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
+                                        bool default_only, struct healcl_error *error);
 
 /* An empty run of the host reference, to be filled, as judge of a transcript; NULL where none is
  * wanted. */
-MUST_CHECK enum healcl_status comparison_add_judge(struct comparison *comparison, size_t transcript,
-                                                   struct compare_run **judge,
-                                                   struct healcl_error *error);
+enum healcl_status comparison_add_judge(struct comparison *comparison, size_t transcript,
+                                        struct compare_run **judge, struct healcl_error *error);
 /* Makes a run empty again, to be filled anew. */
 void comparison_reset_run(struct compare_run *run);
 
@@ -244,20 +242,18 @@ size_t comparison_end_early(struct comparison *comparison);
 uint64_t comparison_left(const struct comparison *comparison);
 
 /* Fills a run from the end of its process, and from what `healcl run --json` wrote there. */
-MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,
-                                               struct compare_run *run,
-                                               const struct process_result *process,
-                                               struct healcl_error *error);
+enum healcl_status compare_read_run(struct comparison *comparison, struct compare_run *run,
+                                    const struct process_result *process,
+                                    struct healcl_error *error);
 
 /* What `healcl run --json` of one repetition wrote about its first result. */
 void compare_read_first(struct comparison *comparison, struct compare_first *first,
                         const struct process_result *process);
 
 /* What `healcl check --json` wrote, or how it ended. */
-MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
-                                                 struct compare_device *device,
-                                                 const struct process_result *process,
-                                                 struct healcl_error *error);
+enum healcl_status compare_read_check(struct comparison *comparison, struct compare_device *device,
+                                      const struct process_result *process,
+                                      struct healcl_error *error);
 
 /* Takes the rates of the device that runs by default out of what `healcl devices --measure --json`
  * wrote; they stay where there are none. */
@@ -266,19 +262,18 @@ void compare_read_rates(struct comparison *comparison, struct compare_device *de
 
 /* *text: all of a file, to be freed also behind an error. HEALCL_USAGE: it cannot be read, or is
  * too large. */
-MUST_CHECK enum healcl_status compare_read_file(const char *path, char **text,
-                                                struct healcl_error *error);
+enum healcl_status compare_read_file(const char *path, char **text, struct healcl_error *error);
 
 /* Adds the devices of a saved comparison and their runs of transcripts that are compared here, that
  * is, files of the same bytes. *added: how many runs. HEALCL_USAGE: the file cannot be read or is
  * no saved comparison. */
-MUST_CHECK enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
-                                                    size_t *added, struct healcl_error *error);
+enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
+                                         size_t *added, struct healcl_error *error);
 
 /* Adds a report of `healcl-mpi serve --json` or `run --json`. HEALCL_USAGE: the file cannot be read
  * or is none, or there are COMPARE_RANKS_MAX of them. */
-MUST_CHECK enum healcl_status compare_read_ranks(struct comparison *comparison, const char *path,
-                                                 struct healcl_error *error);
+enum healcl_status compare_read_ranks(struct comparison *comparison, const char *path,
+                                      struct healcl_error *error);
 
 /* ---- what it means (compare.c, conclude.c) ---- */
 
@@ -470,24 +465,22 @@ void compare_plain_name(char text[TITLE_PART_SIZE], const char *name);
 /* ---- files of devices (results.c) ---- */
 
 /* Makes a folder for them, unless there is one. HEALCL_USAGE: it cannot be written into. */
-MUST_CHECK enum healcl_status compare_make_results(const char *folder, struct healcl_error *error);
+enum healcl_status compare_make_results(const char *folder, struct healcl_error *error);
 
 /* Writes FOLDER/VENDOR-DEVICE.json of each device here but the host reference. What such a file
  * has of runs, or of a check, stays where there are none now. HEALCL_USAGE: it cannot be read or
  * written, or is of another device. */
-MUST_CHECK enum healcl_status compare_write_results(const struct comparison *comparison,
-                                                    const char *folder, struct healcl_error *error);
+enum healcl_status compare_write_results(const struct comparison *comparison, const char *folder,
+                                         struct healcl_error *error);
 
 /* ---- printing, one file each ---- */
 
-MUST_CHECK enum healcl_status compare_print_table(const struct comparison *comparison,
-                                                  const struct style *style);
-MUST_CHECK enum healcl_status compare_print_json(const struct comparison *comparison, FILE *stream);
-MUST_CHECK enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream);
-MUST_CHECK enum healcl_status compare_print_markdown(const struct comparison *comparison,
-                                                     FILE *stream);
-MUST_CHECK enum healcl_status compare_print_junit(const struct comparison *comparison,
-                                                  FILE *stream);
-MUST_CHECK enum healcl_status compare_print_html(const struct comparison *comparison, FILE *stream);
+enum healcl_status compare_print_table(const struct comparison *comparison,
+                                       const struct style *style);
+enum healcl_status compare_print_json(const struct comparison *comparison, FILE *stream);
+enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream);
+enum healcl_status compare_print_markdown(const struct comparison *comparison, FILE *stream);
+enum healcl_status compare_print_junit(const struct comparison *comparison, FILE *stream);
+enum healcl_status compare_print_html(const struct comparison *comparison, FILE *stream);
 
 #endif

@@ -12,9 +12,9 @@ void compare_describe_host(struct comparison *comparison, uint64_t memory_bytes)
 void compare_describe_end(struct comparison *comparison);
 
 /* Fills in size and digest of a file that can be read. Errors: HEALCL_USAGE. */
-MUST_CHECK enum healcl_status compare_describe_file(struct comparison *comparison, const char *path,
-                                                    struct compare_transcript *transcript,
-                                                    struct healcl_error *error);
+enum healcl_status compare_describe_file(struct comparison *comparison, const char *path,
+                                         struct compare_transcript *transcript,
+                                         struct healcl_error *error);
 
 /* How many characters of text are the home folder, with a slash behind it: 0 where it is another
  * one. */

@@ -90,8 +90,8 @@ static void read_device(struct comparison *comparison, const cJSON *object,
 }
 
 /* Adds those of a list that are the default, or all others that can be used. */
-MUST_CHECK static enum healcl_status read_devices(struct comparison *comparison, const cJSON *list,
-                                                  bool the_default, struct healcl_error *error)
+static enum healcl_status read_devices(struct comparison *comparison, const cJSON *list,
+                                       bool the_default, struct healcl_error *error)
 {
     const cJSON *object;
     cJSON_ArrayForEach(object, list)
@@ -416,11 +416,10 @@ static void read_origin(struct comparison *comparison, const cJSON *top, const c
 }
 
 /* The device that is number place there, with all its runs that belong here. */
-MUST_CHECK static enum healcl_status read_saved_device(struct comparison *comparison,
-                                                       const cJSON *top, uint64_t place,
-                                                       const cJSON *object,
-                                                       const struct compare_origin *origin,
-                                                       size_t *added, struct healcl_error *error)
+static enum healcl_status read_saved_device(struct comparison *comparison, const cJSON *top,
+                                            uint64_t place, const cJSON *object,
+                                            const struct compare_origin *origin, size_t *added,
+                                            struct healcl_error *error)
 {
     struct compare_device *device = NULL;
     const cJSON *saved;
@@ -442,9 +441,8 @@ MUST_CHECK static enum healcl_status read_saved_device(struct comparison *compar
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_saved(struct comparison *comparison, const cJSON *top,
-                                                const char *path, size_t *added,
-                                                struct healcl_error *error)
+static enum healcl_status read_saved(struct comparison *comparison, const cJSON *top,
+                                     const char *path, size_t *added, struct healcl_error *error)
 {
     const cJSON *devices = get(top, "devices"), *object;
     if (!cJSON_IsArray(devices) || !cJSON_IsArray(get(top, "runs")))
@@ -492,8 +490,7 @@ enum healcl_status compare_read_file(const char *path, char **text, struct healc
 
 /* *tree: of a JSON file, to be freed with cJSON_Delete also behind an error. HEALCL_USAGE: it
  * cannot be read, or is none. */
-MUST_CHECK static enum healcl_status read_tree(const char *path, cJSON **tree,
-                                               struct healcl_error *error)
+static enum healcl_status read_tree(const char *path, cJSON **tree, struct healcl_error *error)
 {
     char *text;
     *tree = NULL;
@@ -550,8 +547,8 @@ static void read_rank(struct comparison *comparison, const cJSON *object, struct
     read_columns(comparison, object, &compare_rank_columns, rank);
 }
 
-MUST_CHECK static enum healcl_status read_ranks(struct comparison *comparison, const cJSON *top,
-                                                const char *path, struct healcl_error *error)
+static enum healcl_status read_ranks(struct comparison *comparison, const cJSON *top,
+                                     const char *path, struct healcl_error *error)
 {
     const cJSON *list = get(top, "ranks"), *object;
     const bool is_served = cJSON_IsNumber(get(top, "requests"));

@@ -132,8 +132,8 @@ static void keep_part(struct json *json, cJSON *before, const char *key)
     }
 }
 
-MUST_CHECK static enum healcl_status print_results(const struct comparison *comparison,
-                                                   size_t number, cJSON *before, FILE *stream)
+static enum healcl_status print_results(const struct comparison *comparison, size_t number,
+                                        cJSON *before, FILE *stream)
 {
     const struct compare_device *device = &comparison->devices[number];
     struct json json;
@@ -166,9 +166,8 @@ MUST_CHECK static enum healcl_status print_results(const struct comparison *comp
 
 /* *before: what the file has of this device; NULL where there is none yet. Freed with cJSON_Delete.
  */
-MUST_CHECK static enum healcl_status read_before(const char *path,
-                                                 const struct compare_device *device,
-                                                 cJSON **before, struct healcl_error *error)
+static enum healcl_status read_before(const char *path, const struct compare_device *device,
+                                      cJSON **before, struct healcl_error *error)
 {
     char *text = NULL;
     *before = NULL;
@@ -188,9 +187,8 @@ MUST_CHECK static enum healcl_status read_before(const char *path,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status write_results(const struct comparison *comparison,
-                                                   const char *folder, size_t device,
-                                                   struct healcl_error *error)
+static enum healcl_status write_results(const struct comparison *comparison, const char *folder,
+                                        size_t device, struct healcl_error *error)
 {
     char path[PATH_SIZE];
     cJSON *before;

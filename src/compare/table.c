@@ -56,8 +56,7 @@ static void add_rows(struct table *table, const struct comparison *comparison, s
     FOR_EACH_RUN_OF(comparison, transcript, run) add_row(table, comparison, run);
 }
 
-MUST_CHECK static enum healcl_status print_runs(const struct comparison *comparison,
-                                                const struct style *style)
+static enum healcl_status print_runs(const struct comparison *comparison, const struct style *style)
 {
     struct table_column columns[COLUMNS_MAX] = {{"device", TABLE_LEFT, true},
                                                 {"verdict", TABLE_LEFT, false}};
@@ -82,8 +81,8 @@ static void add_factor(struct table *table, double factor)
 }
 
 /* Where there are several transcripts and devices: a row for each device. */
-MUST_CHECK static enum healcl_status print_means(const struct comparison *comparison,
-                                                 const struct style *style)
+static enum healcl_status print_means(const struct comparison *comparison,
+                                      const struct style *style)
 {
     static const struct table_column columns[] = {{"speed-up", TABLE_LEFT, true},
                                                   {"mean", TABLE_RIGHT, false},
@@ -110,8 +109,7 @@ MUST_CHECK static enum healcl_status print_means(const struct comparison *compar
 
 /* ---------------------------------------------------------------- ranks */
 
-MUST_CHECK static enum healcl_status print_ranks(const struct compare_ranks *ranks,
-                                                 const struct style *style)
+static enum healcl_status print_ranks(const struct compare_ranks *ranks, const struct style *style)
 {
     struct table_column columns[COLUMNS_MAX] = {{"", TABLE_LEFT, false}};
     char headings[COLUMNS_MAX][HEADING_SIZE], text[COLUMN_TEXT_SIZE];
@@ -196,8 +194,7 @@ static void print_notes(const struct comparison *comparison, FILE *stream)
         print_device(&comparison->devices[i], stream);
 }
 
-MUST_CHECK static enum healcl_status print_notes_apart(const struct comparison *comparison,
-                                                       FILE *stream)
+static enum healcl_status print_notes_apart(const struct comparison *comparison, FILE *stream)
 {
     char *text = NULL;
     size_t size = 0;
@@ -212,7 +209,7 @@ MUST_CHECK static enum healcl_status print_notes_apart(const struct comparison *
     return written ? HEALCL_OK : HEALCL_NO_MEMORY;
 }
 
-MUST_CHECK static enum healcl_status print_lead(const struct comparison *comparison, FILE *stream)
+static enum healcl_status print_lead(const struct comparison *comparison, FILE *stream)
 {
     char *lead = compare_lead(comparison);
     if (!lead)

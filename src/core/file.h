@@ -23,7 +23,6 @@
  * file: a descriptor, the caller's to close; -1 after an error.
  * Errors: HEALCL_USAGE.
  */
-MUST_CHECK enum healcl_status file_open_regular(const char *path, int *file,
-                                                struct healcl_error *error);
+enum healcl_status file_open_regular(const char *path, int *file, struct healcl_error *error);
 
 #endif

@@ -13,8 +13,8 @@ static const char *pass_string(const char *at, const char *end)
 }
 
 /* At most as much: a text that is no JSON is for cJSON to refuse. */
-MUST_CHECK static enum healcl_status check_size(const char *text, size_t bytes, size_t most,
-                                                struct healcl_error *error)
+static enum healcl_status check_size(const char *text, size_t bytes, size_t most,
+                                     struct healcl_error *error)
 {
     size_t count = 1, depth = 0;
     for (const char *at = text, *end = text + bytes; at < end;) {

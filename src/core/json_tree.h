@@ -16,8 +16,7 @@ enum { JSON_DEPTH_MAX = 128 }; /* of lists and objects in each other */
  * and *stop, which may be NULL, then tells at which byte. Errors: HEALCL_REFUSED, with the limit;
  * HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status json_tree_read(const char *text, size_t bytes, size_t most,
-                                             cJSON **tree, size_t *stop,
-                                             struct healcl_error *error);
+enum healcl_status json_tree_read(const char *text, size_t bytes, size_t most, cJSON **tree,
+                                  size_t *stop, struct healcl_error *error);
 
 #endif

@@ -380,9 +380,8 @@ static void append_whole(struct layout *view, const struct layout *layout, uint3
 }
 
 /* An INT drops its axis. */
-MUST_CHECK static enum healcl_status apply_integer(struct layout *view, const struct layout *layout,
-                                                   uint32_t axis, int64_t index,
-                                                   struct healcl_error *error)
+static enum healcl_status apply_integer(struct layout *view, const struct layout *layout,
+                                        uint32_t axis, int64_t index, struct healcl_error *error)
 {
     int64_t size = layout->shape[axis];
     if (index < -size || index >= size)
@@ -392,9 +391,9 @@ MUST_CHECK static enum healcl_status apply_integer(struct layout *view, const st
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status append_slice(struct layout *view, const struct layout *layout,
-                                                  uint32_t axis, const struct index_item *slice,
-                                                  struct healcl_error *error)
+static enum healcl_status append_slice(struct layout *view, const struct layout *layout,
+                                       uint32_t axis, const struct index_item *slice,
+                                       struct healcl_error *error)
 {
     int64_t size = layout->shape[axis], stride = layout->stride[axis];
     int64_t step = slice->has_step ? slice->step : 1;

@@ -31,9 +31,8 @@ int64_t layout_elements(const struct layout *layout);
 
 /* C order from offset 0. Refuses a negative size, a rank above MAX_RANK, and more than 2^63-1
  * bytes at item_size. */
-MUST_CHECK enum healcl_status layout_init(struct layout *layout, uint32_t rank,
-                                          const int64_t *shape, uint64_t item_size,
-                                          struct healcl_error *error);
+enum healcl_status layout_init(struct layout *layout, uint32_t rank, const int64_t *shape,
+                               uint64_t item_size, struct healcl_error *error);
 
 /* The same of a shape that is known to fit: rank at most LAYOUT_RANK, no size negative. */
 struct layout layout_of_shape(uint32_t rank, const int64_t *shape);
@@ -61,24 +60,22 @@ bool layout_overlaps_itself(const struct layout *layout);
 
 /* NumPy broadcasting of a's shape and b's: aligned at the last axis, sizes equal or 1. Only rank
  * and shape of result are set. */
-MUST_CHECK enum healcl_status layout_broadcast_shape(const struct layout *a, const struct layout *b,
-                                                     struct layout *result,
-                                                     struct healcl_error *error);
+enum healcl_status layout_broadcast_shape(const struct layout *a, const struct layout *b,
+                                          struct layout *result, struct healcl_error *error);
 
 /* The view of layout broadcast to target's shape. Refuses where the shape does not broadcast. */
-MUST_CHECK enum healcl_status layout_broadcast(const struct layout *layout,
-                                               const struct layout *target, struct layout *result,
-                                               struct healcl_error *error);
+enum healcl_status layout_broadcast(const struct layout *layout, const struct layout *target,
+                                    struct layout *result, struct healcl_error *error);
 
 /* axis in [-rank, rank) → [0, rank). */
-MUST_CHECK enum healcl_status axis_normalize(int64_t axis, uint32_t rank, uint32_t *normalized,
-                                             struct healcl_error *error);
+enum healcl_status axis_normalize(int64_t axis, uint32_t rank, uint32_t *normalized,
+                                  struct healcl_error *error);
 
 /* ---- views; result may be the source itself ---- */
 
 /* Fills in at most one -1 in shape and checks that it has elements elements. */
-MUST_CHECK enum healcl_status shape_complete(uint32_t rank, int64_t *shape, int64_t elements,
-                                             struct healcl_error *error);
+enum healcl_status shape_complete(uint32_t rank, int64_t *shape, int64_t elements,
+                                  struct healcl_error *error);
 
 /* Whether layout can be viewed in another shape of equally many elements; sets result if so. */
 bool layout_reshape(const struct layout *layout, uint32_t rank, const int64_t *shape,
@@ -102,9 +99,8 @@ struct index_item {
 };
 
 /* Python's basic indexing: see get_slice in docs/OPS.md. */
-MUST_CHECK enum healcl_status layout_index(const struct layout *layout,
-                                           const struct index_item *items, uint32_t count,
-                                           struct layout *result, struct healcl_error *error);
+enum healcl_status layout_index(const struct layout *layout, const struct index_item *items,
+                                uint32_t count, struct layout *result, struct healcl_error *error);
 
 /* The part [start, start + size) of one axis; the caller knows that it lies inside. */
 struct layout layout_narrow(const struct layout *layout, uint32_t axis, int64_t start,

@@ -14,12 +14,12 @@ struct new_file {
 };
 
 /* Errors: HEALCL_USAGE where it cannot be written, HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status new_file_open(struct new_file *file, const char *path,
-                                            struct healcl_error *error);
+enum healcl_status new_file_open(struct new_file *file, const char *path,
+                                 struct healcl_error *error);
 
 /* Closes the file and gives it its name; also notices what went wrong while it was written. It is
  * gone either way. */
-MUST_CHECK enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *error);
+enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *error);
 
 /* Removes a file that is not to be. Ignores one that is not open. */
 void new_file_discard(struct new_file *file);

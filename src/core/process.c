@@ -152,8 +152,8 @@ static bool make_pipe(int pair[2])
     return true;
 }
 
-MUST_CHECK static enum healcl_status start(const char *const *arguments, struct child *child,
-                                           struct healcl_error *error)
+static enum healcl_status start(const char *const *arguments, struct child *child,
+                                struct healcl_error *error)
 {
     int data[2], errors[2];
     if (!make_pipe(data))
@@ -197,8 +197,8 @@ static bool read_errors(struct child *child)
     return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-MUST_CHECK static enum healcl_status read_data(struct child *child, struct process_result *result,
-                                               bool *more, struct healcl_error *error)
+static enum healcl_status read_data(struct child *child, struct process_result *result, bool *more,
+                                    struct healcl_error *error)
 {
     enum { LEAST_ROOM = 64 * 1024 };
     if (child->capacity - result->size < LEAST_ROOM) {
@@ -219,8 +219,8 @@ MUST_CHECK static enum healcl_status read_data(struct child *child, struct proce
 }
 
 /* Waits for something to read, LOOK_MS at the longest, and reads it. */
-MUST_CHECK static enum healcl_status read_some(struct child *child, struct process_result *result,
-                                               int milliseconds, struct healcl_error *error)
+static enum healcl_status read_some(struct child *child, struct process_result *result,
+                                    int milliseconds, struct healcl_error *error)
 {
     struct pollfd files[] = {{.fd = child->data, .events = POLLIN},
                              {.fd = child->errors, .events = POLLIN}};
@@ -270,9 +270,9 @@ static bool has_ended(const struct child *child, bool wait, int *status, struct 
 }
 
 /* Reads until the child ends, or has to. *killed is how process_result.end says why. */
-MUST_CHECK static enum healcl_status follow(struct child *child, uint64_t deadline,
-                                            struct process_result *result, int *status,
-                                            struct rusage *usage, struct healcl_error *error)
+static enum healcl_status follow(struct child *child, uint64_t deadline,
+                                 struct process_result *result, int *status, struct rusage *usage,
+                                 struct healcl_error *error)
 {
     bool ended = false;
     enum healcl_status reading = HEALCL_OK;

@@ -40,9 +40,8 @@ struct process_result {
  * is no error. Errors: HEALCL_DEVICE where it cannot be started, HEALCL_NO_MEMORY. Only the main
  * thread calls this, where SIGCHLD is not ignored. Release the result either way.
  */
-MUST_CHECK enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
-                                          struct process_result *result,
-                                          struct healcl_error *error);
+enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
+                               struct process_result *result, struct healcl_error *error);
 void process_result_release(struct process_result *result);
 
 /*

@@ -9,8 +9,6 @@
 
 #include "healcl.h"
 
-#define MUST_CHECK HEALCL_MUST_CHECK
-
 /* error may be NULL everywhere. cause: of HEALCL_REFUSED; another status has its own. Returns
  * status. */
 __attribute__((format(printf, 6, 7))) enum healcl_status error_set(struct healcl_error *error,

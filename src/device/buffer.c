@@ -259,7 +259,7 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
             break;
     }
     *memory = NULL;
-    opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
+    (void)opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
     error_prefix(error,
                  "no room for %llu bytes beside %llu bytes in use%s: ", (unsigned long long)bytes,
                  (unsigned long long)device->bytes_live,

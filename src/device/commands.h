@@ -14,13 +14,11 @@
  * the environment says of its memory. Ended by device_clear and device_release, also where this
  * fails.
  */
-MUST_CHECK enum healcl_status device_create(struct healcl_device *device,
-                                            struct healcl_error *error);
+enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error);
 
 /* The same on the context of another handle, whose settings it gets. */
-MUST_CHECK enum healcl_status device_create_beside(struct healcl_device *device,
-                                                   struct healcl_device *first,
-                                                   struct healcl_error *error);
+enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
+                                        struct healcl_error *error);
 
 /* Waits for the queues and gives back the memory that they use. The handle has a turn. */
 void device_clear(struct healcl_device *device);
@@ -30,7 +28,7 @@ void device_release(struct healcl_device *device);
 
 /* Waits for the compute queue. What comes later does not wait for what came before, which may have
  * failed. Returns the code of clFinish. */
-MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
+HEALCL_MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- buffer.c */
 
@@ -46,10 +44,9 @@ bool device_recovers(struct healcl_device *device, cl_int code);
 
 /* Maps bytes of memory on the queue of a track, and waits for that. Where there is no room, as
  * device_buffer_acquire. */
-MUST_CHECK enum healcl_status device_map(struct healcl_device *device, enum trace_track track,
-                                         cl_mem memory, cl_map_flags flags, uint64_t offset,
-                                         uint64_t bytes, void **address,
-                                         struct healcl_error *error);
+enum healcl_status device_map(struct healcl_device *device, enum trace_track track, cl_mem memory,
+                              cl_map_flags flags, uint64_t offset, uint64_t bytes, void **address,
+                              struct healcl_error *error);
 
 /* ---------------------------------------------------------------- overlap.c */
 
@@ -98,8 +95,7 @@ struct command {
 };
 
 /* Makes room for one command more. */
-MUST_CHECK enum healcl_status command_log_reserve(struct command_log *log,
-                                                  struct healcl_error *error);
+enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error);
 
 /* To be called before a command is enqueued: where the host's clock counts, nothing that was
  * enqueued before is to be part of its time. */
@@ -107,16 +103,14 @@ void command_begin(struct healcl_device *device, struct command *command);
 
 /* Adds a command that was enqueued, and reads the times of those that have ended. There is room.
  * The log owns the event. */
-MUST_CHECK enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
-                                              const struct command *command,
-                                              struct healcl_error *error);
+enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
+                                   const struct command *command, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- commands.c */
 
 /* Hands the event of a command, which was put on the compute queue after overlap_begin and, while
  * profiling, command_begin, to those who want it. There is room in the log. */
-MUST_CHECK enum healcl_status command_enqueued(struct healcl_device *device,
-                                               const struct command *command,
-                                               struct healcl_error *error);
+enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,
+                                    struct healcl_error *error);
 
 #endif

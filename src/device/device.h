@@ -83,20 +83,18 @@ struct device_listing {
 /* Lists all devices of all platforms, and the platforms that cannot list theirs. No devices at all
  * are not an error. What the self-test has found is not in it: device_list_all. Released with
  * device_listing_release, also where this fails. */
-MUST_CHECK enum healcl_status device_query_all(const struct opencl *cl,
-                                               struct device_listing *listing,
-                                               struct healcl_error *error);
+enum healcl_status device_query_all(const struct opencl *cl, struct device_listing *listing,
+                                    struct healcl_error *error);
 void device_listing_release(struct device_listing *listing);
 
 /* HEALCL_OK, or the error that device_list gives where there is no device. */
-MUST_CHECK enum healcl_status device_listing_check(const struct device_listing *listing,
-                                                   struct healcl_error *error);
+enum healcl_status device_listing_check(const struct device_listing *listing,
+                                        struct healcl_error *error);
 
 /* Index in list of the best usable device that selector names (see healcl_device_open; NULL and ""
  * read HEALCL_DEVICE). */
-MUST_CHECK enum healcl_status device_select(const struct device_info *list, size_t count,
-                                            const char *selector, size_t *index,
-                                            struct healcl_error *error);
+enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,
+                                 size_t *index, struct healcl_error *error);
 
 /* Whether a compiler made for GPUs compiles for the host, where there are no doubles then, or loops
  * end early: Mesa's llvmpipe. It is shaped for as a GPU is; docs/DRIVERS.md has what else there is
@@ -113,8 +111,7 @@ const char *device_unusable(const struct device_info *info);
 
 /* Refuses a device that cannot be used. Where its queries have failed that is the device's error,
  * HEALCL_DEVICE; else that of who has chosen it. */
-MUST_CHECK enum healcl_status device_check_usable(const struct device_info *info,
-                                                  struct healcl_error *error);
+enum healcl_status device_check_usable(const struct device_info *info, struct healcl_error *error);
 
 /* Devices without a compiler can be used: their programs come from a package. */
 void device_allow_packaged(struct device_info *list, size_t count);
@@ -218,8 +215,8 @@ struct healcl_device {
 
 /* Enqueues on a caller's queue from now on, which is retained. Errors: HEALCL_USAGE where it is of
  * another context or device. */
-MUST_CHECK enum healcl_status device_take_queue(struct healcl_device *device,
-                                                cl_command_queue queue, struct healcl_error *error);
+enum healcl_status device_take_queue(struct healcl_device *device, cl_command_queue queue,
+                                     struct healcl_error *error);
 
 /* Tells the caller's log, if there is one, a line. */
 __attribute__((format(printf, 2, 3))) void device_log(const struct healcl_device *device,
@@ -242,25 +239,24 @@ bool device_poll(struct healcl_device *device, bool is_new);
 /* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. A
  * driver that takes none (rusticl's do not advance) is waited for before and after each command
  * then, and the host's clock counts. */
-MUST_CHECK enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
-                                                   struct healcl_error *error);
+enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
+                                        struct healcl_error *error);
 
 /* Shapes what is launched from now on. Waits for the queue if its kind changes. */
-MUST_CHECK enum healcl_status device_set_tuning(struct healcl_device *device,
-                                                const struct device_tuning *tuning,
-                                                struct healcl_error *error);
+enum healcl_status device_set_tuning(struct healcl_device *device,
+                                     const struct device_tuning *tuning,
+                                     struct healcl_error *error);
 
 /* Records in a trace, which may be NULL, what the device does from now on, until device_trace_end.
  * Makes the queues take times, as device_set_profiling. */
-MUST_CHECK enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
-                                                 struct healcl_error *error);
+enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
+                                      struct healcl_error *error);
 
 /* All that was recorded is given times by the host's clock. device_take_times has been called. */
 void device_trace_end(struct healcl_device *device);
 
 /* Waits for all queues. */
-MUST_CHECK enum healcl_status device_finish(struct healcl_device *device,
-                                            struct healcl_error *error);
+enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- buffers */
 
@@ -273,15 +269,13 @@ uint64_t device_buffer_limit(const struct healcl_device *device);
  * device_buffer_release.
  * When the device has no room, the pool is emptied, the compute queue finished, and it is tried
  * again. Errors: HEALCL_REFUSED above device_buffer_limit, HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes,
-                                                    bool fresh, struct buffer *buffer,
-                                                    struct healcl_error *error);
+enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
+                                         struct buffer *buffer, struct healcl_error *error);
 
 /* The same for what is small and comes in numbers: it may be a part of a slab, so that one transfer
  * takes several of them. */
-MUST_CHECK enum healcl_status device_buffer_acquire_part(struct healcl_device *device,
-                                                         uint64_t bytes, struct buffer *buffer,
-                                                         struct healcl_error *error);
+enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
+                                              struct buffer *buffer, struct healcl_error *error);
 
 /*
  * Places keep chunks apart in the pool. device_places_begin gives out numbers for count of them and
@@ -295,11 +289,10 @@ void device_places_end(struct healcl_device *device, uint64_t first, uint64_t co
  * chunk_bytes: its chunk if it is in the pool. Where fresh is asked for and it is not idle, waits
  * for the compute queue. Where it is in use, or there was none yet, another one, which has that
  * place too. place: NULL for none. */
-MUST_CHECK enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
-                                                       const struct buffer_place *place,
-                                                       uint64_t bytes, bool fresh,
-                                                       struct buffer *buffer,
-                                                       struct healcl_error *error);
+enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
+                                            const struct buffer_place *place, uint64_t bytes,
+                                            bool fresh, struct buffer *buffer,
+                                            struct healcl_error *error);
 
 /* The whole slab that a buffer is a part of, as a buffer that nobody releases: it lives as long as
  * its parts do. */
@@ -308,9 +301,8 @@ struct buffer device_buffer_slab(const struct buffer *part);
 /* A buffer of a caller's cl_mem, which is retained until the buffer is released. Errors:
  * HEALCL_REFUSED where it is of another context, too small, for reading or writing alone, or where
  * the device would have a buffer of so many bytes in several chunks; HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes,
-                                                  cl_mem memory, struct buffer *buffer,
-                                                  struct healcl_error *error);
+enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes, cl_mem memory,
+                                       struct buffer *buffer, struct healcl_error *error);
 
 /* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
  * empty one is ignored. The pool lets go of what was released first, so that what is allocated
@@ -358,16 +350,15 @@ uint64_t device_piece_bytes(const struct healcl_device *device);
  * pinned memory, one while another is written to the device. Does not wait for the compute queue.
  * Errors: the filler's, and as device_buffer_acquire; there is no buffer then.
  */
-MUST_CHECK enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
-                                            const struct device_filler *filler,
-                                            struct buffer *buffer, struct healcl_error *error);
+enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
+                                 const struct device_filler *filler, struct buffer *buffer,
+                                 struct healcl_error *error);
 
 /* The same into the chunk of a place, or NULL for none; but what device_copies_upload is in a
  * buffer made of its data. */
-MUST_CHECK enum healcl_status device_upload_at(struct healcl_device *device,
-                                               const struct buffer_place *place, uint64_t bytes,
-                                               const struct device_filler *filler,
-                                               struct buffer *buffer, struct healcl_error *error);
+enum healcl_status device_upload_at(struct healcl_device *device, const struct buffer_place *place,
+                                    uint64_t bytes, const struct device_filler *filler,
+                                    struct buffer *buffer, struct healcl_error *error);
 
 /* Whether the host reaches the device's memory: data do not go through staging memory. */
 bool device_shares_memory(const struct healcl_device *device);
@@ -376,63 +367,55 @@ bool device_shares_memory(const struct healcl_device *device);
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 
 /* The same with a copy of memory. */
-MUST_CHECK enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
-                                                   const void *memory, struct buffer *buffer,
-                                                   struct healcl_error *error);
+enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
+                                        const void *memory, struct buffer *buffer,
+                                        struct healcl_error *error);
 
-MUST_CHECK enum healcl_status device_upload_memory_at(struct healcl_device *device,
-                                                      const struct buffer_place *place,
-                                                      uint64_t bytes, const void *memory,
-                                                      struct buffer *buffer,
-                                                      struct healcl_error *error);
+enum healcl_status device_upload_memory_at(struct healcl_device *device,
+                                           const struct buffer_place *place, uint64_t bytes,
+                                           const void *memory, struct buffer *buffer,
+                                           struct healcl_error *error);
 
 /* Writes to a buffer in the order of the compute queue, without waiting: the bytes are copied
  * before this returns, so they should be few. When the device has no room, as
  * device_buffer_acquire. */
-MUST_CHECK enum healcl_status device_write(struct healcl_device *device,
-                                           const struct buffer *buffer, uint64_t offset,
-                                           uint64_t bytes, const void *data,
-                                           struct healcl_error *error);
+enum healcl_status device_write(struct healcl_device *device, const struct buffer *buffer,
+                                uint64_t offset, uint64_t bytes, const void *data,
+                                struct healcl_error *error);
 
 /* The same of any number of bytes: where they are many, what is enqueued is waited for. */
-MUST_CHECK enum healcl_status device_write_any(struct healcl_device *device,
-                                               const struct buffer *buffer, uint64_t offset,
-                                               uint64_t bytes, const void *data,
-                                               struct healcl_error *error);
+enum healcl_status device_write_any(struct healcl_device *device, const struct buffer *buffer,
+                                    uint64_t offset, uint64_t bytes, const void *data,
+                                    struct healcl_error *error);
 
 /* Waits for the compute queue, and maps bytes, at least 1, for reading and writing. Errors:
  * HEALCL_REFUSED where they lie in several chunks, HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status device_buffer_map(struct healcl_device *device,
-                                                const struct buffer *buffer, uint64_t offset,
-                                                uint64_t bytes, void **address,
-                                                struct healcl_error *error);
-MUST_CHECK enum healcl_status device_buffer_unmap(struct healcl_device *device,
-                                                  const struct buffer *buffer, uint64_t offset,
-                                                  void *address, struct healcl_error *error);
+enum healcl_status device_buffer_map(struct healcl_device *device, const struct buffer *buffer,
+                                     uint64_t offset, uint64_t bytes, void **address,
+                                     struct healcl_error *error);
+enum healcl_status device_buffer_unmap(struct healcl_device *device, const struct buffer *buffer,
+                                       uint64_t offset, void *address, struct healcl_error *error);
 
 /* What is enqueued from here on comes after the uploads so far. */
-MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
-                                                   struct healcl_error *error);
+enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error);
 
 /* Waits for the compute queue and hands out bytes [offset, offset + bytes) of a buffer piece by
  * piece. Shared memory is handed out where it is, other memory in pinned memory,
  * one piece while the next one is read. Errors: the taker's, HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status device_download(struct healcl_device *device,
-                                              const struct buffer *buffer, uint64_t offset,
-                                              uint64_t bytes, const struct device_taker *taker,
-                                              struct healcl_error *error);
+enum healcl_status device_download(struct healcl_device *device, const struct buffer *buffer,
+                                   uint64_t offset, uint64_t bytes,
+                                   const struct device_taker *taker, struct healcl_error *error);
 
 /* The same to memory. */
-MUST_CHECK enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
-                                          uint64_t offset, uint64_t bytes, void *memory,
-                                          struct healcl_error *error);
+enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
+                               uint64_t offset, uint64_t bytes, void *memory,
+                               struct healcl_error *error);
 
 /* The same without waiting, in the order of the compute queue: memory has them once that has been
  * waited for, and stays until then. Errors: HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status device_read_later(struct healcl_device *device,
-                                                const struct buffer *buffer, uint64_t offset,
-                                                uint64_t bytes, void *memory,
-                                                struct healcl_error *error);
+enum healcl_status device_read_later(struct healcl_device *device, const struct buffer *buffer,
+                                     uint64_t offset, uint64_t bytes, void *memory,
+                                     struct healcl_error *error);
 
 /* ---------------------------------------------------------------- commands */
 
@@ -450,17 +433,17 @@ struct launch_argument {
 
 /* Enqueues a copy of the bytes of `from` that begin at offset, as many as `to` has; both are one
  * chunk. It counts as a launch without a kernel, so that no compiler is started for it. */
-MUST_CHECK enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
-                                          uint64_t offset, const struct buffer *to, const void *tag,
-                                          struct healcl_error *error);
+enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
+                               uint64_t offset, const struct buffer *to, const void *tag,
+                               struct healcl_error *error);
 
 /* Has others enqueue commands on the compute queue by a function, which is not in the library's
  * hands: it is kept apart from launches that may overlap. Its time is not taken. Errors: the
  * function's, HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status device_call(
-    struct healcl_device *device,
-    enum healcl_status (*function)(void *context, struct healcl_error *error), void *context,
-    struct healcl_error *error);
+enum healcl_status device_call(struct healcl_device *device,
+                               enum healcl_status (*function)(void *context,
+                                                              struct healcl_error *error),
+                               void *context, struct healcl_error *error);
 
 /* The device has been idle for the host's work on a step: that is no gap between its kernels. */
 void device_note_host_work(struct healcl_device *device);
@@ -475,9 +458,8 @@ struct launch_times {
 
 /* Hands out the times of all profiled launches with a tag since the last call, in their order.
  * Waits for the last of them. Where it fails, the times are lost. */
-MUST_CHECK enum healcl_status device_take_times(struct healcl_device *device,
-                                                void (*add)(void *context,
-                                                            const struct launch_times *times),
-                                                void *context, struct healcl_error *error);
+enum healcl_status device_take_times(struct healcl_device *device,
+                                     void (*add)(void *context, const struct launch_times *times),
+                                     void *context, struct healcl_error *error);
 
 #endif

@@ -46,7 +46,7 @@ static const struct {
 #undef OPENCL_ROW
 };
 
-MUST_CHECK static enum healcl_status open_library(void **library, struct healcl_error *error)
+static enum healcl_status open_library(void **library, struct healcl_error *error)
 {
     *library = RTLD_DEFAULT;
     if (dlsym(RTLD_DEFAULT, functions[0].name))
@@ -62,7 +62,7 @@ MUST_CHECK static enum healcl_status open_library(void **library, struct healcl_
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status load(struct healcl_error *error)
+static enum healcl_status load(struct healcl_error *error)
 {
     static bool loaded;
     void *library;
@@ -173,8 +173,8 @@ const char *opencl_error_name(cl_int code)
 enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const char *function,
                                 const char *file, int line)
 {
-    error_set(error, HEALCL_DEVICE, HEALCL_CAUSE_DEVICE, file, line, "%s failed: %s (%d)", function,
-              opencl_error_name(code), code);
+    (void)error_set(error, HEALCL_DEVICE, HEALCL_CAUSE_DEVICE, file, line, "%s failed: %s (%d)",
+                    function, opencl_error_name(code), code);
     if (error)
         error->opencl_code = code;
     return HEALCL_DEVICE;

@@ -70,7 +70,7 @@ extern struct opencl opencl_loader;
  * never unloaded: drivers leave threads and exit handlers behind. Errors: HEALCL_DEVICE where there
  * is none, or it lacks a function; then the next call tries again.
  */
-MUST_CHECK enum healcl_status opencl_load(struct healcl_error *error);
+enum healcl_status opencl_load(struct healcl_error *error);
 
 /* Between these two only one thread of the process finds, opens or closes devices: the first calls
  * into a loader and its drivers (ocl-icd with PoCL 3.1) initialise them, and crash where two

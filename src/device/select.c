@@ -195,10 +195,9 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
 
 /* ---------------------------------------------------------------- the list */
 
-MUST_CHECK static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id platform,
-                                               uint32_t platform_index, cl_int code,
-                                               struct device_listing *listing,
-                                               struct healcl_error *error)
+static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id platform,
+                                    uint32_t platform_index, cl_int code,
+                                    struct device_listing *listing, struct healcl_error *error)
 {
     struct platform_fault *longer =
         realloc(listing->faults, (listing->fault_count + 1) * sizeof *longer);
@@ -211,10 +210,10 @@ MUST_CHECK static enum healcl_status add_fault(const struct opencl *cl, cl_platf
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id platform,
-                                                 uint32_t platform_index, const cl_device_id *ids,
-                                                 cl_uint found, struct device_listing *listing,
-                                                 struct healcl_error *error)
+static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id platform,
+                                      uint32_t platform_index, const cl_device_id *ids,
+                                      cl_uint found, struct device_listing *listing,
+                                      struct healcl_error *error)
 {
     struct device_info *longer =
         realloc(listing->devices, (listing->count + found) * sizeof *longer);
@@ -236,10 +235,9 @@ MUST_CHECK static enum healcl_status add_devices(const struct opencl *cl, cl_pla
 }
 
 /* Adds the devices of one platform, or why it does not list them. */
-MUST_CHECK static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
-                                                   uint32_t platform_index,
-                                                   struct device_listing *listing,
-                                                   struct healcl_error *error)
+static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
+                                        uint32_t platform_index, struct device_listing *listing,
+                                        struct healcl_error *error)
 {
     cl_uint found = 0;
     cl_device_id *ids = NULL;
@@ -259,9 +257,8 @@ MUST_CHECK static enum healcl_status list_platform(const struct opencl *cl, cl_p
     return status;
 }
 
-MUST_CHECK static enum healcl_status list_all(const struct opencl *cl,
-                                              struct device_listing *listing,
-                                              struct healcl_error *error)
+static enum healcl_status list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error)
 {
     *listing = (struct device_listing){NULL, 0, NULL, 0};
     if (cl == &opencl_loader)

@@ -52,7 +52,7 @@ enum healcl_status device_map(struct healcl_device *device, enum trace_track tra
             break;
     }
     *address = NULL;
-    opencl_error(error, code, "clEnqueueMapBuffer", __FILE__, __LINE__);
+    (void)opencl_error(error, code, "clEnqueueMapBuffer", __FILE__, __LINE__);
     error_prefix(error,
                  "a buffer's %llu bytes (%llu bytes are in use): ", (unsigned long long)bytes,
                  (unsigned long long)(device->bytes_live - device->bytes_pooled));

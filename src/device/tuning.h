@@ -91,7 +91,7 @@ const char *kernel_variant_named(enum kernel_family tuned_as, enum kernel_shape 
 
 /* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
  * it names none. */
-MUST_CHECK enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error);
+enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error);
 
 /* The default of a device's kind, or of the one that HEALCL_AS names. */
 struct device_tuning tuning_default(const struct device_info *info);
@@ -102,9 +102,8 @@ struct device_tuning tuning_default(const struct device_info *info);
  * shape, and "vectors" for every family that has that shape. what: where the text is from, for the
  * message. Errors: HEALCL_USAGE.
  */
-MUST_CHECK enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text,
-                                           const char *what, const struct device_info *info,
-                                           struct healcl_error *error);
+enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,
+                                const struct device_info *info, struct healcl_error *error);
 
 /* What tuning_parse turns into the same tuning. */
 enum { TUNING_TEXT_SIZE = 1024, VARIANT_NAME_MAX = 24 };

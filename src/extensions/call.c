@@ -13,9 +13,8 @@ static const char *opencl_type(enum dtype dtype)
 }
 
 /* Adds "-D name=value". */
-MUST_CHECK static enum healcl_status define(struct vendor_launch *launch, const char *prefix,
-                                            const char *name, const char *value,
-                                            struct healcl_error *error)
+static enum healcl_status define(struct vendor_launch *launch, const char *prefix, const char *name,
+                                 const char *value, struct healcl_error *error)
 {
     size_t used = strlen(launch->options), room = sizeof launch->options - used;
     int length = snprintf(launch->options + used, room, "%s-D %s%s=%s", used ? " " : "", prefix,
@@ -25,11 +24,10 @@ MUST_CHECK static enum healcl_status define(struct vendor_launch *launch, const 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status make_options(const struct vendor_kernel *kernel,
-                                                  const struct expression_names *names,
-                                                  const struct expression_values *values,
-                                                  struct vendor_launch *launch,
-                                                  struct healcl_error *error)
+static enum healcl_status make_options(const struct vendor_kernel *kernel,
+                                       const struct expression_names *names,
+                                       const struct expression_values *values,
+                                       struct vendor_launch *launch, struct healcl_error *error)
 {
     snprintf(launch->options, sizeof launch->options, "%s", kernel->options);
     for (uint32_t i = 0; i < names->count; i++)
@@ -51,9 +49,8 @@ MUST_CHECK static enum healcl_status make_options(const struct vendor_kernel *ke
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_argument(struct vendor_launch *launch, int tensor,
-                                                  int64_t value, const char *name,
-                                                  struct healcl_error *error)
+static enum healcl_status add_argument(struct vendor_launch *launch, int tensor, int64_t value,
+                                       const char *name, struct healcl_error *error)
 {
     if (launch->argument_count == VENDOR_ARGUMENTS_MAX)
         REFUSE(error, "its kernel takes more than %d arguments", VENDOR_ARGUMENTS_MAX);
@@ -63,9 +60,9 @@ MUST_CHECK static enum healcl_status add_argument(struct vendor_launch *launch, 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_tensor(struct vendor_launch *launch, int tensor,
-                                                const struct layout *layout, bool strides,
-                                                const char *name, struct healcl_error *error)
+static enum healcl_status add_tensor(struct vendor_launch *launch, int tensor,
+                                     const struct layout *layout, bool strides, const char *name,
+                                     struct healcl_error *error)
 {
     TRY(add_argument(launch, tensor, 0, name, error));
     TRY(add_argument(launch, NO_INPUT, layout->offset, name, error));
@@ -74,12 +71,11 @@ MUST_CHECK static enum healcl_status add_tensor(struct vendor_launch *launch, in
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status make_arguments(const struct vendor_kernel *kernel,
-                                                    const struct expression_names *names,
-                                                    const struct expression_values *values,
-                                                    const bool *strides_of,
-                                                    struct vendor_launch *launch,
-                                                    struct healcl_error *error)
+static enum healcl_status make_arguments(const struct vendor_kernel *kernel,
+                                         const struct expression_names *names,
+                                         const struct expression_values *values,
+                                         const bool *strides_of, struct vendor_launch *launch,
+                                         struct healcl_error *error)
 {
     for (uint32_t i = 0; i < kernel->argument_count; i++) {
         const int tensor = kernel->arguments[i].tensor;
@@ -102,10 +98,9 @@ MUST_CHECK static enum healcl_status make_arguments(const struct vendor_kernel *
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status make_groups(const struct vendor_kernel *kernel,
-                                                 const struct expression_values *values,
-                                                 struct vendor_launch *launch,
-                                                 struct healcl_error *error)
+static enum healcl_status make_groups(const struct vendor_kernel *kernel,
+                                      const struct expression_values *values,
+                                      struct vendor_launch *launch, struct healcl_error *error)
 {
     int64_t global, local;
     TRY_PREFIX(expression_value(kernel->global, values, &global, error),
@@ -175,8 +170,7 @@ static const struct vendor_operation *operation_of(const struct call *call)
     return call->form->operation->context;
 }
 
-MUST_CHECK static enum healcl_status check_dtypes(const struct call *call,
-                                                  struct healcl_error *error)
+static enum healcl_status check_dtypes(const struct call *call, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     for (uint32_t i = 0; i < call->form->parameter_count; i++) {
@@ -209,9 +203,9 @@ static void set_values(const struct call *call, struct expression_values *values
     }
 }
 
-MUST_CHECK static enum healcl_status check_rules(const struct vendor_operation *operation,
-                                                 const struct expression_values *values,
-                                                 struct healcl_error *error)
+static enum healcl_status check_rules(const struct vendor_operation *operation,
+                                      const struct expression_values *values,
+                                      struct healcl_error *error)
 {
     for (uint32_t i = 0; i < operation->rule_count; i++) {
         int64_t holds;
@@ -224,9 +218,8 @@ MUST_CHECK static enum healcl_status check_rules(const struct vendor_operation *
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status make_out(struct call *call,
-                                              const struct expression_values *values,
-                                              struct healcl_error *error)
+static enum healcl_status make_out(struct call *call, const struct expression_values *values,
+                                   struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     int64_t shape[MAX_RANK];
@@ -249,9 +242,9 @@ struct copies {
     uint32_t count;
 };
 
-MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct tensor *from,
-                                              const struct tensor *to, uint8_t parameter,
-                                              struct healcl_error *error)
+static enum healcl_status add_copy(struct call *call, const struct tensor *from,
+                                   const struct tensor *to, uint8_t parameter,
+                                   struct healcl_error *error)
 {
     struct step step = planner_step(call->planner, STEP_COPY, to);
     step.in[0] = from;
@@ -260,9 +253,9 @@ MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct te
 }
 
 /* A tensor of its own with the elements of another one. */
-MUST_CHECK static enum healcl_status copy_tensor(struct call *call, const struct tensor *from,
-                                                 uint8_t parameter, struct copies *copies,
-                                                 struct tensor **copy, struct healcl_error *error)
+static enum healcl_status copy_tensor(struct call *call, const struct tensor *from,
+                                      uint8_t parameter, struct copies *copies,
+                                      struct tensor **copy, struct healcl_error *error)
 {
     TRY(planner_new_tensor(call, from->storage->dtype, from->layout.rank, from->layout.shape, copy,
                            error));
@@ -270,8 +263,8 @@ MUST_CHECK static enum healcl_status copy_tensor(struct call *call, const struct
     return add_copy(call, from, *copy, parameter, error);
 }
 
-MUST_CHECK static enum healcl_status release_copies(struct call *call, const struct copies *copies,
-                                                    struct healcl_error *error)
+static enum healcl_status release_copies(struct call *call, const struct copies *copies,
+                                         struct healcl_error *error)
 {
     for (uint32_t i = 0; i < copies->count; i++)
         TRY(planner_release(call->planner, copies->of[i], error));
@@ -291,8 +284,8 @@ static bool wants_contiguous(const struct vendor_operation *operation, int numbe
     return !operation->strides_of[number] && !layout_is_contiguous(&tensor->layout);
 }
 
-MUST_CHECK static enum healcl_status set_inputs(struct call *call, struct step *step,
-                                                struct copies *copies, struct healcl_error *error)
+static enum healcl_status set_inputs(struct call *call, struct step *step, struct copies *copies,
+                                     struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     for (int i = 0; i < STEP_INPUTS; i++) {
@@ -312,9 +305,8 @@ MUST_CHECK static enum healcl_status set_inputs(struct call *call, struct step *
 }
 
 /* Copies of what the kernels want contiguous and is not. */
-MUST_CHECK static enum healcl_status make_contiguous(struct call *call, struct step *step,
-                                                     struct copies *copies,
-                                                     struct healcl_error *error)
+static enum healcl_status make_contiguous(struct call *call, struct step *step,
+                                          struct copies *copies, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct tensor *copy;
@@ -338,11 +330,9 @@ MUST_CHECK static enum healcl_status make_contiguous(struct call *call, struct s
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status make_launches(const struct vendor_operation *operation,
-                                                   const struct step *step,
-                                                   struct expression_values *values,
-                                                   struct vendor_call *made,
-                                                   struct healcl_error *error)
+static enum healcl_status make_launches(const struct vendor_operation *operation,
+                                        const struct step *step, struct expression_values *values,
+                                        struct vendor_call *made, struct healcl_error *error)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
@@ -358,10 +348,9 @@ MUST_CHECK static enum healcl_status make_launches(const struct vendor_operation
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_kernel(struct call *call, const struct step *whole,
-                                                struct expression_values *values,
-                                                struct vendor_call *made,
-                                                struct healcl_error *error)
+static enum healcl_status add_kernel(struct call *call, const struct step *whole,
+                                     struct expression_values *values, struct vendor_call *made,
+                                     struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct copies copies = {.count = 0};
@@ -382,10 +371,10 @@ struct body_tensors {
     struct tensor *of[EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX];
 };
 
-MUST_CHECK static enum healcl_status set_argument(const struct body_argument *from,
-                                                  const struct expression_values *values,
-                                                  const struct body_tensors *tensors,
-                                                  struct argument *to, struct healcl_error *error)
+static enum healcl_status set_argument(const struct body_argument *from,
+                                       const struct expression_values *values,
+                                       const struct body_tensors *tensors, struct argument *to,
+                                       struct healcl_error *error)
 {
     to->kind = from->kind;
     switch (from->kind) {
@@ -407,10 +396,10 @@ MUST_CHECK static enum healcl_status set_argument(const struct body_argument *fr
     }
 }
 
-MUST_CHECK static enum healcl_status add_entry(struct call *call, const struct body_entry *from,
-                                               const struct expression_values *values,
-                                               struct body_tensors *tensors, struct entry *entry,
-                                               struct healcl_error *error)
+static enum healcl_status add_entry(struct call *call, const struct body_entry *from,
+                                    const struct expression_values *values,
+                                    struct body_tensors *tensors, struct entry *entry,
+                                    struct healcl_error *error)
 {
     struct call inner = {.planner = call->planner, .entry = entry};
     entry->name = from->name;
@@ -424,9 +413,8 @@ MUST_CHECK static enum healcl_status add_entry(struct call *call, const struct b
 }
 
 /* Releases the storages of what the body has made, each once. */
-MUST_CHECK static enum healcl_status release_made(struct call *call, const struct step *step,
-                                                  struct body_tensors *tensors,
-                                                  struct healcl_error *error)
+static enum healcl_status release_made(struct call *call, const struct step *step,
+                                       struct body_tensors *tensors, struct healcl_error *error)
 {
     for (uint32_t i = EXPRESSION_NAMES_MAX; i < EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX; i++) {
         struct tensor *tensor = tensors->of[i];
@@ -441,9 +429,9 @@ MUST_CHECK static enum healcl_status release_made(struct call *call, const struc
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_body(struct call *call, const struct step *step,
-                                              const struct expression_values *values,
-                                              struct healcl_error *error)
+static enum healcl_status add_body(struct call *call, const struct step *step,
+                                   const struct expression_values *values,
+                                   struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct planner *planner = call->planner;
@@ -482,9 +470,8 @@ static bool has_alternatives(const struct vendor_operation *operation)
 }
 
 /* Memory for what is planned of a call, of its launches too. */
-MUST_CHECK static enum healcl_status make_call(struct call *call, struct arena *arena,
-                                               struct vendor_call **made,
-                                               struct healcl_error *error)
+static enum healcl_status make_call(struct call *call, struct arena *arena,
+                                    struct vendor_call **made, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     const bool is_tuned = has_alternatives(operation);
@@ -500,8 +487,8 @@ MUST_CHECK static enum healcl_status make_call(struct call *call, struct arena *
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
-                                               struct healcl_error *error)
+static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
+                                    struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct planner *planner = call->planner;
@@ -554,9 +541,8 @@ static bool may_keep(const struct call *call)
 }
 
 /* Layouts that are there as long as what is kept. */
-MUST_CHECK static enum healcl_status keep_layouts(struct arena *arena,
-                                                  struct expression_values *values,
-                                                  struct healcl_error *error)
+static enum healcl_status keep_layouts(struct arena *arena, struct expression_values *values,
+                                       struct healcl_error *error)
 {
     for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++) {
         if (!values->layouts[i])
@@ -571,8 +557,8 @@ MUST_CHECK static enum healcl_status keep_layouts(struct arena *arena,
 }
 
 /* Plans a call for itself and for those to come. */
-MUST_CHECK static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
-                                                 struct healcl_error *error)
+static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
+                                      struct healcl_error *error)
 {
     struct planner *planner = call->planner;
     struct arena *arena = planner->kept->arena;
@@ -596,8 +582,8 @@ MUST_CHECK static enum healcl_status add_to_keep(struct call *call, uint64_t byt
 }
 
 /* Adds the one step of a call that is kept, unless what has run cannot run now. */
-MUST_CHECK static enum healcl_status add_kept(struct call *call, const struct vendor_plan *kept,
-                                              bool *is_added, struct healcl_error *error)
+static enum healcl_status add_kept(struct call *call, const struct vendor_plan *kept,
+                                   bool *is_added, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct planner *planner = call->planner;
@@ -623,8 +609,7 @@ MUST_CHECK static enum healcl_status add_kept(struct call *call, const struct ve
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_call(struct call *call, bool is_kept,
-                                              struct healcl_error *error)
+static enum healcl_status add_call(struct call *call, bool is_kept, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     const uint64_t bytes_before = call->planner->bytes_live;

@@ -118,10 +118,9 @@ static uint32_t add_node(struct parser *parser, struct node node)
     return parser->expression->count++;
 }
 
-MUST_CHECK static enum healcl_status parse_level(struct parser *parser, uint32_t level,
-                                                 uint32_t *node);
+static enum healcl_status parse_level(struct parser *parser, uint32_t level, uint32_t *node);
 
-MUST_CHECK static enum healcl_status expect(struct parser *parser, const char *text)
+static enum healcl_status expect(struct parser *parser, const char *text)
 {
     if (!take(parser, text))
         REFUSE_HERE(parser, "'%s' is missing", text);
@@ -149,8 +148,8 @@ static size_t take_word(struct parser *parser, const char **word)
     return (size_t)(parser->at - *word);
 }
 
-MUST_CHECK static enum healcl_status find_name(struct parser *parser, const char *word,
-                                               size_t length, bool tensor, uint32_t *found)
+static enum healcl_status find_name(struct parser *parser, const char *word, size_t length,
+                                    bool tensor, uint32_t *found)
 {
     for (uint32_t i = 0; i < parser->names->count; i++) {
         const char *name = parser->names->of[i].name;
@@ -166,8 +165,7 @@ MUST_CHECK static enum healcl_status find_name(struct parser *parser, const char
                 tensor ? "tensor" : "integer argument");
 }
 
-MUST_CHECK static enum healcl_status parse_function(struct parser *parser, size_t function,
-                                                    uint32_t *node)
+static enum healcl_status parse_function(struct parser *parser, size_t function, uint32_t *node)
 {
     struct node made = {.kind = functions[function].kind};
     TRY(expect(parser, "("));
@@ -187,7 +185,7 @@ MUST_CHECK static enum healcl_status parse_function(struct parser *parser, size_
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status parse_word(struct parser *parser, uint32_t *node)
+static enum healcl_status parse_word(struct parser *parser, uint32_t *node)
 {
     const char *word;
     size_t length = take_word(parser, &word);
@@ -204,7 +202,7 @@ MUST_CHECK static enum healcl_status parse_word(struct parser *parser, uint32_t 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status parse_number(struct parser *parser, uint32_t *node)
+static enum healcl_status parse_number(struct parser *parser, uint32_t *node)
 {
     struct node made = {.kind = NODE_NUMBER};
     for (; is_digit(*parser->at); parser->at++)
@@ -215,7 +213,7 @@ MUST_CHECK static enum healcl_status parse_number(struct parser *parser, uint32_
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status parse_primary(struct parser *parser, uint32_t *node)
+static enum healcl_status parse_primary(struct parser *parser, uint32_t *node)
 {
     skip_spaces(parser);
     if (is_digit(*parser->at))
@@ -293,14 +291,13 @@ const char *expression_text(const struct expression *expression)
 
 /* ---------------------------------------------------------------- values */
 
-MUST_CHECK static enum healcl_status node_value(const struct expression *expression, uint32_t index,
-                                                const struct expression_values *values,
-                                                int64_t *value, struct healcl_error *error);
+static enum healcl_status node_value(const struct expression *expression, uint32_t index,
+                                     const struct expression_values *values, int64_t *value,
+                                     struct healcl_error *error);
 
-MUST_CHECK static enum healcl_status axis_value(const struct expression *expression,
-                                                const struct node *node,
-                                                const struct expression_values *values,
-                                                int64_t *value, struct healcl_error *error)
+static enum healcl_status axis_value(const struct expression *expression, const struct node *node,
+                                     const struct expression_values *values, int64_t *value,
+                                     struct healcl_error *error)
 {
     const struct layout *layout = values->layouts[node->name];
     int64_t given;
@@ -311,10 +308,9 @@ MUST_CHECK static enum healcl_status axis_value(const struct expression *express
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status tensor_value(const struct expression *expression,
-                                                  const struct node *node,
-                                                  const struct expression_values *values,
-                                                  int64_t *value, struct healcl_error *error)
+static enum healcl_status tensor_value(const struct expression *expression, const struct node *node,
+                                       const struct expression_values *values, int64_t *value,
+                                       struct healcl_error *error)
 {
     const struct layout *layout = values->layouts[node->name];
     if (!layout)
@@ -331,8 +327,8 @@ MUST_CHECK static enum healcl_status tensor_value(const struct expression *expre
     }
 }
 
-MUST_CHECK static enum healcl_status pair_value(enum node_kind kind, int64_t a, int64_t b,
-                                                int64_t *value, struct healcl_error *error)
+static enum healcl_status pair_value(enum node_kind kind, int64_t a, int64_t b, int64_t *value,
+                                     struct healcl_error *error)
 {
     bool beyond = false;
     switch (kind) {

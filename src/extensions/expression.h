@@ -35,15 +35,14 @@ struct expression;
 
 /* Errors: HEALCL_REFUSED with the column, HEALCL_NO_MEMORY. The arena owns the expression, with a
  * copy of its text. */
-MUST_CHECK enum healcl_status expression_parse(const char *text,
-                                               const struct expression_names *names,
-                                               struct arena *arena, struct expression **expression,
-                                               struct healcl_error *error);
+enum healcl_status expression_parse(const char *text, const struct expression_names *names,
+                                    struct arena *arena, struct expression **expression,
+                                    struct healcl_error *error);
 
 /* HEALCL_REFUSED: the value is beyond 64 bits, an axis is not there, something is divided by 0. */
-MUST_CHECK enum healcl_status expression_value(const struct expression *expression,
-                                               const struct expression_values *values,
-                                               int64_t *value, struct healcl_error *error);
+enum healcl_status expression_value(const struct expression *expression,
+                                    const struct expression_values *values, int64_t *value,
+                                    struct healcl_error *error);
 
 const char *expression_text(const struct expression *expression);
 

@@ -20,8 +20,8 @@ static const struct {
     {"hint", HEALCL_PARAMETER_HINT},     {"none", HEALCL_PARAMETER_NOTHING},
 };
 
-MUST_CHECK static enum healcl_status read_kind(const struct reader *reader, const cJSON *object,
-                                               enum healcl_parameter_kind *kind)
+static enum healcl_status read_kind(const struct reader *reader, const cJSON *object,
+                                    enum healcl_parameter_kind *kind)
 {
     const char *text;
     TRY(manifest_read_text(reader, object, "kind", true, TEXT_MAX, &text));
@@ -38,10 +38,10 @@ struct numbering {
     int inputs, integers;
 };
 
-MUST_CHECK static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
-                                                   struct vendor_operation *operation,
-                                                   struct numbering *numbering,
-                                                   struct healcl_parameter_info *parameter)
+static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
+                                        struct vendor_operation *operation,
+                                        struct numbering *numbering,
+                                        struct healcl_parameter_info *parameter)
 {
     static const char *const members[] = {"name", "kind", "dtype", "layout", "reads", NULL};
     static const char *const layouts[] = {"contiguous", "any", NULL};
@@ -88,9 +88,8 @@ MUST_CHECK static enum healcl_status add_parameter(const struct reader *reader, 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_parameters(const struct reader *reader,
-                                                     const cJSON *object,
-                                                     struct vendor_operation *operation)
+static enum healcl_status read_parameters(const struct reader *reader, const cJSON *object,
+                                          struct vendor_operation *operation)
 {
     const cJSON *list;
     struct numbering numbering = {0};
@@ -111,8 +110,8 @@ MUST_CHECK static enum healcl_status read_parameters(const struct reader *reader
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_result(const struct reader *reader, const cJSON *object,
-                                                 struct vendor_operation *operation)
+static enum healcl_status read_result(const struct reader *reader, const cJSON *object,
+                                      struct vendor_operation *operation)
 {
     static const char *const members[] = {"dtype", "shape", NULL};
     const cJSON *result = manifest_member(object, "result"), *shape;
@@ -137,8 +136,8 @@ MUST_CHECK static enum healcl_status read_result(const struct reader *reader, co
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_rules(const struct reader *reader, const cJSON *object,
-                                                struct vendor_operation *operation)
+static enum healcl_status read_rules(const struct reader *reader, const cJSON *object,
+                                     struct vendor_operation *operation)
 {
     const cJSON *list;
     TRY(manifest_read_list(reader, object, "rules", false, LIST_MAX, &list));
@@ -185,11 +184,10 @@ static const cJSON *untagged(const cJSON *node)
     return node;
 }
 
-MUST_CHECK static enum healcl_status read_body_argument(const struct reader *reader,
-                                                        const struct vendor_operation *operation,
-                                                        const struct body_names *made,
-                                                        const cJSON *tagged,
-                                                        struct body_argument *argument)
+static enum healcl_status read_body_argument(const struct reader *reader,
+                                             const struct vendor_operation *operation,
+                                             const struct body_names *made, const cJSON *tagged,
+                                             struct body_argument *argument)
 {
     const cJSON *node = untagged(tagged);
     int number = NO_INPUT;
@@ -222,10 +220,8 @@ MUST_CHECK static enum healcl_status read_body_argument(const struct reader *rea
 }
 
 /* Whether a form takes its arguments as they are written; and none that a body cannot have. */
-MUST_CHECK static enum healcl_status check_body_entry(const struct reader *reader,
-                                                      const cJSON *object,
-                                                      const struct body_entry *from,
-                                                      const struct form **form)
+static enum healcl_status check_body_entry(const struct reader *reader, const cJSON *object,
+                                           const struct body_entry *from, const struct form **form)
 {
     struct entry *entry = calloc(1, sizeof *entry); /* large */
     if (!entry)
@@ -244,10 +240,10 @@ MUST_CHECK static enum healcl_status check_body_entry(const struct reader *reade
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_body_out(const struct reader *reader, const cJSON *object,
-                                                   const struct vendor_operation *operation,
-                                                   const struct form *form, struct body_names *made,
-                                                   struct body_entry *entry)
+static enum healcl_status read_body_out(const struct reader *reader, const cJSON *object,
+                                        const struct vendor_operation *operation,
+                                        const struct form *form, struct body_names *made,
+                                        struct body_entry *entry)
 {
     const cJSON *out = untagged(manifest_member(object, "out"));
     const bool makes = form->operation->result == RESULT_NEW;
@@ -268,8 +264,8 @@ MUST_CHECK static enum healcl_status read_body_out(const struct reader *reader, 
     return manifest_keep(reader, out->valuestring, &made->of[made->count++]);
 }
 
-MUST_CHECK static enum healcl_status read_body(const struct reader *reader, const cJSON *object,
-                                               struct vendor_operation *operation)
+static enum healcl_status read_body(const struct reader *reader, const cJSON *object,
+                                    struct vendor_operation *operation)
 {
     static const char *const members[] = {"name", "op", "type", "args", "out", NULL};
     struct body_names made = {.count = 0};
@@ -300,8 +296,8 @@ MUST_CHECK static enum healcl_status read_body(const struct reader *reader, cons
 
 /* ---------------------------------------------------------------- operations */
 
-MUST_CHECK static enum healcl_status read_kernels(struct reader *reader, const cJSON *object,
-                                                  struct vendor_operation *operation)
+static enum healcl_status read_kernels(struct reader *reader, const cJSON *object,
+                                       struct vendor_operation *operation)
 {
     const cJSON *list;
     TRY(manifest_read_list(reader, object, "kernels", false, VENDOR_KERNELS_MAX, &list));
@@ -317,10 +313,9 @@ MUST_CHECK static enum healcl_status read_kernels(struct reader *reader, const c
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status register_operation(const struct reader *reader,
-                                                        const cJSON *object,
-                                                        struct vendor_operation *operation,
-                                                        const char *meaning)
+static enum healcl_status register_operation(const struct reader *reader, const cJSON *object,
+                                             struct vendor_operation *operation,
+                                             const char *meaning)
 {
     struct operation added = {.name = operation->name,
                               .family = "vendor",
@@ -339,7 +334,7 @@ MUST_CHECK static enum healcl_status register_operation(const struct reader *rea
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const cJSON *object)
+static enum healcl_status read_operation(struct reader *reader, const cJSON *object)
 {
     static const char *const members[] = {"name",    "meaning", "parameters", "result", "rules",
                                           "kernels", "body",    "examples",   NULL};
@@ -386,7 +381,7 @@ static void name_step(int kind, struct expression_names *names)
         names->of[VENDOR_INTEGERS + i].name = values[i];
 }
 
-MUST_CHECK static enum healcl_status read_replacement(struct reader *reader, const cJSON *object)
+static enum healcl_status read_replacement(struct reader *reader, const cJSON *object)
 {
     const char *name;
     struct vendor_replacement *made = arena_alloc(reader->arena, sizeof *made);
@@ -412,7 +407,7 @@ MUST_CHECK static enum healcl_status read_replacement(struct reader *reader, con
 
 /* ---------------------------------------------------------------- manifests */
 
-MUST_CHECK static enum healcl_status read_manifest(struct reader *reader)
+static enum healcl_status read_manifest(struct reader *reader)
 {
     static const char *const members[] = {"healcl", "operations", "replacements", NULL};
     const cJSON *list, *version = manifest_member(reader->root, "healcl");

@@ -12,8 +12,8 @@ static bool holds_tensor(const struct vendor_operation *operation, uint32_t para
     return kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT;
 }
 
-MUST_CHECK static enum healcl_status read_shape(const struct reader *reader, const cJSON *object,
-                                                enum dtype dtype, struct layout *layout)
+static enum healcl_status read_shape(const struct reader *reader, const cJSON *object,
+                                     enum dtype dtype, struct layout *layout)
 {
     const cJSON *list;
     int64_t shape[MAX_RANK];
@@ -28,9 +28,8 @@ MUST_CHECK static enum healcl_status read_shape(const struct reader *reader, con
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_values(const struct reader *reader, const cJSON *object,
-                                                 enum dtype dtype, int64_t count,
-                                                 const int64_t **made)
+static enum healcl_status read_values(const struct reader *reader, const cJSON *object,
+                                      enum dtype dtype, int64_t count, const int64_t **made)
 {
     const cJSON *list;
     TRY(manifest_read_list(reader, object, "values", true, EXAMPLE_ELEMENTS_MAX, &list));
@@ -49,11 +48,9 @@ MUST_CHECK static enum healcl_status read_values(const struct reader *reader, co
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_example_tensor(const struct reader *reader,
-                                                         const cJSON *object,
-                                                         const struct vendor_operation *operation,
-                                                         uint32_t parameter,
-                                                         struct vendor_example *example)
+static enum healcl_status read_example_tensor(const struct reader *reader, const cJSON *object,
+                                              const struct vendor_operation *operation,
+                                              uint32_t parameter, struct vendor_example *example)
 {
     static const char *const members[] = {"dtype", "shape", "below", "values", NULL};
     enum dtype dtype = DTYPE_INT64;
@@ -85,10 +82,8 @@ MUST_CHECK static enum healcl_status read_example_tensor(const struct reader *re
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_example_integer(const struct reader *reader,
-                                                          const cJSON *node,
-                                                          enum healcl_parameter_kind kind,
-                                                          int64_t *value)
+static enum healcl_status read_example_integer(const struct reader *reader, const cJSON *node,
+                                               enum healcl_parameter_kind kind, int64_t *value)
 {
     TRY(manifest_read_integer(reader, node, value));
     if (kind == HEALCL_PARAMETER_MODULUS && *value < 1)
@@ -98,9 +93,9 @@ MUST_CHECK static enum healcl_status read_example_integer(const struct reader *r
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status check_example(const struct reader *reader, const cJSON *object,
-                                                   const struct vendor_operation *operation,
-                                                   const struct vendor_example *example)
+static enum healcl_status check_example(const struct reader *reader, const cJSON *object,
+                                        const struct vendor_operation *operation,
+                                        const struct vendor_example *example)
 {
     struct expression_values values = {.integers = {0}};
     int64_t holds;
@@ -126,9 +121,9 @@ MUST_CHECK static enum healcl_status check_example(const struct reader *reader, 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_example(const struct reader *reader, const cJSON *object,
-                                                  const struct vendor_operation *operation,
-                                                  struct vendor_example *example)
+static enum healcl_status read_example(const struct reader *reader, const cJSON *object,
+                                       const struct vendor_operation *operation,
+                                       struct vendor_example *example)
 {
     const char *names[PARAMETERS_MAX + 1] = {NULL};
     uint32_t count = 0;

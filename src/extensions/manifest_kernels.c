@@ -56,8 +56,8 @@ static bool leads_out(const char *folder, const char *path)
 }
 
 /* The path of a file in the manifest's folder, that a member names. */
-MUST_CHECK static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
-                                             const char *member, char path[PATH_SIZE])
+static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
+                                  const char *member, char path[PATH_SIZE])
 {
     const char *name;
     TRY(manifest_read_text(reader, object, member, true, TEXT_MAX, &name));
@@ -95,8 +95,8 @@ static bool is_switch(const char *text)
 }
 
 /* Macros and switches alone: other options have compilers read files, and write them. */
-MUST_CHECK static enum healcl_status check_options(const struct reader *reader, const cJSON *object,
-                                                   const char *options)
+static enum healcl_status check_options(const struct reader *reader, const cJSON *object,
+                                        const char *options)
 {
     bool is_name = false;
     for (const char *at = options + strspn(options, " "); *at; at += strspn(at, " ")) {
@@ -121,8 +121,8 @@ MUST_CHECK static enum healcl_status check_options(const struct reader *reader, 
 
 /* ---------------------------------------------------------------- kernels */
 
-MUST_CHECK static enum healcl_status read_source(const struct reader *reader, const cJSON *object,
-                                                 struct vendor_kernel *kernel)
+static enum healcl_status read_source(const struct reader *reader, const cJSON *object,
+                                      struct vendor_kernel *kernel)
 {
     char path[PATH_SIZE], *text, name[TEXT_MAX + 32];
     size_t length;
@@ -141,9 +141,9 @@ MUST_CHECK static enum healcl_status read_source(const struct reader *reader, co
     return manifest_keep(reader, name, &kernel->program);
 }
 
-MUST_CHECK static enum healcl_status read_defines(const struct reader *reader, const cJSON *object,
-                                                  const struct expression_names *names,
-                                                  struct vendor_kernel *kernel)
+static enum healcl_status read_defines(const struct reader *reader, const cJSON *object,
+                                       const struct expression_names *names,
+                                       struct vendor_kernel *kernel)
 {
     const cJSON *defines = manifest_member(object, "defines");
     if (!defines)
@@ -163,8 +163,8 @@ MUST_CHECK static enum healcl_status read_defines(const struct reader *reader, c
 }
 
 /* "key_switch[STAGES=2,LOCAL=64]", or the kernel's name alone. */
-MUST_CHECK static enum healcl_status name_alternatives(const struct reader *reader,
-                                                       struct vendor_kernel *kernel)
+static enum healcl_status name_alternatives(const struct reader *reader,
+                                            struct vendor_kernel *kernel)
 {
     enum { NAME_SIZE = WORD_MAX + 2 + VENDOR_TUNABLES_MAX * (WORD_MAX + 24) };
     kernel->names = arena_alloc(reader->arena, kernel->alternative_count * sizeof *kernel->names);
@@ -186,9 +186,8 @@ MUST_CHECK static enum healcl_status name_alternatives(const struct reader *read
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_tunable_values(const struct reader *reader,
-                                                         const cJSON *list,
-                                                         struct vendor_tunable *tunable)
+static enum healcl_status read_tunable_values(const struct reader *reader, const cJSON *list,
+                                              struct vendor_tunable *tunable)
 {
     if (!cJSON_IsArray(list) || !list->child)
         REFUSE_AT(reader, list, NULL, "must be a list of integers");
@@ -206,9 +205,9 @@ MUST_CHECK static enum healcl_status read_tunable_values(const struct reader *re
 }
 
 /* Integers that a kernel's expressions may name too, and its source gets as macros. */
-MUST_CHECK static enum healcl_status read_tunables(const struct reader *reader, const cJSON *object,
-                                                   struct expression_names *names,
-                                                   struct vendor_kernel *kernel)
+static enum healcl_status read_tunables(const struct reader *reader, const cJSON *object,
+                                        struct expression_names *names,
+                                        struct vendor_kernel *kernel)
 {
     const cJSON *tunables = manifest_member(object, "tunables");
     kernel->alternative_count = 1;
@@ -253,10 +252,9 @@ enum healcl_status manifest_add_identity(const struct reader *reader, const cJSO
 }
 
 /* A tensor's name stands for its memory, anything else is an integer. */
-MUST_CHECK static enum healcl_status read_arguments(const struct reader *reader,
-                                                    const cJSON *object,
-                                                    const struct expression_names *names,
-                                                    struct vendor_kernel *kernel)
+static enum healcl_status read_arguments(const struct reader *reader, const cJSON *object,
+                                         const struct expression_names *names,
+                                         struct vendor_kernel *kernel)
 {
     const cJSON *list;
     TRY(manifest_read_list(reader, object, "arguments", true, VENDOR_ARGUMENTS_MAX, &list));
@@ -283,8 +281,8 @@ static const char *const kernel_members[] = {
 static const char *const native_members[] = {"step", "library", "entry",     "device",
                                              "type", "when",    "arguments", NULL};
 
-MUST_CHECK static enum healcl_status read_library(struct reader *reader, const cJSON *object,
-                                                  struct vendor_kernel *kernel)
+static enum healcl_status read_library(struct reader *reader, const cJSON *object,
+                                       struct vendor_kernel *kernel)
 {
     char path[PATH_SIZE];
     struct pending *pending = arena_alloc(reader->arena, sizeof *pending);

@@ -52,85 +52,77 @@ enum healcl_status manifest_refused(const struct reader *reader, const cJSON *no
 
 /* Refuses what is no object, and members that are not among those named, up to NULL, or come twice.
  */
-MUST_CHECK enum healcl_status manifest_check_members(const struct reader *reader,
-                                                     const cJSON *object, const char *const *names);
+enum healcl_status manifest_check_members(const struct reader *reader, const cJSON *object,
+                                          const char *const *names);
 
 const cJSON *manifest_member(const cJSON *object, const char *name);
 
-MUST_CHECK enum healcl_status manifest_keep(const struct reader *reader, const char *text,
-                                            const char **kept);
+enum healcl_status manifest_keep(const struct reader *reader, const char *text, const char **kept);
 
 /* The manifest's name, without its folder. */
-MUST_CHECK enum healcl_status manifest_keep_file_name(const struct reader *reader,
-                                                      const char **name);
+enum healcl_status manifest_keep_file_name(const struct reader *reader, const char **name);
 
 /* A text of printable ASCII; *text stays NULL where it is absent and may be. */
-MUST_CHECK enum healcl_status manifest_read_text(const struct reader *reader, const cJSON *object,
-                                                 const char *name, bool needed, size_t most,
-                                                 const char **text);
+enum healcl_status manifest_read_text(const struct reader *reader, const cJSON *object,
+                                      const char *name, bool needed, size_t most,
+                                      const char **text);
 
 bool manifest_is_word(const char *text);
 
 /* A name as C has them. */
-MUST_CHECK enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *object,
-                                                 const char *name, bool needed, const char **text);
+enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *object,
+                                      const char *name, bool needed, const char **text);
 
-MUST_CHECK enum healcl_status manifest_read_bool(const struct reader *reader, const cJSON *object,
-                                                 const char *name, bool *value);
+enum healcl_status manifest_read_bool(const struct reader *reader, const cJSON *object,
+                                      const char *name, bool *value);
 
 /* A list of at most so many items; NULL where it is absent. */
-MUST_CHECK enum healcl_status manifest_read_list(const struct reader *reader, const cJSON *object,
-                                                 const char *name, bool needed, int most,
-                                                 const cJSON **list);
+enum healcl_status manifest_read_list(const struct reader *reader, const cJSON *object,
+                                      const char *name, bool needed, int most, const cJSON **list);
 
 /* One of the words of a list that ends with NULL; *index is its place. */
-MUST_CHECK enum healcl_status manifest_read_choice(const struct reader *reader, const cJSON *object,
-                                                   const char *name, const char *const *words,
-                                                   const char *absent, size_t *index);
+enum healcl_status manifest_read_choice(const struct reader *reader, const cJSON *object,
+                                        const char *name, const char *const *words,
+                                        const char *absent, size_t *index);
 
-MUST_CHECK enum healcl_status manifest_read_expression(const struct reader *reader,
-                                                       const cJSON *node,
-                                                       const struct expression_names *names,
-                                                       struct expression **expression);
+enum healcl_status manifest_read_expression(const struct reader *reader, const cJSON *node,
+                                            const struct expression_names *names,
+                                            struct expression **expression);
 
-MUST_CHECK enum healcl_status manifest_read_expression_member(const struct reader *reader,
-                                                              const cJSON *object, const char *name,
-                                                              bool needed,
-                                                              const struct expression_names *names,
-                                                              struct expression **expression);
+enum healcl_status manifest_read_expression_member(const struct reader *reader, const cJSON *object,
+                                                   const char *name, bool needed,
+                                                   const struct expression_names *names,
+                                                   struct expression **expression);
 
-MUST_CHECK enum healcl_status manifest_read_dtype(const struct reader *reader, const cJSON *node,
-                                                  enum dtype *dtype);
+enum healcl_status manifest_read_dtype(const struct reader *reader, const cJSON *node,
+                                       enum dtype *dtype);
 
 /* An integer, or one in a text, where JSON's numbers may not be exact. */
-MUST_CHECK enum healcl_status manifest_read_integer(const struct reader *reader, const cJSON *node,
-                                                    int64_t *value);
+enum healcl_status manifest_read_integer(const struct reader *reader, const cJSON *node,
+                                         int64_t *value);
 
 /* One dtype or a list of them. */
-MUST_CHECK enum healcl_status manifest_read_dtypes(const struct reader *reader, const cJSON *object,
-                                                   uint32_t *dtypes);
+enum healcl_status manifest_read_dtypes(const struct reader *reader, const cJSON *object,
+                                        uint32_t *dtypes);
 
 /* ---- manifest_kernels.c ---- */
 
 /* What tells lists of kernels apart: all that manifests say of them, and what their sources hold.
  */
-MUST_CHECK enum healcl_status manifest_add_identity(const struct reader *reader,
-                                                    const cJSON *object,
-                                                    const struct vendor_kernel *kernel,
-                                                    uint64_t *identity);
+enum healcl_status manifest_add_identity(const struct reader *reader, const cJSON *object,
+                                         const struct vendor_kernel *kernel, uint64_t *identity);
 
 /* Runs what the library runs when it is loaded. */
-MUST_CHECK enum healcl_status manifest_load_library(const struct reader *reader,
-                                                    const struct pending *pending);
+enum healcl_status manifest_load_library(const struct reader *reader,
+                                         const struct pending *pending);
 
-MUST_CHECK enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *object,
-                                                   const struct expression_names *names,
-                                                   struct vendor_kernel **made);
+enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *object,
+                                        const struct expression_names *names,
+                                        struct vendor_kernel **made);
 
 /* ---- manifest_examples.c ---- */
 
-MUST_CHECK enum healcl_status manifest_read_examples(const struct reader *reader,
-                                                     const cJSON *object,
-                                                     struct vendor_operation *operation);
+enum healcl_status manifest_read_examples(const struct reader *reader, const cJSON *object,
+                                          struct vendor_operation *operation);
 
 #endif

@@ -50,9 +50,8 @@ static int is_manifest(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-MUST_CHECK static enum healcl_status read_one(struct vendor_operations *handle, const char *folder,
-                                              const char *name, bool is_trusted,
-                                              struct healcl_error *error)
+static enum healcl_status read_one(struct vendor_operations *handle, const char *folder,
+                                   const char *name, bool is_trusted, struct healcl_error *error)
 {
     char path[PATH_SIZE], *text;
     size_t length;
@@ -65,9 +64,8 @@ MUST_CHECK static enum healcl_status read_one(struct vendor_operations *handle, 
     return status;
 }
 
-MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handle,
-                                                 const char *folder, bool is_trusted,
-                                                 struct healcl_error *error)
+static enum healcl_status read_folder(struct vendor_operations *handle, const char *folder,
+                                      bool is_trusted, struct healcl_error *error)
 {
     struct dirent **names = NULL;
     int count = scandir(folder, &names, is_manifest, alphasort);
@@ -89,8 +87,8 @@ MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handl
     return status;
 }
 
-MUST_CHECK static enum healcl_status note_folder(struct vendor_operations *handle, const char *path,
-                                                 bool is_trusted, struct healcl_error *error)
+static enum healcl_status note_folder(struct vendor_operations *handle, const char *path,
+                                      bool is_trusted, struct healcl_error *error)
 {
     struct operation_folder *folder = arena_alloc(handle->arena, sizeof *folder);
     struct operation_folder **last = &handle->base.folders;
@@ -104,9 +102,8 @@ MUST_CHECK static enum healcl_status note_folder(struct vendor_operations *handl
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status load(const char *folder, bool is_trusted,
-                                          struct healcl_operations **handle,
-                                          struct healcl_error *error)
+static enum healcl_status load(const char *folder, bool is_trusted,
+                               struct healcl_operations **handle, struct healcl_error *error)
 {
     NEED(folder, error);
     NEED(handle, error);

@@ -163,8 +163,8 @@ struct vendor_plan {
 
 /* What was planned for a call that differs in nothing but its tensors' storages; NULL: nothing. */
 const struct vendor_plan *kept_call_find(const struct call *call);
-MUST_CHECK enum healcl_status kept_call_add(const struct call *call, const struct vendor_plan *plan,
-                                            struct healcl_error *error);
+enum healcl_status kept_call_add(const struct call *call, const struct vendor_plan *plan,
+                                 struct healcl_error *error);
 
 /* Another kernel for a built-in kind of step. */
 struct vendor_replacement {
@@ -188,8 +188,8 @@ struct vendor_operations {
 };
 
 /* Without operations yet; healcl_operations_free releases it. */
-MUST_CHECK enum healcl_status vendor_operations_create(struct vendor_operations **handle,
-                                                       struct healcl_error *error);
+enum healcl_status vendor_operations_create(struct vendor_operations **handle,
+                                            struct healcl_error *error);
 
 /* The infer function of all operations of manifests; their context is a struct vendor_operation. */
 infer_function infer_vendor;
@@ -205,28 +205,26 @@ const struct vendor_launch *vendor_launch_tuned(const struct vendor_call *call, 
 
 /* Works out a kernel's launch. tensors: by number. strides_of: by number, which of them are handed
  * over with strides; NULL: all. */
-MUST_CHECK enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
-                                                 const struct expression_names *names,
-                                                 const struct expression_values *values,
-                                                 const bool *strides_of,
-                                                 struct vendor_launch *launch,
-                                                 struct healcl_error *error);
+enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
+                                      const struct expression_names *names,
+                                      const struct expression_values *values,
+                                      const bool *strides_of, struct vendor_launch *launch,
+                                      struct healcl_error *error);
 
 /* The manifests whose operations a table has; NULL for one of built-in operations only. */
 const struct vendor_operations *vendor_of_table(const struct operation_table *table);
 
 /* The whole of a file of at most so many bytes, which the caller frees, with a 0 behind it. Errors:
  * HEALCL_USAGE, HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status vendor_read_file(const char *path, size_t most, char **text,
-                                               size_t *length, struct healcl_error *error);
+enum healcl_status vendor_read_file(const char *path, size_t most, char **text, size_t *length,
+                                    struct healcl_error *error);
 
 /* Reads a manifest's text, which is file's for messages, and adds what it says. folder: where its
  * files are. is_trusted: they may be links out of it, and options of compilers may be any. Errors:
  * HEALCL_REFUSED with file, line and field; HEALCL_USAGE for a file that cannot be read;
  * HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status manifest_read(struct vendor_operations *operations,
-                                            const char *folder, const char *file, const char *text,
-                                            size_t length, bool is_trusted,
-                                            struct healcl_error *error);
+enum healcl_status manifest_read(struct vendor_operations *operations, const char *folder,
+                                 const char *file, const char *text, size_t length, bool is_trusted,
+                                 struct healcl_error *error);
 
 #endif

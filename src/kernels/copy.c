@@ -10,9 +10,8 @@ static struct space space_of(const struct step *step)
     return space;
 }
 
-MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
-                                           const struct step *step, const struct variant *variant,
-                                           struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
+                                const struct variant *variant, struct healcl_error *error)
 {
     TRY(job_begin(job, self, step, variant, step->in[0] != NULL, error));
     job->space = space_of(step);
@@ -23,9 +22,8 @@ MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *sel
 
 /* ---------------------------------------------------------------- any layout */
 
-MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                                     const struct variant *variant,
-                                                     struct healcl_error *error)
+static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
+                                          const struct variant *variant, struct healcl_error *error)
 {
     struct job job;
     TRY(begin(&job, self, step, variant, error));
@@ -53,9 +51,8 @@ static const char *lacks_lines(const struct step *step, const struct healcl_devi
     return space.shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
 }
 
-MUST_CHECK static enum healcl_status launch_lines(struct launcher *self, const struct step *step,
-                                                  const struct variant *variant,
-                                                  struct healcl_error *error)
+static enum healcl_status launch_lines(struct launcher *self, const struct step *step,
+                                       const struct variant *variant, struct healcl_error *error)
 {
     struct job job;
     TRY(begin(&job, self, step, variant, error));
@@ -154,9 +151,8 @@ static const char *lacks_tiles(const struct step *step, const struct healcl_devi
                                      : "rows are long in both, or there are few elements";
 }
 
-MUST_CHECK static enum healcl_status launch_tiles(struct launcher *self, const struct step *step,
-                                                  const struct variant *variant,
-                                                  struct healcl_error *error)
+static enum healcl_status launch_tiles(struct launcher *self, const struct step *step,
+                                       const struct variant *variant, struct healcl_error *error)
 {
     struct job job;
     TRY(begin(&job, self, step, variant, error));
@@ -188,10 +184,9 @@ static uint32_t log2_up_to(int64_t size, uint32_t most)
 }
 
 /* Tiles are square, or where planes are not as high or wide as that, long. */
-MUST_CHECK static enum healcl_status launch_transpose(struct launcher *self,
-                                                      const struct step *step,
-                                                      const struct variant *variant,
-                                                      struct healcl_error *error)
+static enum healcl_status launch_transpose(struct launcher *self, const struct step *step,
+                                           const struct variant *variant,
+                                           struct healcl_error *error)
 {
     struct job job;
     TRY(begin(&job, self, step, variant, error));

@@ -16,9 +16,8 @@ bool has_modulus_table(const struct step *step, int i, const struct healcl_devic
 struct layout modulus_operand(const struct step *step, int i, const struct healcl_device *device);
 
 /* That table, of struct modulus; NULL where there is none: then the moduli are only checked. */
-MUST_CHECK enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i,
-                                            const struct buffer **table,
-                                            struct healcl_error *error);
+enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i,
+                                 const struct buffer **table, struct healcl_error *error);
 
 /* Whether the moduli that input i is, a view of the output's shape, vary along the last axis only,
  * with a period of *k that is not too long. */
@@ -33,65 +32,57 @@ struct periodic_moduli {
     int64_t first;                      /* of them; not 0 for scalars only */
 };
 
-MUST_CHECK enum healcl_status derive_periodic_moduli(struct launcher *self, const struct step *step,
-                                                     int i, struct periodic_moduli *moduli,
-                                                     struct healcl_error *error);
+enum healcl_status derive_periodic_moduli(struct launcher *self, const struct step *step, int i,
+                                          struct periodic_moduli *moduli,
+                                          struct healcl_error *error);
 
 /* struct modulus for each element of input i, a vector or what broadcasts one along all axes but
  * the last, in order. */
-MUST_CHECK enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step,
-                                                    int i, const struct buffer **table,
-                                                    struct healcl_error *error);
+enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
+                                         const struct buffer **table, struct healcl_error *error);
 
 /* struct twiddle [k,n] for input i, [k,n] or [k], modulo input q_input [k]. */
-MUST_CHECK enum healcl_status derive_twiddles(struct launcher *self, const struct step *step, int i,
-                                              int q_input, const struct buffer **table,
-                                              struct healcl_error *error);
+enum healcl_status derive_twiddles(struct launcher *self, const struct step *step, int i,
+                                   int q_input, const struct buffer **table,
+                                   struct healcl_error *error);
 
 /* struct twiddle [k] for input i, [k], each times that of input `factors`, [k], modulo q_input [k];
  * marked TWIDDLE_NEGATIVE where the latter is below 0. */
-MUST_CHECK enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct step *step,
-                                                     int i, int factors, int q_input,
-                                                     const struct buffer **table,
-                                                     struct healcl_error *error);
+enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct step *step, int i,
+                                          int factors, int q_input, const struct buffer **table,
+                                          struct healcl_error *error);
 
 /* The twiddles of derive_twiddles in the order in which cl/ntt/rows.cl, made for words of that many
  * bits, wants them; n >= 256. */
-MUST_CHECK enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
-                                                   int i, int q_input, uint32_t word_bits,
-                                                   const struct buffer **table,
-                                                   struct healcl_error *error);
+enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step, int i,
+                                        int q_input, uint32_t word_bits,
+                                        const struct buffer **table, struct healcl_error *error);
 
 /* Of the same twiddles, as factors of products: see twiddle_products in cl/base/derive.cl.
  * struct twiddle [k, (n >> log2_low) + 1]; n >= 2^log2_low. */
-MUST_CHECK enum healcl_status derive_twiddle_products(struct launcher *self,
-                                                      const struct step *step, int i, int q_input,
-                                                      uint32_t log2_low,
-                                                      const struct buffer **table,
-                                                      struct healcl_error *error);
+enum healcl_status derive_twiddle_products(struct launcher *self, const struct step *step, int i,
+                                           int q_input, uint32_t log2_low,
+                                           const struct buffer **table, struct healcl_error *error);
 
 /* uint [n + 1] for input i, which must be a permutation; the last tells of what kind it
  * is, see permutation in cl/base/derive.cl. */
-MUST_CHECK enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
-                                                 int i, const struct buffer **table,
-                                                 struct healcl_error *error);
+enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
+                                      const struct buffer **table, struct healcl_error *error);
 
 /* The same for its inverse, which is of the same kind. */
-MUST_CHECK enum healcl_status derive_inverse_permutation(struct launcher *self,
-                                                         const struct step *step, int i,
-                                                         const struct buffer **table,
-                                                         struct healcl_error *error);
+enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step, int i,
+                                              const struct buffer **table,
+                                              struct healcl_error *error);
 
 /* struct twiddle [k,k] with the inverses of input i's moduli, for the CRT. */
-MUST_CHECK enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step,
-                                                  int i, const struct buffer **table,
-                                                  struct healcl_error *error);
+enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,
+                                       const struct buffer **table, struct healcl_error *error);
 
 /* Checks that all elements of input i are indices of an axis, from -size where negative ones count
  * from the end, else from 0. */
-MUST_CHECK enum healcl_status derive_index_check(struct launcher *self, const struct step *step,
-                                                 int i, uint32_t axis, int64_t size, bool wraps,
-                                                 struct healcl_error *error);
+enum healcl_status derive_index_check(struct launcher *self, const struct step *step, int i,
+                                      uint32_t axis, int64_t size, bool wraps,
+                                      struct healcl_error *error);
 
 /* Frees what was derived from a storage. */
 void derived_forget(struct launcher *self, struct device_storage *storage);

@@ -7,9 +7,9 @@ enum { TABLE_MODULI_MAX = 1 << 16 };
 
 /* A job of a kernel of cl/base/derive.cl over the elements of input i, seen through a layout; the
  * space and the input are its first arguments. */
-MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
-                                           const struct step *step, int i, const char *kernel,
-                                           const struct layout *layout, struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
+                                int i, const char *kernel, const struct layout *layout,
+                                struct healcl_error *error)
 {
     job_init(job, self, step, "core", kernel);
     job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
@@ -21,9 +21,8 @@ MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *sel
 }
 
 /* The same of one that checks these elements. */
-MUST_CHECK static enum healcl_status begin_check(struct job *job, struct launcher *self,
-                                                 const char *kernel, const struct check *check,
-                                                 struct healcl_error *error)
+static enum healcl_status begin_check(struct job *job, struct launcher *self, const char *kernel,
+                                      const struct check *check, struct healcl_error *error)
 {
     TRY(begin(job, self, check->step, check->input, kernel, &check->elements, error));
     return launcher_add_check(self, check, &job->space.key, error);
@@ -31,8 +30,8 @@ MUST_CHECK static enum healcl_status begin_check(struct job *job, struct launche
 
 /* Launches it, with the status buffer for its last argument, and then a kernel that notes the value
  * that it has found, for the message. */
-MUST_CHECK static enum healcl_status launch_check(struct job *job, const struct check *check,
-                                                  struct healcl_error *error)
+static enum healcl_status launch_check(struct job *job, const struct check *check,
+                                       struct healcl_error *error)
 {
     struct launcher *self = job->launcher;
     struct job note;
@@ -47,10 +46,9 @@ MUST_CHECK static enum healcl_status launch_check(struct job *job, const struct 
 /* ---------------------------------------------------------------- moduli */
 
 /* The table of moduli for the elements of a layout. */
-MUST_CHECK static enum healcl_status modulus_table(struct launcher *self, const struct step *step,
-                                                   int i, const struct layout *layout,
-                                                   const struct buffer **table,
-                                                   struct healcl_error *error)
+static enum healcl_status modulus_table(struct launcher *self, const struct step *step, int i,
+                                        const struct layout *layout, const struct buffer **table,
+                                        struct healcl_error *error)
 {
     struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
     if (derived_find(self, step->in[i], &key, table))
@@ -68,9 +66,8 @@ MUST_CHECK static enum healcl_status modulus_table(struct launcher *self, const 
     return launch_check(&job, &check, error);
 }
 
-MUST_CHECK static enum healcl_status check_moduli(struct launcher *self, const struct step *step,
-                                                  int i, const struct layout *layout,
-                                                  struct healcl_error *error)
+static enum healcl_status check_moduli(struct launcher *self, const struct step *step, int i,
+                                       const struct layout *layout, struct healcl_error *error)
 {
     const struct buffer *none;
     struct derived_key key = {.kind = DERIVED_MODULUS_CHECK, .layout = *layout};
@@ -133,10 +130,9 @@ enum healcl_status derive_modulus_vector(struct launcher *self, const struct ste
 }
 
 /* Lanes of the moduli in a table of k, see lane_moduli in cl/modular/vectors.cl. */
-MUST_CHECK static enum healcl_status lane_moduli(struct launcher *self, const struct step *step,
-                                                 int i, const struct layout *layout,
-                                                 struct periodic_moduli *moduli,
-                                                 struct healcl_error *error)
+static enum healcl_status lane_moduli(struct launcher *self, const struct step *step, int i,
+                                      const struct layout *layout, struct periodic_moduli *moduli,
+                                      struct healcl_error *error)
 {
     struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
     if (derived_find(self, step->in[i], &key, &moduli->lanes))
@@ -192,9 +188,9 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
 
 /* Fills a table of uint with one byte's value, -1 or 0. The core program of input i's type, which
  * may be longer than uint, does it: the table has an even number of elements. */
-MUST_CHECK static enum healcl_status fill_table(struct launcher *self, const struct step *step,
-                                                int i, const struct buffer *table, int64_t value,
-                                                struct healcl_error *error)
+static enum healcl_status fill_table(struct launcher *self, const struct step *step, int i,
+                                     const struct buffer *table, int64_t value,
+                                     struct healcl_error *error)
 {
     enum dtype dtype = step->in[i]->storage->dtype;
     struct layout elements = {
@@ -338,11 +334,9 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
 
 /* ---------------------------------------------------------------- permutations */
 
-MUST_CHECK static enum healcl_status launch_permutation(struct launcher *self,
-                                                        const struct step *step, int i,
-                                                        const struct buffer *first,
-                                                        const struct buffer *table,
-                                                        struct healcl_error *error)
+static enum healcl_status launch_permutation(struct launcher *self, const struct step *step, int i,
+                                             const struct buffer *first, const struct buffer *table,
+                                             struct healcl_error *error)
 {
     const struct layout *layout = &step->in[i]->layout;
     struct job job;

@@ -51,15 +51,15 @@ bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
 
 /* Adds an entry with a table of count elements of size bytes to a tensor's storage, which has none
  * under that key; 0 elements for no table. */
-MUST_CHECK enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
-                                          const struct derived_key *key, int64_t count, size_t size,
-                                          const struct buffer **table, struct healcl_error *error);
+enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
+                               const struct derived_key *key, int64_t count, size_t size,
+                               const struct buffer **table, struct healcl_error *error);
 
 /* The same with a table that the host has made; frees it, also after an error. */
-MUST_CHECK enum healcl_status derived_add_made(struct launcher *self, const struct tensor *tensor,
-                                               const struct derived_key *key, int64_t count,
-                                               size_t size, void *made, const struct buffer **table,
-                                               struct healcl_error *error);
+enum healcl_status derived_add_made(struct launcher *self, const struct tensor *tensor,
+                                    const struct derived_key *key, int64_t count, size_t size,
+                                    void *made, const struct buffer **table,
+                                    struct healcl_error *error);
 
 /* ---------------------------------------------------------------- derived_host.c */
 
@@ -113,11 +113,9 @@ void set_lane(struct scalar_lanes *lanes, int lane, const struct modulus *modulu
 
 /* struct modulus and struct scalar_lanes of every scalar of the plan, at its place in the plan's
  * constants. */
-MUST_CHECK enum healcl_status derive_scalar_moduli(struct launcher *self,
-                                                   const struct buffer **table,
-                                                   struct healcl_error *error);
-MUST_CHECK enum healcl_status derive_scalar_lanes(struct launcher *self,
-                                                  const struct buffer **table,
-                                                  struct healcl_error *error);
+enum healcl_status derive_scalar_moduli(struct launcher *self, const struct buffer **table,
+                                        struct healcl_error *error);
+enum healcl_status derive_scalar_lanes(struct launcher *self, const struct buffer **table,
+                                       struct healcl_error *error);
 
 #endif

@@ -96,7 +96,7 @@ bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
 }
 
 /* Makes room for one more. */
-MUST_CHECK static enum healcl_status grow(struct kept *kept, struct healcl_error *error)
+static enum healcl_status grow(struct kept *kept, struct healcl_error *error)
 {
     if (kept->count < kept->bucket_count)
         return HEALCL_OK;
@@ -128,10 +128,9 @@ static uint64_t bytes_of(const struct derived *derived)
 }
 
 /* made: what is in the table, or NULL. */
-MUST_CHECK static enum healcl_status add(struct launcher *self, const struct tensor *tensor,
-                                         const struct derived_key *key, uint64_t bytes,
-                                         const void *made, const struct buffer **table,
-                                         struct healcl_error *error)
+static enum healcl_status add(struct launcher *self, const struct tensor *tensor,
+                              const struct derived_key *key, uint64_t bytes, const void *made,
+                              const struct buffer **table, struct healcl_error *error)
 {
     struct device_storage *storage = &self->storages[tensor->storage->id];
     TRY(grow(&self->kept, error));

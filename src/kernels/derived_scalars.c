@@ -52,10 +52,10 @@ static void make_lanes(uint64_t value, void *entry)
 
 /* Uploads an entry of so many bytes for each scalar, unless that was done before. A scalar that
  * cannot be a modulus is none, for the plan has checked those: it counts as 1. */
-MUST_CHECK static enum healcl_status scalar_table(struct launcher *self, struct buffer *table,
-                                                  size_t entry_bytes,
-                                                  void (*make)(uint64_t value, void *entry),
-                                                  struct healcl_error *error)
+static enum healcl_status scalar_table(struct launcher *self, struct buffer *table,
+                                       size_t entry_bytes,
+                                       void (*make)(uint64_t value, void *entry),
+                                       struct healcl_error *error)
 {
     const size_t count = self->plan->constants.count;
     if (table->chunk_count > 0)

@@ -1,9 +1,8 @@
 /* Gadget digits: cl/digits/digits.cl. */
 #include "kernels/kernels.h"
 
-MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
-                                           const struct step *step, const struct variant *variant,
-                                           struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
+                                const struct variant *variant, struct healcl_error *error)
 {
     enum dtype dtype = step->in[0]->storage->dtype;
     TRY(job_begin(job, self, step, variant, 1, error));
@@ -53,8 +52,8 @@ static bool lie_side_by_side(const struct space *space, uint32_t operand, int64_
 }
 
 /* Launches work-groups that have a value for each work-item. */
-MUST_CHECK static enum healcl_status launch_values(struct job *job, size_t local_size,
-                                                   struct healcl_error *error)
+static enum healcl_status launch_values(struct job *job, size_t local_size,
+                                        struct healcl_error *error)
 {
     job->space.elements_per_item = 1;
     return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
@@ -69,9 +68,8 @@ static uint64_t bytes_of_digits(const struct step *step)
            (uint64_t)layout_elements(&out->layout) * dtype_size(out->storage->dtype);
 }
 
-MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const struct step *step,
-                                                   const struct variant *variant,
-                                                   struct healcl_error *error)
+static enum healcl_status launch_digits(struct launcher *self, const struct step *step,
+                                        const struct variant *variant, struct healcl_error *error)
 {
     const struct layout *out = &step->out->layout;
     uint32_t digit_axis = out->rank - 1;
@@ -113,10 +111,9 @@ static const char *lacks_single_digits(const struct step *step, const struct hea
     return lack ? lack : lacks_digits(step, device);
 }
 
-MUST_CHECK static enum healcl_status launch_each_digit(struct launcher *self,
-                                                       const struct step *step,
-                                                       const struct variant *variant,
-                                                       struct healcl_error *error)
+static enum healcl_status launch_each_digit(struct launcher *self, const struct step *step,
+                                            const struct variant *variant,
+                                            struct healcl_error *error)
 {
     const struct layout *out = &step->out->layout, *a = &step->in[0]->layout;
     const int64_t count = out->shape[a->rank];
@@ -215,9 +212,8 @@ static const char *lacks_full_q_local(const struct step *step, const struct heal
 }
 
 /* In work-groups whose words fit the memory that they lie in. */
-MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const struct step *step,
-                                                   const struct variant *variant,
-                                                   struct healcl_error *error)
+static enum healcl_status launch_full_q(struct launcher *self, const struct step *step,
+                                        const struct variant *variant, struct healcl_error *error)
 {
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     const int64_t k = a->shape[1];

@@ -91,10 +91,9 @@ static struct space space_of(const struct step *step, const struct layout *modul
     return space;
 }
 
-MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
-                                           const struct step *step, const struct variant *variant,
-                                           int inputs, const char *kernel,
-                                           struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
+                                const struct variant *variant, int inputs, const char *kernel,
+                                struct healcl_error *error)
 {
     struct step arranged;
     (void)bind_chain_operands(step, &arranged);
@@ -136,9 +135,8 @@ static int64_t last_moduli(const struct periodic_moduli *moduli, int64_t n)
     return place;
 }
 
-MUST_CHECK static enum healcl_status launch_vectors(struct launcher *self, const struct step *step,
-                                                    const struct variant *variant,
-                                                    struct healcl_error *error)
+static enum healcl_status launch_vectors(struct launcher *self, const struct step *step,
+                                         const struct variant *variant, struct healcl_error *error)
 {
     struct periodic_moduli moduli;
     struct job job;
@@ -228,10 +226,9 @@ static const char *lacks_interleaved(const struct step *step, const struct healc
 }
 
 /* The blocks of the groups' axis go last, that axis behind them. */
-MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
-                                                        const struct step *step,
-                                                        const struct variant *variant,
-                                                        struct healcl_error *error)
+static enum healcl_status launch_interleaved(struct launcher *self, const struct step *step,
+                                             const struct variant *variant,
+                                             struct healcl_error *error)
 {
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
@@ -281,9 +278,8 @@ static uint32_t operands_of(const struct step *step)
 }
 
 /* With moduli in a table, or where there are too many as they are. */
-MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                                     const struct variant *variant,
-                                                     struct healcl_error *error)
+static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
+                                          const struct variant *variant, struct healcl_error *error)
 {
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
@@ -409,9 +405,8 @@ static const char *lacks_repeated(const struct step *step, const struct healcl_d
     return axes_are_compiled(&found.space, device) ? NULL : "views are not compiled in";
 }
 
-MUST_CHECK static enum healcl_status launch_repeated(struct launcher *self, const struct step *step,
-                                                     const struct variant *variant,
-                                                     struct healcl_error *error)
+static enum healcl_status launch_repeated(struct launcher *self, const struct step *step,
+                                          const struct variant *variant, struct healcl_error *error)
 {
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
@@ -504,9 +499,8 @@ static const char *lacks_residues(const struct step *step, const struct healcl_d
     return axes_are_compiled(&space, device) ? NULL : "views are not compiled in";
 }
 
-MUST_CHECK static enum healcl_status launch_residues(struct launcher *self, const struct step *step,
-                                                     const struct variant *variant,
-                                                     struct healcl_error *error)
+static enum healcl_status launch_residues(struct launcher *self, const struct step *step,
+                                          const struct variant *variant, struct healcl_error *error)
 {
     struct modulus_period period = {1, 1};
     struct layout moduli = modulus_operand(step, 2, self->device);
@@ -537,9 +531,8 @@ static const char *lacks_constant(const struct step *step, const struct healcl_d
 }
 
 /* With Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
-MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, const struct step *step,
-                                                     const struct variant *variant,
-                                                     struct healcl_error *error)
+static enum healcl_status launch_constant(struct launcher *self, const struct step *step,
+                                          const struct variant *variant, struct healcl_error *error)
 {
     int a = is_scalar(step, 0);
     int64_t b = scalar_value(step, 1 - a);

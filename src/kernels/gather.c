@@ -54,9 +54,8 @@ static const char *lacks_rows(const struct step *step, const struct healcl_devic
                : NULL;
 }
 
-MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct step *step,
-                                            const struct variant *variant,
-                                            struct healcl_error *error)
+static enum healcl_status launch(struct launcher *self, const struct step *step,
+                                 const struct variant *variant, struct healcl_error *error)
 {
     uint32_t axis = (uint32_t)step->value[0];
     int64_t size = step->in[0]->layout.shape[axis];

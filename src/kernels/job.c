@@ -101,8 +101,8 @@ void job_add_written_buffer(struct job *job, const struct buffer *buffer)
     add_buffer(job, buffer, false);
 }
 
-MUST_CHECK static enum healcl_status add_tensor(struct job *job, const struct tensor *tensor,
-                                                bool read_only, struct healcl_error *error)
+static enum healcl_status add_tensor(struct job *job, const struct tensor *tensor, bool read_only,
+                                     struct healcl_error *error)
 {
     const struct buffer *buffer;
     TRY(launcher_buffer(job->launcher, tensor->storage, &buffer, error));
@@ -267,8 +267,8 @@ static void compile_axes(struct job *job)
 }
 
 /* rounds: of loops, in one work-item. */
-MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
-                                            uint64_t rounds, struct healcl_error *error)
+static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
+                                 uint64_t rounds, struct healcl_error *error)
 {
     uint64_t limit = job->launcher->device->info.loop_limit;
     if (limit > 0 && rounds > limit)

@@ -51,10 +51,10 @@ void job_asks_for_each(struct job *job, const struct step *step, uint32_t operan
 /* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
  * at the same time. */
 void job_add_space(struct job *job);
-MUST_CHECK enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
-                                            struct healcl_error *error);
-MUST_CHECK enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
-                                             struct healcl_error *error);
+enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
+                                 struct healcl_error *error);
+enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
+                                  struct healcl_error *error);
 void job_add_buffer(struct job *job, const struct buffer *buffer);
 void job_add_written_buffer(struct job *job, const struct buffer *buffer);
 void job_add_table(struct job *job, const struct buffer *table);
@@ -70,18 +70,17 @@ int64_t job_rounds_max(const struct launcher *self);
 
 /* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the device cannot go round
  * loops as often as that takes; also of job_launch_groups. */
-MUST_CHECK enum healcl_status job_launch(struct job *job, struct healcl_error *error);
+enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
 /* The same in work-groups of local_size work-items. */
-MUST_CHECK enum healcl_status job_launch_of(struct job *job, size_t local_size,
-                                            struct healcl_error *error);
+enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error);
 
 /* The same in work-groups of one, for work-items with large private arrays: PoCL keeps those of a
  * whole group on a thread's stack. */
-MUST_CHECK enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error);
+enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error);
 
 /* Launches that many work-groups of local_size work-items. */
-MUST_CHECK enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
-                                                struct healcl_error *error);
+enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
+                                     struct healcl_error *error);
 
 #endif

@@ -60,8 +60,7 @@ struct space step_space(const struct step *step, int inputs);
 
 /* A job of a variant's kernel, made for the type of the output. Its first arguments are the space,
  * which is the caller's to fill in, out and the first inputs. */
-MUST_CHECK enum healcl_status job_begin(struct job *job, struct launcher *launcher,
-                                        const struct step *step, const struct variant *variant,
-                                        int inputs, struct healcl_error *error);
+enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
+                             const struct variant *variant, int inputs, struct healcl_error *error);
 
 #endif

@@ -53,8 +53,8 @@ struct launcher {
 
 /* Both refer to device and plan as long as the launcher lives. Errors: HEALCL_NO_MEMORY,
  * HEALCL_DEVICE; then nothing is left to release. */
-MUST_CHECK enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
-                                            const struct plan *plan, struct healcl_error *error);
+enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
+                                 const struct plan *plan, struct healcl_error *error);
 void launcher_release(struct launcher *self);
 
 /* Notes that a step is refused for its input i. Returns the input's name, for the message. */
@@ -65,8 +65,8 @@ void launcher_forget_storages(struct launcher *self);
 
 /* Gives storages places from now on, of which the rule says what the device does not: stays and
  * context. Errors: HEALCL_NO_MEMORY; there are none then. */
-MUST_CHECK enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,
-                                                   struct healcl_error *error);
+enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,
+                                        struct healcl_error *error);
 
 /* A storage's place, written to *place, which is returned; NULL: it has none. */
 const struct buffer_place *launcher_place(const struct launcher *self,
@@ -74,9 +74,8 @@ const struct buffer_place *launcher_place(const struct launcher *self,
                                           struct buffer_place *place);
 
 /* The memory of a tensor's storage, allocated at first use. */
-MUST_CHECK enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
-                                              const struct buffer **buffer,
-                                              struct healcl_error *error);
+enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
+                                   const struct buffer **buffer, struct healcl_error *error);
 
 /* The same memory as it is: empty before its first use. */
 struct buffer *launcher_memory(struct launcher *self, const struct storage *storage);
@@ -96,7 +95,7 @@ void launcher_storage_written(struct launcher *self, const struct storage *stora
 void launcher_storage_release(struct launcher *self, const struct storage *storage);
 
 /* Registers a check; *key is what its launch reports under. */
-MUST_CHECK enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
-                                                 uint32_t *key, struct healcl_error *error);
+enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
+                                      uint32_t *key, struct healcl_error *error);
 
 #endif

@@ -21,9 +21,8 @@ static bool is_done_whole(const struct launcher *self, const struct transform *t
            transform->n < NTT_ROW_MIN && transform_rows(transform->step) <= UINT32_MAX;
 }
 
-MUST_CHECK static enum healcl_status launch_whole(struct launcher *self,
-                                                  const struct transform *transform, int64_t first,
-                                                  int64_t count, struct healcl_error *error)
+static enum healcl_status launch_whole(struct launcher *self, const struct transform *transform,
+                                       int64_t first, int64_t count, struct healcl_error *error)
 {
     const struct step *step = transform->step;
     struct job job;
@@ -47,9 +46,8 @@ MUST_CHECK static enum healcl_status launch_whole(struct launcher *self,
 }
 
 /* Loads, transforms and stores the rows [first, first + count). */
-MUST_CHECK static enum healcl_status launch_rows(struct launcher *self,
-                                                 const struct transform *transform, int64_t first,
-                                                 int64_t count, struct healcl_error *error)
+static enum healcl_status launch_rows(struct launcher *self, const struct transform *transform,
+                                      int64_t first, int64_t count, struct healcl_error *error)
 {
     const struct step *step = transform->step;
     uint64_t n = (uint64_t)transform->n;
@@ -92,9 +90,8 @@ MUST_CHECK static enum healcl_status launch_rows(struct launcher *self,
 }
 
 /* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
-MUST_CHECK static enum healcl_status launch_stages(struct launcher *self, const struct step *step,
-                                                   const struct variant *variant,
-                                                   struct healcl_error *error)
+static enum healcl_status launch_stages(struct launcher *self, const struct step *step,
+                                        const struct variant *variant, struct healcl_error *error)
 {
     struct transform transform;
     int64_t rows = transform_rows(step), at_once;

@@ -14,10 +14,9 @@ struct transform {
 };
 
 /* What all variants need of a step: its tables. */
-MUST_CHECK enum healcl_status transform_init(struct launcher *self, const struct step *step,
-                                             const struct variant *variant,
-                                             struct transform *transform,
-                                             struct healcl_error *error);
+enum healcl_status transform_init(struct launcher *self, const struct step *step,
+                                  const struct variant *variant, struct transform *transform,
+                                  struct healcl_error *error);
 
 /* A job of the variant's program, by a kernel for each direction, over the whole of out with
  * operands out and in: the space is its first argument. */
@@ -26,10 +25,9 @@ void transform_begin(struct job *job, struct launcher *self, const struct transf
 
 /* Makes transform->rows, which the caller releases: scratch for *at_once of so many groups of rows,
  * as many as one allocation can hold, or one that no allocation can. */
-MUST_CHECK enum healcl_status transform_acquire_rows(struct launcher *self,
-                                                     struct transform *transform, int64_t groups,
-                                                     int64_t rows, int64_t *at_once,
-                                                     struct healcl_error *error);
+enum healcl_status transform_acquire_rows(struct launcher *self, struct transform *transform,
+                                          int64_t groups, int64_t rows, int64_t *at_once,
+                                          struct healcl_error *error);
 
 /* Rows of all moduli: l*r*k. */
 int64_t transform_rows(const struct step *step);
@@ -37,9 +35,9 @@ int64_t transform_rows(const struct step *step);
 /* What each variant lacks, and launching it. */
 #define NTT(name, ...)                                                                         \
     const char *lacks_ntt_##name(const struct step *step, const struct healcl_device *device); \
-    MUST_CHECK enum healcl_status launch_ntt_##name(                                           \
-        struct launcher *self, const struct step *step, const struct variant *variant,         \
-        struct healcl_error *error);
+    enum healcl_status launch_ntt_##name(struct launcher *self, const struct step *step,       \
+                                         const struct variant *variant,                        \
+                                         struct healcl_error *error);
 #include "kernels/ntt.def"
 #undef NTT
 

@@ -181,11 +181,9 @@ static struct traffic traffic_of(const struct transform *transform, const struct
 }
 
 /* The groups of rows [first, first + count). */
-MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
-                                                 const struct transform *transform,
-                                                 const struct tiling *tiling,
-                                                 const struct tile_sweep *pass, int64_t first,
-                                                 int64_t count, struct healcl_error *error)
+static enum healcl_status launch_pass(struct launcher *self, const struct transform *transform,
+                                      const struct tiling *tiling, const struct tile_sweep *pass,
+                                      int64_t first, int64_t count, struct healcl_error *error)
 {
     uint32_t radix_stages = log2_radix(self->device, transform->n);
     struct group group = group_of(self, transform, tiling, pass);
@@ -242,11 +240,9 @@ static uint32_t log2_columns_tile(const struct launcher *self, const struct tili
 }
 
 /* Rows by two passes: columns and blocks, and in between in scratch memory. */
-MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
-                                                   struct transform *transform,
-                                                   const struct tiling *tiling,
-                                                   struct tile_sweep whole,
-                                                   struct healcl_error *error)
+static enum healcl_status launch_in_two(struct launcher *self, struct transform *transform,
+                                        const struct tiling *tiling, struct tile_sweep whole,
+                                        struct healcl_error *error)
 {
     int64_t at_once;
     struct tile_sweep columns = whole, blocks = whole;

@@ -100,10 +100,9 @@ enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
 
 /* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
  * permutation and whether they add to out. */
-MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launcher *self,
-                                                   const struct step *step,
-                                                   const struct variant *variant, bool adds,
-                                                   struct healcl_error *error)
+static enum healcl_status begin_product(struct job *job, struct launcher *self,
+                                        const struct step *step, const struct variant *variant,
+                                        bool adds, struct healcl_error *error)
 {
     const struct buffer *q, *perm;
     TRY(derive_modulus_vector(self, step, 2, &q, error));
@@ -146,10 +145,9 @@ static const char *lacks_product_columns(const struct step *step,
 }
 
 /* The space is as modmul_axis_sum_vectors wants it. */
-MUST_CHECK static enum healcl_status launch_product_columns(struct launcher *self,
-                                                            const struct step *step,
-                                                            const struct variant *variant,
-                                                            struct healcl_error *error)
+static enum healcl_status launch_product_columns(struct launcher *self, const struct step *step,
+                                                 const struct variant *variant,
+                                                 struct healcl_error *error)
 {
     const struct product_sum sum = step_product_sum(step);
     const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
@@ -191,10 +189,9 @@ static const char *lacks_product_rows(const struct step *step, const struct heal
     return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
 }
 
-MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
-                                                         const struct step *step,
-                                                         const struct variant *variant,
-                                                         struct healcl_error *error)
+static enum healcl_status launch_product_rows(struct launcher *self, const struct step *step,
+                                              const struct variant *variant,
+                                              struct healcl_error *error)
 {
     const struct product_sum sum = step_product_sum(step);
     const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
@@ -238,10 +235,9 @@ static bool shares_a(const struct product_sum *sum, const struct sharing *sharin
 }
 
 /* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
-MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *self,
-                                                            const struct step *step,
-                                                            const struct variant *variant,
-                                                            struct healcl_error *error)
+static enum healcl_status launch_shared_products(struct launcher *self, const struct step *step,
+                                                 const struct variant *variant,
+                                                 struct healcl_error *error)
 {
     const struct product_sum sum = step_product_sum(step);
     const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
@@ -345,10 +341,9 @@ static const char *lacks_product_groups(const struct step *step, const struct he
     return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
 }
 
-MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self,
-                                                           const struct step *step,
-                                                           const struct variant *variant,
-                                                           struct healcl_error *error)
+static enum healcl_status launch_product_groups(struct launcher *self, const struct step *step,
+                                                const struct variant *variant,
+                                                struct healcl_error *error)
 {
     const struct grouped_products found = grouped_products_of(step);
     const struct layout *a = &found.sum.a, *b = &found.sum.b, *out = &found.sum.out;
@@ -394,10 +389,9 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
 }
 
 /* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
-MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
-                                                            const struct step *step,
-                                                            const struct variant *variant,
-                                                            struct healcl_error *error)
+static enum healcl_status launch_modmul_axis_sum(struct launcher *self, const struct step *step,
+                                                 const struct variant *variant,
+                                                 struct healcl_error *error)
 {
     const struct product_sum sum = step_product_sum(step);
     const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;

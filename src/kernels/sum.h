@@ -43,7 +43,7 @@ const char *lacks_local(const struct step *step, const struct healcl_device *dev
 struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read, bool adds);
 
 /* Launches over all elements of the job's space, with the rest of the arguments. */
-MUST_CHECK enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
-                                            struct healcl_error *error);
+enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
+                                 struct healcl_error *error);
 
 #endif

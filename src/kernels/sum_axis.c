@@ -38,9 +38,8 @@ static const char *lacks_columns(const struct step *step, const struct healcl_de
     return moduli_are_periodic(step, 1, device, &k) ? NULL : "moduli do not repeat";
 }
 
-MUST_CHECK static enum healcl_status launch_columns(struct launcher *self, const struct step *step,
-                                                    const struct variant *variant,
-                                                    struct healcl_error *error)
+static enum healcl_status launch_columns(struct launcher *self, const struct step *step,
+                                         const struct variant *variant, struct healcl_error *error)
 {
     struct job job;
     struct periodic_moduli moduli;
@@ -96,10 +95,9 @@ static const char *lacks_interleaved(const struct step *step, const struct healc
                : "moduli do not repeat as elements lie together";
 }
 
-MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
-                                                        const struct step *step,
-                                                        const struct variant *variant,
-                                                        struct healcl_error *error)
+static enum healcl_status launch_interleaved(struct launcher *self, const struct step *step,
+                                             const struct variant *variant,
+                                             struct healcl_error *error)
 {
     struct interleaved found = interleaved_of(step);
     struct periodic_moduli moduli;
@@ -130,9 +128,8 @@ static const char *lacks_rows(const struct step *step, const struct healcl_devic
     return moduli_are_periodic(step, 1, device, &period) ? NULL : "moduli do not repeat";
 }
 
-MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
-                                                 struct healcl_error *error)
+static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
+                                      const struct variant *variant, struct healcl_error *error)
 {
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
@@ -217,12 +214,10 @@ static const char *lacks_shared_sum(const struct step *step, const struct healcl
 }
 
 /* Adds up the segments of a sum: out and a, unless NULL, stand for the step's. */
-MUST_CHECK static enum healcl_status launch_segments(struct launcher *self, const struct step *step,
-                                                     const struct variant *variant,
-                                                     const struct shared_sum *sum,
-                                                     const struct buffer *out,
-                                                     const struct buffer *a,
-                                                     struct healcl_error *error)
+static enum healcl_status launch_segments(struct launcher *self, const struct step *step,
+                                          const struct variant *variant,
+                                          const struct shared_sum *sum, const struct buffer *out,
+                                          const struct buffer *a, struct healcl_error *error)
 {
     struct job job;
     const struct buffer *q;
@@ -261,10 +256,9 @@ static void pack_operand(struct space *space, uint32_t operand)
 }
 
 /* The sums of segments, reduced, lie in scratch memory before they are added up. */
-MUST_CHECK static enum healcl_status launch_shared_sum(struct launcher *self,
-                                                       const struct step *step,
-                                                       const struct variant *variant,
-                                                       struct healcl_error *error)
+static enum healcl_status launch_shared_sum(struct launcher *self, const struct step *step,
+                                            const struct variant *variant,
+                                            struct healcl_error *error)
 {
     struct shared_sum sum = shared_sum_of(step, self->device), whole = sum;
     struct buffer scratch;
@@ -292,10 +286,9 @@ MUST_CHECK static enum healcl_status launch_shared_sum(struct launcher *self,
 }
 
 /* Some terms after others: later ones are added to out. */
-MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
-                                                        const struct step *step,
-                                                        const struct variant *variant,
-                                                        struct healcl_error *error)
+static enum healcl_status launch_axis_modsum(struct launcher *self, const struct step *step,
+                                             const struct variant *variant,
+                                             struct healcl_error *error)
 {
     int64_t stride = step->in[0]->layout.stride[step->value[0]];
     const struct buffer *q;

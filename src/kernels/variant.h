@@ -65,15 +65,13 @@ const char *step_lack(const struct step *step, const struct healcl_device *devic
 
 /* Whether the environment's HEALCL_LACKS names operations of a table, families or all. Errors:
  * HEALCL_USAGE. */
-MUST_CHECK enum healcl_status lacks_check(const struct healcl_device *device,
-                                          const struct operation_table *table,
-                                          struct healcl_error *error);
+enum healcl_status lacks_check(const struct healcl_device *device,
+                               const struct operation_table *table, struct healcl_error *error);
 
 /* Notes that the kernel of a manifest that a step would take (vendor_kernel_for) cannot be built.
  */
-MUST_CHECK enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,
-                                                 struct healcl_device *device,
-                                                 struct healcl_error *error);
+enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,
+                                      struct healcl_device *device, struct healcl_error *error);
 
 /* Whether a kernel of a manifest that is for a step could not. */
 bool vendor_has_failed(const struct plan *plan, const struct step *step,
@@ -99,12 +97,12 @@ struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct s
                                          const struct healcl_device *device);
 
 /* Enqueues such a kernel, if there is one, of a built-in kind of step. */
-MUST_CHECK enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
-                                                 bool *launched, struct healcl_error *error);
+enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
+                                      bool *launched, struct healcl_error *error);
 
 /* Enqueues the kernels of a step that takes some; waits for nothing. */
-MUST_CHECK enum healcl_status launch_step(struct launcher *self, const struct step *step,
-                                          struct healcl_error *error);
+enum healcl_status launch_step(struct launcher *self, const struct step *step,
+                               struct healcl_error *error);
 
 /* Why the device must not run the kernel that launch_pack takes for so many bytes; NULL: it may, or
  * takes none. */
@@ -113,8 +111,8 @@ const char *pack_lack(const struct launcher *self, const struct step *step,
 
 /* Enqueues a copy of a tensor's elements, in C order, into a buffer, for a step that hands them
  * out. */
-MUST_CHECK enum healcl_status launch_pack(struct launcher *self, const struct step *step,
-                                          const struct tensor *tensor, const struct buffer *out,
-                                          struct healcl_error *error);
+enum healcl_status launch_pack(struct launcher *self, const struct step *step,
+                               const struct tensor *tensor, const struct buffer *out,
+                               struct healcl_error *error);
 
 #endif

@@ -132,9 +132,8 @@ static enum healcl_status call_native(void *context, struct healcl_error *error)
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const struct step *step,
-                                                   const struct pick *picked,
-                                                   struct healcl_error *error)
+static enum healcl_status launch_native(struct launcher *self, const struct step *step,
+                                        const struct pick *picked, struct healcl_error *error)
 {
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
@@ -174,9 +173,8 @@ MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const 
 
 /* ---------------------------------------------------------------- launches */
 
-MUST_CHECK static enum healcl_status launch_picked(struct launcher *self, const struct step *step,
-                                                   const struct pick *picked,
-                                                   struct healcl_error *error)
+static enum healcl_status launch_picked(struct launcher *self, const struct step *step,
+                                        const struct pick *picked, struct healcl_error *error)
 {
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
@@ -208,10 +206,9 @@ MUST_CHECK static enum healcl_status launch_picked(struct launcher *self, const 
 
 /* ---------------------------------------------------------------- operations */
 
-MUST_CHECK static enum healcl_status launch_operation(struct launcher *self,
-                                                      const struct step *step,
-                                                      const struct variant *variant,
-                                                      struct healcl_error *error)
+static enum healcl_status launch_operation(struct launcher *self, const struct step *step,
+                                           const struct variant *variant,
+                                           struct healcl_error *error)
 {
     (void)variant;
     const struct pick picked = pick_for(step, self->device);

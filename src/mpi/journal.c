@@ -26,8 +26,8 @@ static bool is_hash(const char *text)
 }
 
 /* Of a line without its end. */
-MUST_CHECK static enum healcl_status read_line(struct journal *journal, const char *text,
-                                               struct healcl_error *error)
+static enum healcl_status read_line(struct journal *journal, const char *text,
+                                    struct healcl_error *error)
 {
     if (!is_hash(text) || !is_hash(text + PACKAGE_HASH_SIZE) || !text[NAME_AT])
         return HEALCL_OK;
@@ -44,8 +44,8 @@ MUST_CHECK static enum healcl_status read_line(struct journal *journal, const ch
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_file(struct journal *journal, const char *path,
-                                               struct healcl_error *error)
+static enum healcl_status read_file(struct journal *journal, const char *path,
+                                    struct healcl_error *error)
 {
     char text[LINE_SIZE];
     int descriptor;
@@ -90,8 +90,8 @@ static char *path_in(const char *folder, const char *name)
     return path;
 }
 
-MUST_CHECK static enum healcl_status read_all(struct journal *journal, DIR *files,
-                                              const char *folder, struct healcl_error *error)
+static enum healcl_status read_all(struct journal *journal, DIR *files, const char *folder,
+                                   struct healcl_error *error)
 {
     for (struct dirent *entry; (entry = readdir(files)) != NULL;) {
         if (!is_journal(entry->d_name))

@@ -25,20 +25,19 @@ struct journal {
 
 /* Opens the file of a rank for journal_add. Errors: HEALCL_USAGE, HEALCL_NO_MEMORY. Released with
  * journal_release, also after an error. */
-MUST_CHECK enum healcl_status journal_open(struct journal *journal, const char *folder, int rank,
-                                           struct healcl_error *error);
+enum healcl_status journal_open(struct journal *journal, const char *folder, int rank,
+                                struct healcl_error *error);
 
 /* Reads the files of all ranks, for journal_find. Errors: the same. */
-MUST_CHECK enum healcl_status journal_read(struct journal *journal, const char *folder,
-                                           struct healcl_error *error);
+enum healcl_status journal_read(struct journal *journal, const char *folder,
+                                struct healcl_error *error);
 
 /* The hash of the results of a request, or NULL where no line tells of it. */
 const char *journal_find(const struct journal *journal, const char *name, const char *key);
 
 /* One thread at a time. name holds no line feed. Errors: HEALCL_USAGE, HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status journal_add(struct journal *journal, const char *name,
-                                          const char *key, const char *results,
-                                          struct healcl_error *error);
+enum healcl_status journal_add(struct journal *journal, const char *name, const char *key,
+                               const char *results, struct healcl_error *error);
 
 void journal_release(struct journal *journal);
 

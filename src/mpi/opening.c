@@ -76,8 +76,7 @@ static uint64_t half_of(const char hash[PACKAGE_HASH_SIZE])
     return strtoull(half, NULL, 16);
 }
 
-MUST_CHECK static enum healcl_status take_hashes(struct opening *opening,
-                                                 struct healcl_error *error)
+static enum healcl_status take_hashes(struct opening *opening, struct healcl_error *error)
 {
     const struct source *source = &opening->transcript->source;
     XXH3_state_t *state = XXH3_createState();
@@ -94,8 +93,8 @@ MUST_CHECK static enum healcl_status take_hashes(struct opening *opening,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status compare(const struct opening *opening,
-                                             const struct ranks *ranks, struct healcl_error *error)
+static enum healcl_status compare(const struct opening *opening, const struct ranks *ranks,
+                                  struct healcl_error *error)
 {
     const char *const version[] = {healcl_version(), healcl_commit()};
     char hash[PACKAGE_HASH_SIZE];
@@ -140,8 +139,8 @@ static size_t device_of(const struct device_info *list, size_t count, size_t bes
     return best;
 }
 
-MUST_CHECK static enum healcl_status choose(struct opening *opening, const struct ranks *ranks,
-                                            struct healcl_error *error)
+static enum healcl_status choose(struct opening *opening, const struct ranks *ranks,
+                                 struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
@@ -165,8 +164,7 @@ MUST_CHECK static enum healcl_status choose(struct opening *opening, const struc
 
 /* ---------------------------------------------------------------- opening */
 
-MUST_CHECK static enum healcl_status open_device(struct opening *opening,
-                                                 struct healcl_error *error)
+static enum healcl_status open_device(struct opening *opening, struct healcl_error *error)
 {
     char selector[24];
     snprintf(selector, sizeof selector, "%u:%u", opening->info.platform_index,
@@ -176,9 +174,8 @@ MUST_CHECK static enum healcl_status open_device(struct opening *opening,
     return healcl_device_open_with(&options, &opening->device, error);
 }
 
-MUST_CHECK static enum healcl_status open_transcript(struct opening *opening,
-                                                     const struct ranks *ranks,
-                                                     struct healcl_error *error)
+static enum healcl_status open_transcript(struct opening *opening, const struct ranks *ranks,
+                                          struct healcl_error *error)
 {
     struct healcl_limits limits = opening->limits;
     opening->memory_limit = limits.memory_bytes;

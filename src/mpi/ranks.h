@@ -77,8 +77,7 @@ enum { RANKS_COMMON_MAX = 8 };
 
 /* Refuses at a rank where one of count hashes is not rank 0's. All ranks call this with the same
  * list. */
-MUST_CHECK enum healcl_status ranks_compare(const struct ranks *ranks,
-                                            const struct ranks_common *common, size_t count,
-                                            struct healcl_error *error);
+enum healcl_status ranks_compare(const struct ranks *ranks, const struct ranks_common *common,
+                                 size_t count, struct healcl_error *error);
 
 #endif

@@ -27,8 +27,7 @@ static void paths_release(struct paths *paths)
 }
 
 /* Takes path over; it is NULL without memory. */
-MUST_CHECK static enum healcl_status paths_add(struct paths *paths, char *path,
-                                               struct healcl_error *error)
+static enum healcl_status paths_add(struct paths *paths, char *path, struct healcl_error *error)
 {
     if (!path || !ARRAY_GROW(paths->items, paths->count, &paths->capacity)) {
         free(path);
@@ -62,8 +61,8 @@ static void sort(struct paths *paths)
         qsort(paths->items, paths->count, sizeof *paths->items, by_name);
 }
 
-MUST_CHECK static enum healcl_status read_folder(DIR *folder, const char *place,
-                                                 struct paths *paths, struct healcl_error *error)
+static enum healcl_status read_folder(DIR *folder, const char *place, struct paths *paths,
+                                      struct healcl_error *error)
 {
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         size_t length;
@@ -80,8 +79,8 @@ MUST_CHECK static enum healcl_status read_folder(DIR *folder, const char *place,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_lines(FILE *file, const char *place, struct paths *paths,
-                                                struct healcl_error *error)
+static enum healcl_status read_lines(FILE *file, const char *place, struct paths *paths,
+                                     struct healcl_error *error)
 {
     char line[LINE_BYTES_MAX];
     for (size_t number = 1; fgets(line, sizeof line, file); number++) {
@@ -104,8 +103,8 @@ MUST_CHECK static enum healcl_status read_lines(FILE *file, const char *place, s
 }
 
 /* Folders first: what is none is a list. */
-MUST_CHECK static enum healcl_status read_place(const char *place, struct paths *paths,
-                                                struct healcl_error *error)
+static enum healcl_status read_place(const char *place, struct paths *paths,
+                                     struct healcl_error *error)
 {
     DIR *folder = opendir(place);
     if (folder) {
@@ -126,8 +125,8 @@ MUST_CHECK static enum healcl_status read_place(const char *place, struct paths 
 /* ---------------------------------------------------------------- requests */
 
 /* Names become those of files, and lines of the journal. */
-MUST_CHECK static enum healcl_status check_names(const struct paths *sorted, const char *place,
-                                                 struct healcl_error *error)
+static enum healcl_status check_names(const struct paths *sorted, const char *place,
+                                      struct healcl_error *error)
 {
     if (sorted->count == 0)
         FAIL(error, HEALCL_USAGE, PATH_FORMAT ": there is no file NAME.npy", place);
@@ -151,9 +150,9 @@ static void add_word(struct request_list *list, const char *text, size_t length)
 }
 
 /* Of all requests, in the order of the first place. sorted: the paths of each place. */
-MUST_CHECK static enum healcl_status join(struct request_list *list, const struct paths *order,
-                                          const struct paths *sorted, const char *const *places,
-                                          struct healcl_error *error)
+static enum healcl_status join(struct request_list *list, const struct paths *order,
+                               const struct paths *sorted, const char *const *places,
+                               struct healcl_error *error)
 {
     size_t bytes = 0;
     for (size_t input = 0; input < list->inputs; input++)
@@ -182,8 +181,7 @@ MUST_CHECK static enum healcl_status join(struct request_list *list, const struc
 }
 
 /* Finds where the words begin. */
-MUST_CHECK static enum healcl_status find_words(struct request_list *list,
-                                                struct healcl_error *error)
+static enum healcl_status find_words(struct request_list *list, struct healcl_error *error)
 {
     const char *at = list->text;
     const size_t count = list->count * (list->inputs + 1);
@@ -195,9 +193,9 @@ MUST_CHECK static enum healcl_status find_words(struct request_list *list,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_all(struct request_list *list, struct paths *order,
-                                              struct paths *sorted, const char *const *places,
-                                              struct healcl_error *error)
+static enum healcl_status read_all(struct request_list *list, struct paths *order,
+                                   struct paths *sorted, const char *const *places,
+                                   struct healcl_error *error)
 {
     TRY(read_place(places[0], order, error));
     for (size_t i = 0; i < list->inputs; i++) {

@@ -31,14 +31,12 @@ static inline const char *request_path(const struct request_list *list, size_t r
  * cannot be read, has no request, one twice, or others than places[0]; HEALCL_NO_MEMORY. Released
  * with request_list_release, also after an error.
  */
-MUST_CHECK enum healcl_status request_list_read(struct request_list *list,
-                                                const char *const *places, size_t count,
-                                                struct healcl_error *error);
+enum healcl_status request_list_read(struct request_list *list, const char *const *places,
+                                     size_t count, struct healcl_error *error);
 
 /* Gives rank 0's list to all ranks. Errors: HEALCL_NO_MEMORY, of this rank alone. */
-MUST_CHECK enum healcl_status request_list_share(struct request_list *list,
-                                                 const struct ranks *ranks,
-                                                 struct healcl_error *error);
+enum healcl_status request_list_share(struct request_list *list, const struct ranks *ranks,
+                                      struct healcl_error *error);
 
 void request_list_release(struct request_list *list);
 

@@ -50,8 +50,8 @@ static int choose(struct run_ranks_command *self)
 }
 
 /* A whole transcript may take more than a rank has. */
-MUST_CHECK static enum healcl_status check_memory(const struct run_ranks_command *self,
-                                                  struct healcl_error *error)
+static enum healcl_status check_memory(const struct run_ranks_command *self,
+                                       struct healcl_error *error)
 {
     const uint64_t limit = self->opening.memory_limit;
     const uint64_t bytes = healcl_transcript_split_facts(self->part).tensor_bytes;
@@ -62,8 +62,7 @@ MUST_CHECK static enum healcl_status check_memory(const struct run_ranks_command
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status open_part(struct run_ranks_command *self,
-                                               struct healcl_error *error)
+static enum healcl_status open_part(struct run_ranks_command *self, struct healcl_error *error)
 {
     self->reduce.ranks = &self->ranks;
     const struct healcl_session_options options = {.exchange = reduce_exchange,
@@ -96,8 +95,7 @@ static void note_rank(struct run_ranks_command *self, uint64_t *times, uint64_t 
 
 /* The first run, which builds kernels and uploads what stays, does not count where others follow.
  */
-MUST_CHECK static enum healcl_status run_all(struct run_ranks_command *self,
-                                             struct healcl_error *error)
+static enum healcl_status run_all(struct run_ranks_command *self, struct healcl_error *error)
 {
     const uint32_t warm_up = self->repeat > 1;
     uint64_t uploaded = 0, *times = calloc(self->repeat, 2 * sizeof *times);
@@ -122,8 +120,7 @@ MUST_CHECK static enum healcl_status run_all(struct run_ranks_command *self,
 }
 
 /* Compares this rank's part of each result. A result that differs anywhere counts once. */
-MUST_CHECK static enum healcl_status compare(struct run_ranks_command *self,
-                                             struct healcl_error *error)
+static enum healcl_status compare(struct run_ranks_command *self, struct healcl_error *error)
 {
     size_t count;
     const struct healcl_tensor_info *results = healcl_transcript_results(self->part, &count);

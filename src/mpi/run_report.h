@@ -28,9 +28,7 @@ struct run_ranks_facts {
     size_t compared, different;
 };
 
-MUST_CHECK enum healcl_status report_run_ranks(const struct run_ranks_facts *facts,
-                                               const struct style *style);
-MUST_CHECK enum healcl_status report_run_ranks_json(const struct run_ranks_facts *facts,
-                                                    FILE *stream);
+enum healcl_status report_run_ranks(const struct run_ranks_facts *facts, const struct style *style);
+enum healcl_status report_run_ranks_json(const struct run_ranks_facts *facts, FILE *stream);
 
 #endif

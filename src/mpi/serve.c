@@ -32,8 +32,7 @@ struct serve_command {
 
 /* ---------------------------------------------------------------- opening */
 
-MUST_CHECK static enum healcl_status find_inputs(struct serve_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status find_inputs(struct serve_command *self, struct healcl_error *error)
 {
     size_t count;
     (void)healcl_transcript_inputs(self->opening.transcript, &count);
@@ -53,8 +52,7 @@ MUST_CHECK static enum healcl_status find_inputs(struct serve_command *self,
 }
 
 /* Results among the inputs would be requests the next time. */
-MUST_CHECK static enum healcl_status make_folder(const struct serve_command *self,
-                                                 struct healcl_error *error)
+static enum healcl_status make_folder(const struct serve_command *self, struct healcl_error *error)
 {
     struct stat folder, place;
     if (mkdir(self->folder, 0777) != 0 && errno != EEXIST)
@@ -81,8 +79,7 @@ static int begin(struct serve_command *self)
     return code;
 }
 
-MUST_CHECK static enum healcl_status begin_server(struct serve_command *self,
-                                                  struct healcl_error *error)
+static enum healcl_status begin_server(struct serve_command *self, struct healcl_error *error)
 {
     struct server *server = &self->server;
     TRY(request_list_share(&self->list, &self->ranks, error));

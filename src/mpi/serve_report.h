@@ -38,8 +38,7 @@ struct serve_facts {
     size_t failure_count;
 };
 
-MUST_CHECK enum healcl_status report_serve(const struct serve_facts *facts,
-                                           const struct style *style);
-MUST_CHECK enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stream);
+enum healcl_status report_serve(const struct serve_facts *facts, const struct style *style);
+enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stream);
 
 #endif

@@ -81,10 +81,9 @@ static bool has_results(const struct server *server, const char *name, const cha
     return is_there && strcmp(hash, expected) == 0;
 }
 
-MUST_CHECK static enum healcl_status write_result(const struct server *server, const char *name,
-                                                  const struct healcl_tensor_info *result,
-                                                  size_t count, const void *data,
-                                                  struct healcl_error *error)
+static enum healcl_status write_result(const struct server *server, const char *name,
+                                       const struct healcl_tensor_info *result, size_t count,
+                                       const void *data, struct healcl_error *error)
 {
     const struct layout layout = layout_of(result);
     char *path = result_path(server, name, result, count);
@@ -97,10 +96,9 @@ MUST_CHECK static enum healcl_status write_result(const struct server *server, c
 }
 
 /* Writes the results of a request, and hashes them. */
-MUST_CHECK static enum healcl_status write_results(const struct server *server,
-                                                   const struct request *request,
-                                                   char hash[PACKAGE_HASH_SIZE], uint64_t *bytes,
-                                                   struct healcl_error *error)
+static enum healcl_status write_results(const struct server *server, const struct request *request,
+                                        char hash[PACKAGE_HASH_SIZE], uint64_t *bytes,
+                                        struct healcl_error *error)
 {
     size_t count;
     const struct healcl_tensor_info *results =
@@ -122,9 +120,8 @@ static const struct healcl_tensor_info *input_of(const struct server *server, si
 }
 
 /* Reads a request, and makes its key. */
-MUST_CHECK static enum healcl_status read_inputs(const struct server *server,
-                                                 struct request *request,
-                                                 struct healcl_error *error)
+static enum healcl_status read_inputs(const struct server *server, struct request *request,
+                                      struct healcl_error *error)
 {
     package_hash_texts(
         2, (const char *const[]){server->opening->transcript_hash, server->opening->plan_hash},
@@ -146,9 +143,9 @@ static bool is_done(const struct server *server, const struct request *request)
     return results && has_results(server, request->name, results);
 }
 
-MUST_CHECK static enum healcl_status note_done(struct server *server, const struct request *request,
-                                               const char *results, uint64_t written,
-                                               struct healcl_error *error)
+static enum healcl_status note_done(struct server *server, const struct request *request,
+                                    const char *results, uint64_t written,
+                                    struct healcl_error *error)
 {
     if (!ARRAY_GROW(server->nanoseconds, server->served.requests, &server->capacity))
         NO_MEMORY(error);
@@ -159,9 +156,8 @@ MUST_CHECK static enum healcl_status note_done(struct server *server, const stru
     return journal_add(&server->journal, request->name, request->key, results, error);
 }
 
-MUST_CHECK static enum healcl_status keep_results(struct server *server,
-                                                  const struct request *request,
-                                                  struct healcl_error *error)
+static enum healcl_status keep_results(struct server *server, const struct request *request,
+                                       struct healcl_error *error)
 {
     char results[PACKAGE_HASH_SIZE] = "";
     uint64_t written = 0;
@@ -289,8 +285,8 @@ static bool worker_step(struct worker *worker)
 /* ---------------------------------------------------------------- threads */
 
 /* Memory for the inputs and results of a request. */
-MUST_CHECK static enum healcl_status make_room(const struct server *server, struct request *request,
-                                               struct healcl_error *error)
+static enum healcl_status make_room(const struct server *server, struct request *request,
+                                    struct healcl_error *error)
 {
     size_t count;
     const struct healcl_tensor_info *results =
@@ -326,7 +322,7 @@ static uint64_t memory_of(const struct server *server)
                : info->global_memory_bytes / server->sessions;
 }
 
-MUST_CHECK static enum healcl_status worker_open(struct worker *worker, struct healcl_error *error)
+static enum healcl_status worker_open(struct worker *worker, struct healcl_error *error)
 {
     const struct server *server = worker->server;
     const struct healcl_batcher_options options = {.batch = server->batch,
@@ -368,8 +364,8 @@ static void *work(void *context)
 }
 
 /* Opening sessions takes turns, as opening devices does. */
-MUST_CHECK static enum healcl_status open_workers(struct server *server, struct worker *workers,
-                                                  uint32_t count, struct healcl_error *error)
+static enum healcl_status open_workers(struct server *server, struct worker *workers,
+                                       uint32_t count, struct healcl_error *error)
 {
     for (uint32_t i = 0; i < count; i++)
         TRY(worker_open(&workers[i], error));

@@ -166,8 +166,8 @@ int64_t operation_number(const struct operation_table *table, const char *name)
 }
 
 /* Refuses a name that cannot be a new operation's or form's. */
-MUST_CHECK static enum healcl_status check_name(const struct operation_table *table,
-                                                const char *name, struct healcl_error *error)
+static enum healcl_status check_name(const struct operation_table *table, const char *name,
+                                     struct healcl_error *error)
 {
     const struct form *form;
     bool taken = false;
@@ -182,10 +182,8 @@ MUST_CHECK static enum healcl_status check_name(const struct operation_table *ta
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_form(struct operation_table *table,
-                                              const struct form *form,
-                                              const struct operation *operation,
-                                              struct healcl_error *error)
+static enum healcl_status add_form(struct operation_table *table, const struct form *form,
+                                   const struct operation *operation, struct healcl_error *error)
 {
     if (!ARRAY_GROW(table->forms, table->form_count, &table->form_capacity))
         NO_MEMORY(error);

@@ -98,8 +98,8 @@ struct healcl_operations *operations_retain(const struct healcl_operations *hand
 const struct operation_table *operations_of_limits(const struct healcl_limits *limits);
 
 /* Errors: HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status operation_table_create(struct operation_table **table,
-                                                     struct healcl_error *error);
+enum healcl_status operation_table_create(struct operation_table **table,
+                                          struct healcl_error *error);
 void operation_table_free(struct operation_table *table);
 
 /*
@@ -109,10 +109,9 @@ void operation_table_free(struct operation_table *table);
  * HEALCL_REFUSED where another operation or form has one of the names already, or one begins with
  * an underscore, or a form has more than PARAMETERS_MAX parameters; HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status operation_table_add(struct operation_table *table,
-                                                  const struct operation *operation,
-                                                  const struct form *added, size_t count,
-                                                  struct healcl_error *error);
+enum healcl_status operation_table_add(struct operation_table *table,
+                                       const struct operation *operation, const struct form *added,
+                                       size_t count, struct healcl_error *error);
 
 size_t operation_count(const struct operation_table *table);
 
@@ -143,9 +142,8 @@ extern const struct parameter_traits parameter_traits[];
  * Finds the form of a table that an operation entry is written in. Refuses an unknown name, a
  * number of arguments that no form of the name has, and an argument of the wrong kind (named).
  */
-MUST_CHECK enum healcl_status form_of_entry(const struct operation_table *table,
-                                            const struct entry *entry, const struct form **form,
-                                            struct healcl_error *error);
+enum healcl_status form_of_entry(const struct operation_table *table, const struct entry *entry,
+                                 const struct form **form, struct healcl_error *error);
 
 /* "int32, int64; a also int8" */
 enum { DTYPES_TEXT_SIZE = 64 };

@@ -17,9 +17,8 @@ enum {
 /* ---------------------------------------------------------------- reading */
 
 /* where: "programs[3]." or "" */
-MUST_CHECK static enum healcl_status get_text(const cJSON *object, const char *where,
-                                              const char *name, const char **text,
-                                              struct healcl_error *error)
+static enum healcl_status get_text(const cJSON *object, const char *where, const char *name,
+                                   const char **text, struct healcl_error *error)
 {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
     if (!value)
@@ -32,9 +31,9 @@ MUST_CHECK static enum healcl_status get_text(const cJSON *object, const char *w
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status get_number(const cJSON *object, const char *where,
-                                                const char *name, uint64_t least, uint64_t most,
-                                                uint64_t *number, struct healcl_error *error)
+static enum healcl_status get_number(const cJSON *object, const char *where, const char *name,
+                                     uint64_t least, uint64_t most, uint64_t *number,
+                                     struct healcl_error *error)
 {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
     if (!value)
@@ -47,9 +46,8 @@ MUST_CHECK static enum healcl_status get_number(const cJSON *object, const char 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status get_hash(const cJSON *object, const char *where,
-                                              const char *name, char hash[PACKAGE_HASH_SIZE],
-                                              struct healcl_error *error)
+static enum healcl_status get_hash(const cJSON *object, const char *where, const char *name,
+                                   char hash[PACKAGE_HASH_SIZE], struct healcl_error *error)
 {
     const char *text;
     TRY(get_text(object, where, name, &text, error));
@@ -62,9 +60,9 @@ MUST_CHECK static enum healcl_status get_hash(const cJSON *object, const char *w
 }
 
 /* An array, or object, of 1 to most elements. */
-MUST_CHECK static enum healcl_status get_list(const cJSON *object, const char *where,
-                                              const char *name, bool is_object, int most,
-                                              const cJSON **list, struct healcl_error *error)
+static enum healcl_status get_list(const cJSON *object, const char *where, const char *name,
+                                   bool is_object, int most, const cJSON **list,
+                                   struct healcl_error *error)
 {
     *list = cJSON_GetObjectItemCaseSensitive(object, name);
     if (!*list)
@@ -88,9 +86,8 @@ static bool is_file_name(const char *name)
 }
 
 /* hash and bytes may be missing, where an image is yet to be compiled. */
-MUST_CHECK static enum healcl_status read_image(const cJSON *object, const char *where,
-                                                struct package_image *image,
-                                                struct healcl_error *error)
+static enum healcl_status read_image(const cJSON *object, const char *where,
+                                     struct package_image *image, struct healcl_error *error)
 {
     const char *file;
     uint64_t bytes = 0;
@@ -106,8 +103,7 @@ MUST_CHECK static enum healcl_status read_image(const cJSON *object, const char 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_images(struct package *package,
-                                                 struct healcl_error *error)
+static enum healcl_status read_images(struct package *package, struct healcl_error *error)
 {
     const cJSON *list, *object;
     TRY(get_list(package->manifest, "", "images", false, PROGRAMS_MOST, &list, error));
@@ -127,9 +123,8 @@ MUST_CHECK static enum healcl_status read_images(struct package *package,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_kernels(const cJSON *object, const char *where,
-                                                  struct package_program *program,
-                                                  struct healcl_error *error)
+static enum healcl_status read_kernels(const cJSON *object, const char *where,
+                                       struct package_program *program, struct healcl_error *error)
 {
     const cJSON *list, *kernel;
     TRY(get_list(object, where, "kernels", true, KERNELS_MOST, &list, error));
@@ -147,9 +142,9 @@ MUST_CHECK static enum healcl_status read_kernels(const cJSON *object, const cha
 }
 
 /* What kernels take may be missing: of kernels that are no manifest's, and in older packages. */
-MUST_CHECK static enum healcl_status read_arguments(const cJSON *object, const char *where,
-                                                    struct package_program *program,
-                                                    struct healcl_error *error)
+static enum healcl_status read_arguments(const cJSON *object, const char *where,
+                                         struct package_program *program,
+                                         struct healcl_error *error)
 {
     char place[WHERE_SIZE + 16];
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, "arguments");
@@ -166,10 +161,9 @@ MUST_CHECK static enum healcl_status read_arguments(const cJSON *object, const c
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_program(const struct package *package,
-                                                  const cJSON *object, const char *where,
-                                                  struct package_program *program,
-                                                  struct healcl_error *error)
+static enum healcl_status read_program(const struct package *package, const cJSON *object,
+                                       const char *where, struct package_program *program,
+                                       struct healcl_error *error)
 {
     uint64_t image;
     TRY(get_text(object, where, "name", &program->name, error));
@@ -182,8 +176,7 @@ MUST_CHECK static enum healcl_status read_program(const struct package *package,
     return read_arguments(object, where, program, error);
 }
 
-MUST_CHECK static enum healcl_status read_programs(struct package *package,
-                                                   struct healcl_error *error)
+static enum healcl_status read_programs(struct package *package, struct healcl_error *error)
 {
     const cJSON *list, *object;
     TRY(get_list(package->manifest, "", "programs", false, PROGRAMS_MOST, &list, error));

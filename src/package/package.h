@@ -56,29 +56,27 @@ struct package {
 
 /* Reads a package. *package is freed with package_free, NULL after an error. Errors: HEALCL_USAGE
  * where the file cannot be read, HEALCL_REFUSED where it is no package or has been changed. */
-MUST_CHECK enum healcl_status package_read(const char *path, struct package **package,
-                                           struct healcl_error *error);
+enum healcl_status package_read(const char *path, struct package **package,
+                                struct healcl_error *error);
 
 /* The same of bytes in memory without looking at their hash. */
-MUST_CHECK enum healcl_status package_read_zip(const void *data, size_t bytes,
-                                               struct package **package,
-                                               struct healcl_error *error);
+enum healcl_status package_read_zip(const void *data, size_t bytes, struct package **package,
+                                    struct healcl_error *error);
 
 /* Reads a folder that was emitted: its manifest.json, and the images that it names. */
-MUST_CHECK enum healcl_status package_read_folder(const char *folder, struct package **package,
-                                                  struct healcl_error *error);
+enum healcl_status package_read_folder(const char *folder, struct package **package,
+                                       struct healcl_error *error);
 
 /* Takes over data, also where it fails; the same bytes are one image. */
-MUST_CHECK enum healcl_status package_add_image(struct package *package, unsigned char *data,
-                                                size_t bytes, size_t *index,
-                                                struct healcl_error *error);
+enum healcl_status package_add_image(struct package *package, unsigned char *data, size_t bytes,
+                                     size_t *index, struct healcl_error *error);
 
 /* manifest.json, freed with free(). NULL without memory. */
 char *package_manifest(const struct package *package);
 
 /* Writes a package. Errors: HEALCL_USAGE where the stream cannot be written. */
-MUST_CHECK enum healcl_status package_write(const struct package *package, FILE *stream,
-                                            struct healcl_error *error);
+enum healcl_status package_write(const struct package *package, FILE *stream,
+                                 struct healcl_error *error);
 
 /* May be NULL. Texts that were not read with it are the caller's. */
 void package_free(struct package *package);
@@ -87,8 +85,8 @@ void package_free(struct package *package);
 
 /* Reads manifest.json, with a 0 behind it, into an empty package: everything but the images' data.
  */
-MUST_CHECK enum healcl_status package_read_manifest(struct package *package, const char *text,
-                                                    size_t bytes, struct healcl_error *error);
+enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,
+                                         struct healcl_error *error);
 
 /* ---- hash.c ---- */
 

@@ -35,9 +35,9 @@ void package_free(struct package *package)
 /* ---------------------------------------------------------------- files */
 
 /* The whole of a regular file, freed with free(). */
-MUST_CHECK static enum healcl_status read_descriptor(int file, const char *path, uint64_t most,
-                                                     unsigned char **data, size_t *bytes,
-                                                     struct healcl_error *error)
+static enum healcl_status read_descriptor(int file, const char *path, uint64_t most,
+                                          unsigned char **data, size_t *bytes,
+                                          struct healcl_error *error)
 {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size < 0)
@@ -60,9 +60,8 @@ MUST_CHECK static enum healcl_status read_descriptor(int file, const char *path,
 }
 
 /* data is the caller's to free also where this fails. */
-MUST_CHECK static enum healcl_status read_file(const char *path, uint64_t most,
-                                               unsigned char **data, size_t *bytes,
-                                               struct healcl_error *error)
+static enum healcl_status read_file(const char *path, uint64_t most, unsigned char **data,
+                                    size_t *bytes, struct healcl_error *error)
 {
     int file;
     *data = NULL;
@@ -82,9 +81,9 @@ static bool is_memory(int code)
 
 /* A member that is to have so many bytes; 0: as many as it has. most, and left: that it may have.
  */
-MUST_CHECK static enum healcl_status read_member(zip_t *zip, const char *name, uint64_t most,
-                                                 uint64_t *left, unsigned char **data,
-                                                 size_t *bytes, struct healcl_error *error)
+static enum healcl_status read_member(zip_t *zip, const char *name, uint64_t most, uint64_t *left,
+                                      unsigned char **data, size_t *bytes,
+                                      struct healcl_error *error)
 {
     zip_stat_t about;
     zip_stat_init(&about);
@@ -125,8 +124,7 @@ MUST_CHECK static enum healcl_status read_member(zip_t *zip, const char *name, u
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status check_image(const struct package_image *image,
-                                                 struct healcl_error *error)
+static enum healcl_status check_image(const struct package_image *image, struct healcl_error *error)
 {
     char hash[PACKAGE_HASH_SIZE];
     package_hash(image->data, image->bytes, hash);
@@ -135,8 +133,8 @@ MUST_CHECK static enum healcl_status check_image(const struct package_image *ima
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_members(zip_t *zip, struct package *package,
-                                                  uint64_t left, struct healcl_error *error)
+static enum healcl_status read_members(zip_t *zip, struct package *package, uint64_t left,
+                                       struct healcl_error *error)
 {
     unsigned char *text = NULL;
     size_t bytes = 0;
@@ -192,8 +190,8 @@ enum healcl_status package_read_zip(const void *data, size_t bytes, struct packa
 
 /* ---------------------------------------------------------------- the file */
 
-MUST_CHECK static enum healcl_status check_seal(const unsigned char *data, size_t bytes,
-                                                struct healcl_error *error)
+static enum healcl_status check_seal(const unsigned char *data, size_t bytes,
+                                     struct healcl_error *error)
 {
     char hash[PACKAGE_HASH_SIZE];
     if (bytes < SEAL_BYTES ||
@@ -230,9 +228,9 @@ enum healcl_status package_read(const char *path, struct package **package,
 /* ---------------------------------------------------------------- a folder */
 
 /* data is the caller's to free also where this fails. */
-MUST_CHECK static enum healcl_status read_in_folder(const char *folder, const char *name,
-                                                    uint64_t most, unsigned char **data,
-                                                    size_t *bytes, struct healcl_error *error)
+static enum healcl_status read_in_folder(const char *folder, const char *name, uint64_t most,
+                                         unsigned char **data, size_t *bytes,
+                                         struct healcl_error *error)
 {
     char path[4096];
     *data = NULL;

@@ -21,8 +21,8 @@ enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status check_bytes(const struct planner *planner, uint64_t bytes,
-                                                 struct healcl_error *error)
+static enum healcl_status check_bytes(const struct planner *planner, uint64_t bytes,
+                                      struct healcl_error *error)
 {
     if (bytes > planner->memory_limit - planner->bytes_live)
         REFUSE_FOR(error, LIMIT,
@@ -122,8 +122,8 @@ static void take_over(struct plan *from)
 }
 
 /* Or it has an arena of its own, and a copy of the scalars' values. */
-MUST_CHECK static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
-                                              struct healcl_error *error)
+static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
+                                   struct healcl_error *error)
 {
     const size_t bytes = from->constants.count * sizeof *from->constants.values;
     plan->arena = plan->constants.arena = arena_create();
@@ -135,9 +135,8 @@ MUST_CHECK static enum healcl_status refer_to(struct plan *plan, const struct pl
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool stays,
-                                           const struct healcl_limits *limits,
-                                           struct healcl_error *error)
+static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool stays,
+                                const struct healcl_limits *limits, struct healcl_error *error)
 {
     struct plan *plan = rewrite->planner.plan;
     *plan = *from;
@@ -158,8 +157,7 @@ MUST_CHECK static enum healcl_status begin(struct rewrite *rewrite, struct plan 
 }
 
 /* The scalars come first, as in any plan. */
-MUST_CHECK static enum healcl_status keep_scalars(struct rewrite *rewrite,
-                                                  struct healcl_error *error)
+static enum healcl_status keep_scalars(struct rewrite *rewrite, struct healcl_error *error)
 {
     struct storage *scalars = rewrite->from->constants.storage, *place;
     TRY(planner_add_storage(&rewrite->planner, scalars->dtype, 0, &place, error));

@@ -23,52 +23,47 @@ typedef enum healcl_status plan_change(struct rewrite *rewrite, const void *how,
                                        struct healcl_error *error);
 
 /* Begins a segment with the name and counts of one of from's; all have to be there, in order. */
-MUST_CHECK enum healcl_status rewrite_segment(struct rewrite *rewrite,
-                                              const struct segment *segment,
-                                              struct healcl_error *error);
+enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment *segment,
+                                   struct healcl_error *error);
 
 /* The new storage in the place of one of from's: at the first call one of so many elements, which
  * counts as live from there. from's scalars stay as they are, with any number. Errors:
  * HEALCL_REFUSED beyond the limit of memory, with the entry that made it. */
-MUST_CHECK enum healcl_status rewrite_storage(struct rewrite *rewrite,
-                                              const struct storage *storage, int64_t elements,
-                                              struct storage **result, struct healcl_error *error);
+enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *storage,
+                                   int64_t elements, struct storage **result,
+                                   struct healcl_error *error);
 
 /* One more storage, as of a copy; whoever asks releases it by a step. */
-MUST_CHECK enum healcl_status rewrite_new_storage(struct rewrite *rewrite,
-                                                  const struct storage *like, int64_t elements,
-                                                  struct storage **result,
-                                                  struct healcl_error *error);
+enum healcl_status rewrite_new_storage(struct rewrite *rewrite, const struct storage *like,
+                                       int64_t elements, struct storage **result,
+                                       struct healcl_error *error);
 
 /* A view of a new storage. */
-MUST_CHECK enum healcl_status rewrite_view(struct rewrite *rewrite, struct storage *storage,
-                                           const struct layout *layout,
-                                           const struct tensor **tensor,
-                                           struct healcl_error *error);
+enum healcl_status rewrite_view(struct rewrite *rewrite, struct storage *storage,
+                                const struct layout *layout, const struct tensor **tensor,
+                                struct healcl_error *error);
 
 /* Adds a step with operands of new storages; a STEP_RELEASE ends one. Of the rest of the step what
  * is from's may stay. Errors: HEALCL_REFUSED beyond the limits, with its entry. */
-MUST_CHECK enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step,
-                                           struct healcl_error *error);
+enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step,
+                                struct healcl_error *error);
 
 /* Adds a step as it is, with storages of from's sizes. */
-MUST_CHECK enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step,
-                                           struct healcl_error *error);
+enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step,
+                                struct healcl_error *error);
 
 /* Makes the changed plan. The new one refers to what `from` owns: where that stays it has to live
  * as long, and else it is freed in any case. */
-MUST_CHECK enum healcl_status plan_rewrite(struct plan *from, bool stays,
-                                           const struct healcl_limits *limits, plan_change *change,
-                                           const void *how, struct plan **result,
-                                           struct healcl_error *error);
+enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct healcl_limits *limits,
+                                plan_change *change, const void *how, struct plan **result,
+                                struct healcl_error *error);
 
 struct healcl_transcript;
 
 /* A transcript that keeps its parent. how, of so many bytes, is copied. Derived ones may be parents
  * in turn: their changes are done one after the other. */
-MUST_CHECK enum healcl_status transcript_derive(const struct healcl_transcript *parent,
-                                                plan_change *change, const void *how,
-                                                size_t how_bytes, struct healcl_transcript **result,
-                                                struct healcl_error *error);
+enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,
+                                     const void *how, size_t how_bytes,
+                                     struct healcl_transcript **result, struct healcl_error *error);
 
 #endif

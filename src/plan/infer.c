@@ -47,8 +47,8 @@ static bool holds_values(const struct form *form, uint32_t i)
            !(also && strcmp(also, form->parameters[i].name) == 0);
 }
 
-MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32_t i,
-                                                 enum dtype values, struct healcl_error *error)
+static enum healcl_status check_dtype(const struct call *call, uint32_t i, enum dtype values,
+                                      struct healcl_error *error)
 {
     const struct healcl_parameter_info *parameter = &call->form->parameters[i];
     const struct dtype_rule *rule = &call->form->operation->dtypes;
@@ -65,8 +65,7 @@ MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32
 }
 
 /* The values are of out's dtype, or where there is no out, of the first tensor's. */
-MUST_CHECK static enum healcl_status check_dtypes(const struct call *call,
-                                                  struct healcl_error *error)
+static enum healcl_status check_dtypes(const struct call *call, struct healcl_error *error)
 {
     const struct form *form = call->form;
     int first = form_parameter(form, "out");
@@ -155,8 +154,8 @@ static struct layout without_repeats(const struct layout *layout)
 }
 
 /* Copies input i of a step to a storage of its own, so that writing the output cannot change it. */
-MUST_CHECK static enum healcl_status copy_input(struct call *call, struct step *step, int i,
-                                                struct healcl_error *error)
+static enum healcl_status copy_input(struct call *call, struct step *step, int i,
+                                     struct healcl_error *error)
 {
     const struct tensor *input = step->in[i];
     struct layout source = without_repeats(&input->layout);

@@ -44,43 +44,40 @@ const struct tensor *tensor_of(const struct call *call, const char *name);
 int64_t integer_of(const struct call *call, const char *name, int64_t absent);
 
 /* An INT argument that names an axis of a tensor of that rank. */
-MUST_CHECK enum healcl_status axis_of(const struct call *call, const char *name, uint32_t rank,
-                                      uint32_t *axis, struct healcl_error *error);
+enum healcl_status axis_of(const struct call *call, const char *name, uint32_t rank, uint32_t *axis,
+                           struct healcl_error *error);
 
 /* ---------------------------------------------------------------- checks */
 
-MUST_CHECK enum healcl_status want_rank(const struct call *call, const char *name,
-                                        const struct tensor *tensor, uint32_t rank,
-                                        struct healcl_error *error);
+enum healcl_status want_rank(const struct call *call, const char *name, const struct tensor *tensor,
+                             uint32_t rank, struct healcl_error *error);
 
-MUST_CHECK enum healcl_status want_shape(const struct call *call, const char *name,
-                                         const struct layout *layout, uint32_t rank,
-                                         const int64_t *shape, struct healcl_error *error);
+enum healcl_status want_shape(const struct call *call, const char *name,
+                              const struct layout *layout, uint32_t rank, const int64_t *shape,
+                              struct healcl_error *error);
 
 /* An index or permutation tensor. */
-MUST_CHECK enum healcl_status want_index(const struct call *call, const char *name,
-                                         struct healcl_error *error);
+enum healcl_status want_index(const struct call *call, const char *name,
+                              struct healcl_error *error);
 
 /* ---------------------------------------------------------------- steps */
 
 /* Input i of a step: the tensor of a parameter, seen through a layout. */
-MUST_CHECK enum healcl_status set_input(struct call *call, struct step *step, int i,
-                                        const char *name, const struct layout *layout,
-                                        struct healcl_error *error);
+enum healcl_status set_input(struct call *call, struct step *step, int i, const char *name,
+                             const struct layout *layout, struct healcl_error *error);
 
-MUST_CHECK enum healcl_status set_output(struct call *call, struct step *step,
-                                         const struct layout *layout, struct healcl_error *error);
+enum healcl_status set_output(struct call *call, struct step *step, const struct layout *layout,
+                              struct healcl_error *error);
 
 /*
  * Adds a step that computes out from inputs. Results are as if every input had been read first:
  * inputs that overlap the output are copied before, unless the step may run in place.
  * A step whose output has no elements is not added.
  */
-MUST_CHECK enum healcl_status add_compute(struct call *call, struct step *step,
-                                          struct healcl_error *error);
+enum healcl_status add_compute(struct call *call, struct step *step, struct healcl_error *error);
 
-MUST_CHECK enum healcl_status add_fill(struct call *call, const struct tensor *out, int64_t value,
-                                       struct healcl_error *error);
+enum healcl_status add_fill(struct call *call, const struct tensor *out, int64_t value,
+                            struct healcl_error *error);
 
 /* ---------------------------------------------------------------- operations */
 

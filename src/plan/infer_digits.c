@@ -4,8 +4,8 @@
 
 #include "plan/infer.h"
 
-MUST_CHECK static enum healcl_status digit_arguments(const struct call *call, int64_t kept,
-                                                     int64_t *base_bits, struct healcl_error *error)
+static enum healcl_status digit_arguments(const struct call *call, int64_t kept, int64_t *base_bits,
+                                          struct healcl_error *error)
 {
     int64_t g_exp = integer_of(call, "g_exp", 0);
     *base_bits = integer_of(call, "base_bits", 0);

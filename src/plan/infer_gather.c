@@ -53,8 +53,8 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
 }
 
 /* The axis argument; out must be a with that axis grown to size. */
-MUST_CHECK static enum healcl_status want_grown_axis(const struct call *call, uint32_t axis,
-                                                     int64_t size, struct healcl_error *error)
+static enum healcl_status want_grown_axis(const struct call *call, uint32_t axis, int64_t size,
+                                          struct healcl_error *error)
 {
     const struct layout *a = &tensor_of(call, "a")->layout;
     int64_t shape[LAYOUT_RANK];
@@ -64,9 +64,8 @@ MUST_CHECK static enum healcl_status want_grown_axis(const struct call *call, ui
 }
 
 /* Adds the copy of one view to another. */
-MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct layout *out_view,
-                                              const struct layout *a_view,
-                                              struct healcl_error *error)
+static enum healcl_status add_copy(struct call *call, const struct layout *out_view,
+                                   const struct layout *a_view, struct healcl_error *error)
 {
     struct step step = planner_step(call->planner, STEP_COPY, NULL);
     TRY(set_output(call, &step, out_view, error));

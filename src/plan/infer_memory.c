@@ -61,9 +61,9 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
 }
 
 /* Reads a SHAPE argument as sizes. */
-MUST_CHECK static enum healcl_status shape_of(const struct call *call, const char *name,
-                                              int64_t shape[INDEX_ITEMS_MAX], uint32_t *rank,
-                                              struct healcl_error *error)
+static enum healcl_status shape_of(const struct call *call, const char *name,
+                                   int64_t shape[INDEX_ITEMS_MAX], uint32_t *rank,
+                                   struct healcl_error *error)
 {
     const struct argument *argument = &call->entry->arguments[index_of(call, name)];
     *rank = argument->shape.count;
@@ -111,15 +111,15 @@ enum healcl_status infer_free_device_tensor(struct call *call, struct healcl_err
 /* ---------------------------------------------------------------- views */
 
 /* The result is a view of the storage of argument a. */
-MUST_CHECK static enum healcl_status result_view(struct call *call, const struct layout *layout,
-                                                 struct healcl_error *error)
+static enum healcl_status result_view(struct call *call, const struct layout *layout,
+                                      struct healcl_error *error)
 {
     return planner_view(call->planner, tensor_of(call, "a")->storage, layout, &call->result, error);
 }
 
 /* The result is a copy of argument a, in C order, in another shape of as many elements. */
-MUST_CHECK static enum healcl_status result_copy(struct call *call, uint32_t rank,
-                                                 const int64_t *shape, struct healcl_error *error)
+static enum healcl_status result_copy(struct call *call, uint32_t rank, const int64_t *shape,
+                                      struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a");
     struct tensor *same_shape;
@@ -131,8 +131,8 @@ MUST_CHECK static enum healcl_status result_copy(struct call *call, uint32_t ran
     return add_compute(call, &step, error);
 }
 
-MUST_CHECK static enum healcl_status reshape_to(struct call *call, uint32_t rank,
-                                                const int64_t *shape, struct healcl_error *error)
+static enum healcl_status reshape_to(struct call *call, uint32_t rank, const int64_t *shape,
+                                     struct healcl_error *error)
 {
     struct layout view;
     if (layout_reshape(&tensor_of(call, "a")->layout, rank, shape, &view))

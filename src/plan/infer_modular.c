@@ -72,8 +72,8 @@ enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *err
 }
 
 /* The axis of length n, -1 or -3, of a transform or sum over tensors of rank 4. */
-MUST_CHECK static enum healcl_status transform_axis(const struct call *call, int64_t absent,
-                                                    bool *is_last, struct healcl_error *error)
+static enum healcl_status transform_axis(const struct call *call, int64_t absent, bool *is_last,
+                                         struct healcl_error *error)
 {
     int64_t axis = integer_of(call, "axis", absent);
     if (axis != -1 && axis != 3 && axis != -3 && axis != 1)
@@ -82,8 +82,8 @@ MUST_CHECK static enum healcl_status transform_axis(const struct call *call, int
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status want_permutation(const struct call *call, int64_t n,
-                                                      struct healcl_error *error)
+static enum healcl_status want_permutation(const struct call *call, int64_t n,
+                                           struct healcl_error *error)
 {
     const struct tensor *perm = tensor_of(call, "perm");
     if (!perm)
@@ -129,8 +129,8 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
 
 /* ---------------------------------------------------------------- transforms */
 
-MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inverse,
-                                                     struct healcl_error *error)
+static enum healcl_status infer_transform(struct call *call, bool inverse,
+                                          struct healcl_error *error)
 {
     const char *twiddle_name = inverse ? "ipsi" : "psi";
     const struct tensor *a = tensor_of(call, "a"), *q = tensor_of(call, "q");

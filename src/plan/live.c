@@ -8,8 +8,7 @@ struct storage *live_storage(struct live_storages *live)
     return live->free_count > 0 ? live->by_id[live->free_ids[--live->free_count]] : NULL;
 }
 
-MUST_CHECK static enum healcl_status init_storages(struct live_storages *live,
-                                                   struct healcl_error *error)
+static enum healcl_status init_storages(struct live_storages *live, struct healcl_error *error)
 {
     live->storages = calloc(LIVE_STORAGES_MAX, sizeof *live->storages);
     live->by_id = calloc(LIVE_STORAGES_MAX, sizeof *live->by_id);
@@ -25,7 +24,7 @@ MUST_CHECK static enum healcl_status init_storages(struct live_storages *live,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status init(struct live_plan *live, struct healcl_error *error)
+static enum healcl_status init(struct live_plan *live, struct healcl_error *error)
 {
     struct plan *plan = &live->plan;
     TRY(init_storages(&live->storages, error));
@@ -105,9 +104,8 @@ bool live_plan_is_full(const struct live_plan *live)
 }
 
 /* Plans a call by a function. */
-MUST_CHECK static enum healcl_status plan_call(struct live_plan *live, struct call *call,
-                                               infer_function *plan, size_t *first,
-                                               struct healcl_error *error)
+static enum healcl_status plan_call(struct live_plan *live, struct call *call, infer_function *plan,
+                                    size_t *first, struct healcl_error *error)
 {
     struct planner *planner = &live->planner;
     const struct entry *entry = call->entry;

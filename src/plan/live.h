@@ -35,9 +35,8 @@ struct live_plan {
 };
 
 /* limits may be NULL. Errors: HEALCL_NO_MEMORY; then nothing is left to release. */
-MUST_CHECK enum healcl_status live_plan_init(struct live_plan *live,
-                                             const struct healcl_limits *limits,
-                                             struct healcl_error *error);
+enum healcl_status live_plan_init(struct live_plan *live, const struct healcl_limits *limits,
+                                  struct healcl_error *error);
 void live_plan_release(struct live_plan *live);
 
 /* Calls of vendors' operations may be kept: their steps run on a device. */
@@ -51,13 +50,12 @@ bool live_plan_is_full(const struct live_plan *live);
 /* Plans a call: its steps are those of plan.steps from *first on. *result becomes the tensor that
  * it makes or views, alive until live_plan_forget, or NULL. Where it is refused, it has left
  * nothing. */
-MUST_CHECK enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry,
-                                             size_t *first, struct tensor **result,
-                                             struct healcl_error *error);
+enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
+                                  struct tensor **result, struct healcl_error *error);
 
 /* The same for a copy of the entry's first tensor to its second one. */
-MUST_CHECK enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *entry,
-                                             size_t *first, struct healcl_error *error);
+enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *entry, size_t *first,
+                                  struct healcl_error *error);
 
 /* A storage was written to by no step. */
 void live_plan_written(struct live_plan *live, struct storage *storage);
@@ -65,8 +63,8 @@ void live_plan_written(struct live_plan *live, struct storage *storage);
 /* One handle more views the tensor's storage, or one less; with the last one a step that releases
  * it is added. */
 void live_plan_hold(struct tensor *tensor);
-MUST_CHECK enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *tensor,
-                                             struct healcl_error *error);
+enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *tensor,
+                                  struct healcl_error *error);
 
 /* The steps from first on were executed: storages that they release can be used again. */
 void live_plan_executed(struct live_plan *live, size_t first);

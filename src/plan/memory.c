@@ -199,7 +199,7 @@ uint64_t memory_least(const struct plan *plan, const struct step **step)
 /* ---------------------------------------------------------------- uses */
 
 /* The list of each storage ends with a step that never comes. */
-MUST_CHECK static enum healcl_status list_uses(struct memory *memory, struct healcl_error *error)
+static enum healcl_status list_uses(struct memory *memory, struct healcl_error *error)
 {
     const struct plan *plan = memory->plan;
     size_t total = 0;
@@ -296,8 +296,7 @@ static void swap(struct memory_use *a, struct memory_use *b)
     *b = held;
 }
 
-MUST_CHECK static enum healcl_status push(struct memory *memory, uint32_t id,
-                                          struct healcl_error *error)
+static enum healcl_status push(struct memory *memory, uint32_t id, struct healcl_error *error)
 {
     if (!ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity))
         NO_MEMORY(error);
@@ -323,8 +322,8 @@ static void pop(struct memory *memory)
 
 /* ---------------------------------------------------------------- moves */
 
-MUST_CHECK static enum healcl_status move(struct memory *memory, enum memory_move kind,
-                                          const struct storage *storage, struct healcl_error *error)
+static enum healcl_status move(struct memory *memory, enum memory_move kind,
+                               const struct storage *storage, struct healcl_error *error)
 {
     return memory->mover ? memory->mover->move(memory->mover->context, kind, storage, error)
                          : HEALCL_OK;
@@ -338,8 +337,8 @@ static void note_resident(struct memory *memory, uint64_t bytes)
 }
 
 /* The contents are somewhere else than on the device afterwards. */
-MUST_CHECK static enum healcl_status spill(struct memory *memory, const struct storage *storage,
-                                           struct healcl_error *error)
+static enum healcl_status spill(struct memory *memory, const struct storage *storage,
+                                struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     if (state->source != MEMORY_DEVICE)
@@ -349,8 +348,8 @@ MUST_CHECK static enum healcl_status spill(struct memory *memory, const struct s
     return move(memory, MEMORY_MOVE_SPILL, storage, error);
 }
 
-MUST_CHECK static enum healcl_status drop(struct memory *memory, const struct storage *storage,
-                                          struct healcl_error *error)
+static enum healcl_status drop(struct memory *memory, const struct storage *storage,
+                               struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     if (!state->resident)
@@ -361,8 +360,8 @@ MUST_CHECK static enum healcl_status drop(struct memory *memory, const struct st
 }
 
 /* What is not used again need not be kept. */
-MUST_CHECK static enum healcl_status evict(struct memory *memory, const struct storage *storage,
-                                           struct healcl_error *error)
+static enum healcl_status evict(struct memory *memory, const struct storage *storage,
+                                struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     if (next_use(memory, storage->id) != UINT32_MAX)
@@ -392,15 +391,15 @@ enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
 }
 
 /* Makes sure that the room that is left, which slices need, is there beside what else is. */
-MUST_CHECK static enum healcl_status make_room_for(struct memory *memory, uint64_t bytes,
-                                                   struct healcl_error *error)
+static enum healcl_status make_room_for(struct memory *memory, uint64_t bytes,
+                                        struct healcl_error *error)
 {
     uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
     return bytes > left ? memory_make_room(memory, bytes - left, error) : HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status upload(struct memory *memory, const struct storage *storage,
-                                            struct healcl_error *error)
+static enum healcl_status upload(struct memory *memory, const struct storage *storage,
+                                 struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     state->streamed = state->uploaded;
@@ -411,8 +410,8 @@ MUST_CHECK static enum healcl_status upload(struct memory *memory, const struct 
 }
 
 /* contents: whether what was in it is wanted. */
-MUST_CHECK static enum healcl_status bring(struct memory *memory, const struct storage *storage,
-                                           bool contents, struct healcl_error *error)
+static enum healcl_status bring(struct memory *memory, const struct storage *storage, bool contents,
+                                struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     if (state->resident)
@@ -444,8 +443,8 @@ static bool needs_contents(const struct step *step, int operand)
 }
 
 /* Where there is no room for it now, it comes when it is needed. */
-MUST_CHECK static enum healcl_status begin_upload(struct memory *memory, const struct step *step,
-                                                  struct healcl_error *error)
+static enum healcl_status begin_upload(struct memory *memory, const struct step *step,
+                                       struct healcl_error *error)
 {
     const struct storage *storage = step->out->storage;
     struct memory_state *state = &memory->states[storage->id];
@@ -457,8 +456,8 @@ MUST_CHECK static enum healcl_status begin_upload(struct memory *memory, const s
 }
 
 /* Of what is not on the device, the host has the contents afterwards. */
-MUST_CHECK static enum healcl_status hold(struct memory *memory, const struct storage *storage,
-                                          struct healcl_error *error)
+static enum healcl_status hold(struct memory *memory, const struct storage *storage,
+                               struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     TRY(spill(memory, storage, error));
@@ -468,9 +467,8 @@ MUST_CHECK static enum healcl_status hold(struct memory *memory, const struct st
     return move(memory, MEMORY_MOVE_HOLD, storage, error);
 }
 
-MUST_CHECK static enum healcl_status begin_release(struct memory *memory,
-                                                   const struct storage *storage,
-                                                   struct healcl_error *error)
+static enum healcl_status begin_release(struct memory *memory, const struct storage *storage,
+                                        struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
     TRY(drop(memory, storage, error));
@@ -480,8 +478,8 @@ MUST_CHECK static enum healcl_status begin_release(struct memory *memory,
 }
 
 /* Of an operand of which a slice goes to the device at a time, or from it. */
-MUST_CHECK static enum healcl_status begin_cut(struct memory *memory, const struct step *step,
-                                               int i, struct healcl_error *error)
+static enum healcl_status begin_cut(struct memory *memory, const struct step *step, int i,
+                                    struct healcl_error *error)
 {
     const struct storage *storage = operand_storage(step, i);
     const struct memory_state *state = &memory->states[storage->id];
@@ -515,9 +513,9 @@ static void count_slices(struct memory *memory, const struct step *step,
         }
 }
 
-MUST_CHECK static enum healcl_status begin_slices(struct memory *memory, const struct step *step,
-                                                  struct slices *slices, uint64_t *cut_bytes,
-                                                  struct healcl_error *error)
+static enum healcl_status begin_slices(struct memory *memory, const struct step *step,
+                                       struct slices *slices, uint64_t *cut_bytes,
+                                       struct healcl_error *error)
 {
     (void)best_cut(step, slices);
     size_slices(step, slices, memory->limit);
@@ -542,8 +540,8 @@ static uint64_t operand_bytes(const struct memory *memory, const struct step *st
     return bytes;
 }
 
-MUST_CHECK static enum healcl_status begin_work(struct memory *memory, const struct step *step,
-                                                struct slices *slices, struct healcl_error *error)
+static enum healcl_status begin_work(struct memory *memory, const struct step *step,
+                                     struct slices *slices, struct healcl_error *error)
 {
     uint64_t cut_bytes = 0;
     if (operand_bytes(memory, step, slices, true) > memory->limit)
@@ -560,9 +558,8 @@ MUST_CHECK static enum healcl_status begin_work(struct memory *memory, const str
 }
 
 /* A result is handed out from where it is. */
-MUST_CHECK static enum healcl_status begin_download(struct memory *memory,
-                                                    const struct storage *storage,
-                                                    struct healcl_error *error)
+static enum healcl_status begin_download(struct memory *memory, const struct storage *storage,
+                                         struct healcl_error *error)
 {
     return memory->states[storage->id].resident ? HEALCL_OK : hold(memory, storage, error);
 }
@@ -583,9 +580,8 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
 }
 
 /* The next use of each operand is one that is not over. */
-MUST_CHECK static enum healcl_status advance_next_uses(struct memory *memory,
-                                                       const struct step *step,
-                                                       struct healcl_error *error)
+static enum healcl_status advance_next_uses(struct memory *memory, const struct step *step,
+                                            struct healcl_error *error)
 {
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);

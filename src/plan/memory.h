@@ -101,9 +101,8 @@ struct memory {
 /* limit: 0 for none. The mover, which may be NULL, outlives the memory. Errors: HEALCL_NO_MEMORY;
  * HEALCL_REFUSED where a step takes more than the limit, even in slices: "entry 17 (_modmul_ttt):
  * needs at least 4096 bytes of device memory, above the limit of 1024". */
-MUST_CHECK enum healcl_status memory_init(struct memory *memory, const struct plan *plan,
-                                          uint64_t limit, const struct memory_mover *mover,
-                                          struct healcl_error *error);
+enum healcl_status memory_init(struct memory *memory, const struct plan *plan, uint64_t limit,
+                               const struct memory_mover *mover, struct healcl_error *error);
 void memory_release(struct memory *memory);
 
 /* Nothing is anywhere, as before the first step. Moves nothing. */
@@ -112,26 +111,25 @@ void memory_reset(struct memory *memory);
 /* Before a step, by number: puts on the device what it works on, or says in which slices it is to
  * be done: for these, what differs from slice to slice has been taken from the device, and its
  * source is not MEMORY_DEVICE. Uploads and releases are done by this. */
-MUST_CHECK enum healcl_status memory_begin_step(struct memory *memory, size_t step,
-                                                struct slices *slices, struct healcl_error *error);
+enum healcl_status memory_begin_step(struct memory *memory, size_t step, struct slices *slices,
+                                     struct healcl_error *error);
 /* After it: the storage that it wrote is on the device, or with slices on the host. */
-MUST_CHECK enum healcl_status memory_end_step(struct memory *memory, const struct slices *slices,
-                                              struct healcl_error *error);
+enum healcl_status memory_end_step(struct memory *memory, const struct slices *slices,
+                                   struct healcl_error *error);
 
 /* In the place of both, for a step that is left out. */
-MUST_CHECK enum healcl_status memory_skip_step(struct memory *memory, size_t step,
-                                               struct healcl_error *error);
+enum healcl_status memory_skip_step(struct memory *memory, size_t step, struct healcl_error *error);
 
 /* During a step: takes other storages from the device until so many bytes are free, or none is
  * left. */
-MUST_CHECK enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
-                                               struct healcl_error *error);
+enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
+                                    struct healcl_error *error);
 
 /* What a whole run moves, vendors' kernels left out, and the most bytes of tensors on the device at
  * one time. */
-MUST_CHECK enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
-                                             struct memory_price *price, uint64_t *peak,
-                                             struct healcl_error *error);
+enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
+                                  struct memory_price *price, uint64_t *peak,
+                                  struct healcl_error *error);
 
 /* The smallest limit that memory_init does not refuse, and the step that needs it. */
 uint64_t memory_least(const struct plan *plan, const struct step **step);

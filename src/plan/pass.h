@@ -70,11 +70,11 @@ bool pass_move_view(const struct tensor *view, const struct tensor *from, const 
                     struct tensor *result);
 
 /* A tensor of the plan's. */
-MUST_CHECK enum healcl_status pass_tensor(struct pass_run *run, const struct tensor *values,
-                                          const struct tensor **tensor, struct healcl_error *error);
+enum healcl_status pass_tensor(struct pass_run *run, const struct tensor *values,
+                               const struct tensor **tensor, struct healcl_error *error);
 
 #define PASS(name, ...) \
-    MUST_CHECK enum healcl_status pass_##name(struct pass_run *run, struct healcl_error *error);
+    enum healcl_status pass_##name(struct pass_run *run, struct healcl_error *error);
 #include "plan/passes.def"
 #undef PASS
 

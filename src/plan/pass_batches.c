@@ -154,9 +154,8 @@ static bool waits_for(const struct step *step, const struct step *before)
             (before->out && pass_reads(step, before->out)));
 }
 
-MUST_CHECK static enum healcl_status join(struct pass_run *run, struct step *one,
-                                          struct step *other, const struct layout *views,
-                                          struct healcl_error *error)
+static enum healcl_status join(struct pass_run *run, struct step *one, struct step *other,
+                               const struct layout *views, struct healcl_error *error)
 {
     struct step both = *one;
     TRY(step_join_origins(run->plan, &both, one, other, error));

@@ -75,8 +75,8 @@ static struct step *find_first(const struct pass_run *run, struct step *second, 
 }
 
 /* Input i of the second step is the first one's. */
-MUST_CHECK static enum healcl_status chain(struct pass_run *run, struct step *first,
-                                           struct step *second, int i, struct healcl_error *error)
+static enum healcl_status chain(struct pass_run *run, struct step *first, struct step *second,
+                                int i, struct healcl_error *error)
 {
     const struct tensor *p = second->in[2];
     const struct layout own = layout_own_elements(&p->layout);
@@ -153,8 +153,8 @@ static bool may_write(const struct step *inverse, const struct tensor *out)
            layout_same_elements(&inverse->in[0]->layout, &out->layout);
 }
 
-MUST_CHECK static enum healcl_status scale(struct pass_run *run, struct step *inverse,
-                                           struct step *product, int i, struct healcl_error *error)
+static enum healcl_status scale(struct pass_run *run, struct step *inverse, struct step *product,
+                                int i, struct healcl_error *error)
 {
     struct tensor factors, out;
     struct step both = *inverse;

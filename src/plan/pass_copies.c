@@ -40,8 +40,8 @@ static bool reads_anywhere(const struct step *step)
 }
 
 /* The writer of a copy's source writes its target. */
-MUST_CHECK static enum healcl_status write_through(struct pass_run *run, struct step *writer,
-                                                   struct step *copy, struct healcl_error *error)
+static enum healcl_status write_through(struct pass_run *run, struct step *writer,
+                                        struct step *copy, struct healcl_error *error)
 {
     struct tensor out;
     if (layout_elements(&writer->out->layout) != layout_elements(&copy->in[0]->layout) ||
@@ -71,9 +71,8 @@ static bool may_live_from(const struct pass_run *run, const struct step *first,
 }
 
 /* The writer of what an elementwise operation reads writes it in the place of that one's output. */
-MUST_CHECK static enum healcl_status write_in_place(struct pass_run *run, struct step *writer,
-                                                    struct step *reader, int input,
-                                                    struct healcl_error *error)
+static enum healcl_status write_in_place(struct pass_run *run, struct step *writer,
+                                         struct step *reader, int input, struct healcl_error *error)
 {
     const struct tensor *in = reader->in[input];
     struct tensor out;
@@ -122,8 +121,8 @@ static bool source_stays(const struct pass_run *run, struct step *copy, struct s
 }
 
 /* The reader of a copy's target reads its source. */
-MUST_CHECK static enum healcl_status read_through(struct pass_run *run, struct step *copy,
-                                                  struct step *reader, struct healcl_error *error)
+static enum healcl_status read_through(struct pass_run *run, struct step *copy, struct step *reader,
+                                       struct healcl_error *error)
 {
     struct tensor in;
     struct step through = *reader, *early, *late;
@@ -145,8 +144,8 @@ MUST_CHECK static enum healcl_status read_through(struct pass_run *run, struct s
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status try_in_place(struct pass_run *run, struct step *reader,
-                                                  struct healcl_error *error)
+static enum healcl_status try_in_place(struct pass_run *run, struct step *reader,
+                                       struct healcl_error *error)
 {
     for (int i = 0; i < 2; i++) {
         struct step *writer;

@@ -82,8 +82,8 @@ static struct tensor arranged(const struct tensor *tensor, uint32_t rank, const 
     return view;
 }
 
-MUST_CHECK static enum healcl_status fuse(struct pass_run *run, struct step *product,
-                                          struct step *sum, struct healcl_error *error)
+static enum healcl_status fuse(struct pass_run *run, struct step *product, struct step *sum,
+                               struct healcl_error *error)
 {
     struct step fused = *sum;
     struct roles roles;
@@ -152,9 +152,8 @@ static bool keeps_moduli_together(const struct step *sum, const struct layout *o
 }
 
 /* Input i of a modsum is a sum of products, and the other one is where it writes. */
-MUST_CHECK static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
-                                                  struct step *addition, int i,
-                                                  struct healcl_error *error)
+static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
+                                       struct step *addition, int i, struct healcl_error *error)
 {
     const struct tensor *to = addition->in[1 - i];
     struct tensor out;
@@ -177,8 +176,8 @@ MUST_CHECK static enum healcl_status add_in_place(struct pass_run *run, struct s
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_sums(struct pass_run *run, struct step *addition,
-                                              struct healcl_error *error)
+static enum healcl_status add_sums(struct pass_run *run, struct step *addition,
+                                   struct healcl_error *error)
 {
     for (int i = 0; i < 2 && !pass_has_removed(addition); i++) {
         const struct tensor *view = addition->in[i];

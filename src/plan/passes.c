@@ -279,8 +279,7 @@ static uint64_t find_costs(struct pass_run *run, bool after)
     return peak;
 }
 
-MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
-                                              struct healcl_error *error)
+static enum healcl_status run_pass(struct pass_run *run, size_t pass, struct healcl_error *error)
 {
     static enum healcl_status (*const functions[])(struct pass_run *, struct healcl_error *) = {
 #define PASS(name, ...) pass_##name,
@@ -310,8 +309,7 @@ MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_passes(struct pass_run *run, uint32_t set,
-                                                struct healcl_error *error)
+static enum healcl_status run_passes(struct pass_run *run, uint32_t set, struct healcl_error *error)
 {
     struct plan *plan = run->plan;
     if (!run->uses || !run->next)

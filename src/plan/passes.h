@@ -25,11 +25,9 @@ struct pass {
 extern const struct pass passes[PASS_COUNT];
 
 /* Reads names separated by commas, "none" or "all"; NULL is all. Errors: HEALCL_USAGE. */
-MUST_CHECK enum healcl_status passes_parse(const char *list, uint32_t *set,
-                                           struct healcl_error *error);
+enum healcl_status passes_parse(const char *list, uint32_t *set, struct healcl_error *error);
 
 /* Does the passes of a set, once, before anything refers to the plan's steps. */
-MUST_CHECK enum healcl_status plan_optimise(struct plan *plan, uint32_t set,
-                                            struct healcl_error *error);
+enum healcl_status plan_optimise(struct plan *plan, uint32_t set, struct healcl_error *error);
 
 #endif

@@ -149,8 +149,8 @@ static bool is_free(const struct shared *shared, const struct life *life, uint32
            (next == shared->count || life->last < shared->lives[next].first);
 }
 
-MUST_CHECK static enum healcl_status share(struct shared *shared, const struct life *life,
-                                           struct healcl_error *error)
+static enum healcl_status share(struct shared *shared, const struct life *life,
+                                struct healcl_error *error)
 {
     if (!ARRAY_GROW(shared->lives, shared->count, &shared->capacity))
         NO_MEMORY(error);
@@ -162,8 +162,8 @@ MUST_CHECK static enum healcl_status share(struct shared *shared, const struct l
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_place(struct search *search, uint64_t bytes,
-                                               struct healcl_error *error)
+static enum healcl_status add_place(struct search *search, uint64_t bytes,
+                                    struct healcl_error *error)
 {
     struct places *places = search->places;
     if (!ARRAY_GROW(places->bytes, places->count, &search->place_capacity))
@@ -177,8 +177,7 @@ MUST_CHECK static enum healcl_status add_place(struct search *search, uint64_t b
 }
 
 /* Of places of one size the one that was used last: it may still be in a cache. */
-MUST_CHECK static enum healcl_status find_place(struct search *search, uint32_t id,
-                                                struct healcl_error *error)
+static enum healcl_status find_place(struct search *search, uint32_t id, struct healcl_error *error)
 {
     struct places *places = search->places;
     const struct life *life = &search->lives[id];
@@ -252,7 +251,7 @@ static int compare_candidates(const void *left, const void *right)
     return (a->life.storage > b->life.storage) - (a->life.storage < b->life.storage);
 }
 
-MUST_CHECK static enum healcl_status sort_by_size(struct search *search, struct healcl_error *error)
+static enum healcl_status sort_by_size(struct search *search, struct healcl_error *error)
 {
     struct candidate *candidates = calloc(search->order_count + 1, sizeof *candidates);
     if (!candidates)
@@ -270,7 +269,7 @@ MUST_CHECK static enum healcl_status sort_by_size(struct search *search, struct 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status find_places(struct search *search, struct healcl_error *error)
+static enum healcl_status find_places(struct search *search, struct healcl_error *error)
 {
     const struct plan *plan = search->plan;
     if (!search->lives || !search->order || !search->places->of)

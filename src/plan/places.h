@@ -42,9 +42,8 @@ uint64_t pending_results_most(uint64_t memory_limit);
  * operation makes have no places, nor has any where the plan has 2^32 - 1 steps or more. Errors:
  * HEALCL_NO_MEMORY; there is nothing to release then.
  */
-MUST_CHECK enum healcl_status places_init(struct places *places, const struct plan *plan,
-                                          const struct places_rule *rule,
-                                          struct healcl_error *error);
+enum healcl_status places_init(struct places *places, const struct plan *plan,
+                               const struct places_rule *rule, struct healcl_error *error);
 void places_release(struct places *places);
 
 #endif

@@ -37,8 +37,8 @@ uint64_t packed_bytes(const struct tensor *tensor)
 
 /* ---------------------------------------------------------------- growing the plan */
 
-MUST_CHECK static enum healcl_status count_work(struct planner *planner, const struct step *step,
-                                                struct healcl_error *error)
+static enum healcl_status count_work(struct planner *planner, const struct step *step,
+                                     struct healcl_error *error)
 {
     uint64_t visits = step_visits(step);
     visits = visits > UINT64_MAX - planner->visits ? UINT64_MAX : visits + planner->visits;
@@ -49,8 +49,8 @@ MUST_CHECK static enum healcl_status count_work(struct planner *planner, const s
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status count_scratch(struct planner *planner, const struct step *step,
-                                                   struct healcl_error *error)
+static enum healcl_status count_scratch(struct planner *planner, const struct step *step,
+                                        struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
     uint64_t scratch = step_scratch_bytes(step);
@@ -209,16 +209,16 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
 /* ---------------------------------------------------------------- names and lifetimes */
 
 /* One name less for the tensor's storage. */
-MUST_CHECK static enum healcl_status drop_reference(struct planner *planner, struct tensor *tensor,
-                                                    struct healcl_error *error)
+static enum healcl_status drop_reference(struct planner *planner, struct tensor *tensor,
+                                         struct healcl_error *error)
 {
     if (--tensor->storage->references > 0)
         return HEALCL_OK;
     return planner_release(planner, tensor, error);
 }
 
-MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const char *name,
-                                               struct tensor *tensor, struct healcl_error *error)
+static enum healcl_status bind_name(struct planner *planner, const char *name,
+                                    struct tensor *tensor, struct healcl_error *error)
 {
     struct tensor *previous;
     TRY(names_bind(&planner->names, name, tensor, &previous, error));
@@ -259,17 +259,15 @@ enum healcl_status planner_open_segment(struct planner *planner, const char *nam
 }
 
 /* What stands outside of any segment forms an unnamed one. */
-MUST_CHECK static enum healcl_status need_segment(struct planner *planner,
-                                                  struct healcl_error *error)
+static enum healcl_status need_segment(struct planner *planner, struct healcl_error *error)
 {
     return planner->segment ? HEALCL_OK : planner_open_segment(planner, "", false, error);
 }
 
 /* ---------------------------------------------------------------- entries */
 
-MUST_CHECK static enum healcl_status check_named_dtype(const struct argument *argument,
-                                                       const struct tensor *tensor,
-                                                       struct healcl_error *error)
+static enum healcl_status check_named_dtype(const struct argument *argument,
+                                            const struct tensor *tensor, struct healcl_error *error)
 {
     if (argument->tensor.has_dtype && argument->tensor.dtype != tensor->storage->dtype)
         REFUSE_FOR(error, DTYPE, "the pointer says %s, but the tensor is %s",
@@ -278,8 +276,8 @@ MUST_CHECK static enum healcl_status check_named_dtype(const struct argument *ar
 }
 
 /* Checks one argument as far as it can be without knowing the operation. */
-MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_t i,
-                                                      struct healcl_error *error)
+static enum healcl_status resolve_argument(struct call *call, uint32_t i,
+                                           struct healcl_error *error)
 {
     const struct argument *argument = &call->entry->arguments[i];
     enum healcl_parameter_kind kind = call->form->parameters[i].kind;
@@ -304,7 +302,7 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
 }
 
 /* Gives the operation's result the name that its `out` says. */
-MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healcl_error *error)
+static enum healcl_status bind_result(struct call *call, struct healcl_error *error)
 {
     const struct argument *out = &call->entry->out;
     enum operation_result result = call->form->operation->result;
@@ -327,9 +325,9 @@ MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healc
 }
 
 /* What is added to the plan from here on comes from this entry. */
-MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const struct entry *entry,
-                                                 const char *name, const struct form *form,
-                                                 struct healcl_error *error)
+static enum healcl_status set_origins(struct planner *planner, const struct entry *entry,
+                                      const char *name, const struct form *form,
+                                      struct healcl_error *error)
 {
     struct one_origin {
         struct origins origins;
@@ -348,9 +346,8 @@ MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const 
 }
 
 /* As the transcript's entry has it; of a body's entry with the operation in front. */
-MUST_CHECK static enum healcl_status origin_name(const struct planner *planner,
-                                                 const struct call *call, const char **name,
-                                                 struct healcl_error *error)
+static enum healcl_status origin_name(const struct planner *planner, const struct call *call,
+                                      const char **name, struct healcl_error *error)
 {
     *name = call->entry->name[0] == '_' ? call->form->underscore_name : call->form->name;
     if (!planner->outer)
@@ -365,8 +362,7 @@ MUST_CHECK static enum healcl_status origin_name(const struct planner *planner,
 }
 
 /* Whose form is given; its arguments have the kinds that it wants. */
-MUST_CHECK static enum healcl_status resolve_arguments(struct call *call,
-                                                       struct healcl_error *error)
+static enum healcl_status resolve_arguments(struct call *call, struct healcl_error *error)
 {
     struct planner *planner = call->planner;
     const char *name;
@@ -406,17 +402,16 @@ enum healcl_status planner_copy(struct call *call, struct healcl_error *error)
     return infer_copy(call, error);
 }
 
-MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
-                                                    const struct entry *entry,
-                                                    struct healcl_error *error)
+static enum healcl_status plan_operation(struct planner *planner, const struct entry *entry,
+                                         struct healcl_error *error)
 {
     struct call call = {.planner = planner, .entry = entry};
     TRY(planner_operation(&call, error));
     return bind_result(&call, error);
 }
 
-MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const struct entry *entry,
-                                                struct healcl_error *error)
+static enum healcl_status plan_entry(struct planner *planner, const struct entry *entry,
+                                     struct healcl_error *error)
 {
     switch (entry->kind) {
     case ENTRY_NOTHING: return HEALCL_OK;
@@ -442,9 +437,8 @@ MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const s
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
-                                                  struct entry_reader *reader,
-                                                  struct healcl_error *error)
+static enum healcl_status plan_entries(struct planner *planner, struct entry_reader *reader,
+                                       struct healcl_error *error)
 {
     for (;;) {
         const struct entry *entry;
@@ -480,9 +474,8 @@ MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
-                                                 const struct source *source,
-                                                 struct healcl_error *error)
+static enum healcl_status plan_source(struct planner *planner, const struct source *source,
+                                      struct healcl_error *error)
 {
     planner->plan->arena = planner->plan->constants.arena = planner->values.arena = arena_create();
     if (!planner->plan->arena)

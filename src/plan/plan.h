@@ -232,10 +232,9 @@ struct plan {
 /* Reads, checks and plans all entries of source, which must outlive the plan, as must table, the
  * operations that it may name. That may be NULL, for the built-in ones, and limits may, for
  * the defaults. */
-MUST_CHECK enum healcl_status plan_create(const struct source *source,
-                                          const struct operation_table *table,
-                                          const struct healcl_limits *limits, struct plan **plan,
-                                          struct healcl_error *error);
+enum healcl_status plan_create(const struct source *source, const struct operation_table *table,
+                               const struct healcl_limits *limits, struct plan **plan,
+                               struct healcl_error *error);
 void plan_free(struct plan *plan);
 
 /* b of a STEP_MODMUL_AXIS_SUM with all axes of a, whether or not all reps share it. */
@@ -302,8 +301,7 @@ void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amo
 
 /* Gives a step of the plan that does the work of two in one the origins of both, first's in front.
  * Its arguments that were second's count their origins from first->origins->count. */
-MUST_CHECK enum healcl_status step_join_origins(struct plan *plan, struct step *step,
-                                                const struct step *first, const struct step *second,
-                                                struct healcl_error *error);
+enum healcl_status step_join_origins(struct plan *plan, struct step *step, const struct step *first,
+                                     const struct step *second, struct healcl_error *error);
 
 #endif

@@ -57,64 +57,62 @@ struct call {
 
 /* Works out an operation whose arguments have the right kinds: checks shapes, dtypes and values,
  * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
-MUST_CHECK enum healcl_status infer(struct call *call, struct healcl_error *error);
+enum healcl_status infer(struct call *call, struct healcl_error *error);
 
 /* Of a form with the parameters a and out: copies elements of the same shape and dtype. */
-MUST_CHECK enum healcl_status infer_copy(struct call *call, struct healcl_error *error);
+enum healcl_status infer_copy(struct call *call, struct healcl_error *error);
 
 /* A new storage of the layout's elements; it counts as live until its last name is dropped. */
-MUST_CHECK enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
-                                                 const int64_t *shape, struct tensor **tensor,
-                                                 struct healcl_error *error);
+enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
+                                      const int64_t *shape, struct tensor **tensor,
+                                      struct healcl_error *error);
 
 /* A new storage, in the limits already; it counts as live. */
-MUST_CHECK enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype,
-                                                  int64_t elements, struct storage **result,
-                                                  struct healcl_error *error);
+enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype, int64_t elements,
+                                       struct storage **result, struct healcl_error *error);
 
 /* What is added from here on is a new segment's. */
-MUST_CHECK enum healcl_status planner_open_segment(struct planner *planner, const char *name,
-                                                   bool is_named, struct healcl_error *error);
+enum healcl_status planner_open_segment(struct planner *planner, const char *name, bool is_named,
+                                        struct healcl_error *error);
 
 /* A view of a storage. */
-MUST_CHECK enum healcl_status planner_view(struct planner *planner, struct storage *storage,
-                                           const struct layout *layout, struct tensor **tensor,
-                                           struct healcl_error *error);
+enum healcl_status planner_view(struct planner *planner, struct storage *storage,
+                                const struct layout *layout, struct tensor **tensor,
+                                struct healcl_error *error);
 
 /* A scalar operand, as a tensor of rank 0. */
-MUST_CHECK enum healcl_status planner_constant(struct planner *planner, int64_t value,
-                                               struct tensor **tensor, struct healcl_error *error);
+enum healcl_status planner_constant(struct planner *planner, int64_t value, struct tensor **tensor,
+                                    struct healcl_error *error);
 
 /* A step of the entry in hand. */
 struct step planner_step(const struct planner *planner, enum step_kind kind,
                          const struct tensor *out);
 
 /* Refuses a step that goes beyond the limits, with the first argument named. */
-MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
-                                               struct healcl_error *error);
+enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
+                                    struct healcl_error *error);
 
 /* Plans an operation up to its result, which is not bound to a name: sets call->form and the
  * members behind it. call->planner and call->entry are given. */
-MUST_CHECK enum healcl_status planner_operation(struct call *call, struct healcl_error *error);
+enum healcl_status planner_operation(struct call *call, struct healcl_error *error);
 
 /* Plans a copy of the entry's first tensor to its second one, both bound, in the same way. It
  * counts as contiguous. */
-MUST_CHECK enum healcl_status planner_copy(struct call *call, struct healcl_error *error);
+enum healcl_status planner_copy(struct call *call, struct healcl_error *error);
 
 /* What planner_operation does of an operation that is an entry of another one's body: that one has
  * been counted. */
-MUST_CHECK enum healcl_status planner_inner_operation(struct call *call,
-                                                      struct healcl_error *error);
+enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error);
 
 /* A storage for an operation by call; NULL where there are too many. */
 struct storage *live_storage(struct live_storages *live);
 
 /* Drops a name, and with the last one its storage. Refuses a name that is not bound. */
-MUST_CHECK enum healcl_status planner_free_name(struct planner *planner, const char *name,
-                                                struct healcl_error *error);
+enum healcl_status planner_free_name(struct planner *planner, const char *name,
+                                     struct healcl_error *error);
 
 /* Ends a storage that no name views. */
-MUST_CHECK enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
-                                              struct healcl_error *error);
+enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
+                                   struct healcl_error *error);
 
 #endif

@@ -67,11 +67,9 @@ static bool is_split(const struct splitter *splitter, const struct storage *stor
 }
 
 /* Writes an operand: a view of the part's storage. */
-MUST_CHECK static enum healcl_status write_view(const struct splitter *splitter,
-                                                const struct storage *storage,
-                                                const struct layout *layout,
-                                                const struct tensor **tensor,
-                                                struct healcl_error *error)
+static enum healcl_status write_view(const struct splitter *splitter, const struct storage *storage,
+                                     const struct layout *layout, const struct tensor **tensor,
+                                     struct healcl_error *error)
 {
     struct storage *made;
     const int64_t elements =
@@ -80,10 +78,9 @@ MUST_CHECK static enum healcl_status write_view(const struct splitter *splitter,
     return rewrite_view(splitter->rewrite, made, layout, tensor, error);
 }
 
-MUST_CHECK static enum healcl_status write_operands(const struct splitter *splitter,
-                                                    const struct step *whole,
-                                                    const struct step_cut *cut, struct step *part,
-                                                    struct healcl_error *error)
+static enum healcl_status write_operands(const struct splitter *splitter, const struct step *whole,
+                                         const struct step_cut *cut, struct step *part,
+                                         struct healcl_error *error)
 {
     struct step_axes names;
     step_axes(whole, &names);
@@ -116,9 +113,8 @@ static struct payload_part part_of(const struct splitter *splitter, const struct
 }
 
 /* Notes the part of a transfer, and takes it of what the file has. */
-MUST_CHECK static enum healcl_status write_transfer(struct splitter *splitter,
-                                                    const struct step *whole, struct step *part,
-                                                    struct healcl_error *error)
+static enum healcl_status write_transfer(struct splitter *splitter, const struct step *whole,
+                                         struct step *part, struct healcl_error *error)
 {
     struct plan *plan = splitter->rewrite->planner.plan;
     const struct tensor *tensor = whole->out ? whole->out : whole->in[0];
@@ -150,7 +146,7 @@ static struct segment *segment_in_hand(const struct splitter *splitter)
 }
 
 /* Ends the segment in hand with what is pending. */
-MUST_CHECK static enum healcl_status exchange(struct splitter *splitter, struct healcl_error *error)
+static enum healcl_status exchange(struct splitter *splitter, struct healcl_error *error)
 {
     struct segment *segment = segment_in_hand(splitter);
     struct exchange *exchanges = arena_alloc(splitter->rewrite->planner.plan->arena,
@@ -206,9 +202,9 @@ static bool waits(const struct splitter *splitter, const struct step *step,
 }
 
 /* The first summands of a sum. What it adds to is counted by one rank alone. */
-MUST_CHECK static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
-                                              const struct tensor *moduli, const struct step *part,
-                                              struct healcl_error *error)
+static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
+                                   const struct tensor *moduli, const struct step *part,
+                                   struct healcl_error *error)
 {
     if (!ARRAY_GROW(splitter->pending, splitter->pending_count, &splitter->pending_capacity))
         NO_MEMORY(error);
@@ -246,7 +242,7 @@ static void count_operation(struct splitter *splitter, const struct step *step)
 }
 
 /* The segment goes on behind an exchange. */
-MUST_CHECK static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
+static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
 {
     TRY(exchange(splitter, error));
     splitter->is_behind = true;
@@ -254,8 +250,8 @@ MUST_CHECK static enum healcl_status go_on(struct splitter *splitter, struct hea
     return planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error);
 }
 
-MUST_CHECK static enum healcl_status split_step(struct splitter *splitter, const struct step *step,
-                                                struct healcl_error *error)
+static enum healcl_status split_step(struct splitter *splitter, const struct step *step,
+                                     struct healcl_error *error)
 {
     const struct step_cut cut = split_axes_step(&splitter->axes, step);
     struct step part = *step;
@@ -278,8 +274,7 @@ MUST_CHECK static enum healcl_status split_step(struct splitter *splitter, const
     return rewrite_step(splitter->rewrite, &part, error);
 }
 
-MUST_CHECK static enum healcl_status split_segments(struct splitter *splitter,
-                                                    struct healcl_error *error)
+static enum healcl_status split_segments(struct splitter *splitter, struct healcl_error *error)
 {
     const struct plan *from = splitter->rewrite->from;
     for (size_t s = 0; s < from->segment_count; s++) {
@@ -296,10 +291,8 @@ MUST_CHECK static enum healcl_status split_segments(struct splitter *splitter,
 /* ---------------------------------------------------------------- all */
 
 /* The upload of an input. */
-MUST_CHECK static enum healcl_status find_upload(const struct plan *plan,
-                                                 const struct healcl_split *split,
-                                                 const struct step **upload,
-                                                 struct healcl_error *error)
+static enum healcl_status find_upload(const struct plan *plan, const struct healcl_split *split,
+                                      const struct step **upload, struct healcl_error *error)
 {
     if (split->input >= plan->uploads)
         FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", split->input,
@@ -330,7 +323,7 @@ static void find_indices(struct splitter *splitter)
     splitter->size = least + (split->rank < more);
 }
 
-MUST_CHECK static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_error *error)
+static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_error *error)
 {
     struct plan *plan = rewrite->planner.plan;
     plan->input_parts =

@@ -19,8 +19,7 @@
  * ranks than the axis has indices; HEALCL_REFUSED where an operation mixes the axis or takes a part
  * of it, with entry and operation.
  */
-MUST_CHECK enum healcl_status plan_split(struct rewrite *rewrite, const void *how,
-                                         struct healcl_error *error);
+enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error);
 
 /*
  * Finds the input and axis that leave a rank the least bytes where split->ranks share them: of
@@ -28,8 +27,8 @@ MUST_CHECK enum healcl_status plan_split(struct rewrite *rewrite, const void *ho
  * Looks at the largest inputs where there are many. Errors: HEALCL_REFUSED where none can be split;
  * HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
-                                                struct healcl_error *error);
+enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
+                                     struct healcl_error *error);
 
 /* ---- exchanges ---- */
 

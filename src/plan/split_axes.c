@@ -175,8 +175,8 @@ struct step_cut split_axes_step(const struct split_axes *axes, const struct step
     return cut;
 }
 
-MUST_CHECK static enum healcl_status refuse(const struct step *step, const struct fault *fault,
-                                            struct healcl_error *error)
+static enum healcl_status refuse(const struct step *step, const struct fault *fault,
+                                 struct healcl_error *error)
 {
     const bool is_input = fault->operand != STEP_OUT && step->kind != STEP_VENDOR;
     (void)ERROR(error, HEALCL_REFUSED, "%s%s%s%s", is_input ? "argument '" : "",
@@ -240,8 +240,8 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
 
 /* Follows the axis through all steps, until no storage more is cut; or until it is to be dealt out
  * in another way, as *other then tells. */
-MUST_CHECK static enum healcl_status follow(struct split_axes *axes, struct fault *other,
-                                            struct healcl_error *error)
+static enum healcl_status follow(struct split_axes *axes, struct fault *other,
+                                 struct healcl_error *error)
 {
     const struct plan *plan = axes->plan;
     bool changed = true;
@@ -338,10 +338,8 @@ static bool cut_back(struct split_axes *axes, int64_t *wanted)
 /* ---------------------------------------------------------------- all */
 
 /* Indices of an axis for each rank. */
-MUST_CHECK static enum healcl_status check_count(const struct split_axes *axes,
-                                                 const struct step *upload,
-                                                 const struct healcl_split *split,
-                                                 struct healcl_error *error)
+static enum healcl_status check_count(const struct split_axes *axes, const struct step *upload,
+                                      const struct healcl_split *split, struct healcl_error *error)
 {
     const struct origin *origin = step_origin(upload, NO_INPUT);
     const int64_t size = upload->out->layout.shape[split->axis];
@@ -359,10 +357,9 @@ MUST_CHECK static enum healcl_status check_count(const struct split_axes *axes,
 }
 
 /* With `each` elements of the axis for one of axes->count indices. */
-MUST_CHECK static enum healcl_status find_with(struct split_axes *axes, int64_t *wanted,
-                                               const struct step *upload,
-                                               const struct healcl_split *split, int64_t each,
-                                               struct fault *other, struct healcl_error *error)
+static enum healcl_status find_with(struct split_axes *axes, int64_t *wanted,
+                                    const struct step *upload, const struct healcl_split *split,
+                                    int64_t each, struct fault *other, struct healcl_error *error)
 {
     const struct tensor *input = upload->out;
     for (size_t i = 0; i < axes->plan->storage_count; i++)
@@ -375,10 +372,8 @@ MUST_CHECK static enum healcl_status find_with(struct split_axes *axes, int64_t 
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status find(struct split_axes *axes, int64_t *wanted,
-                                          const struct step *upload,
-                                          const struct healcl_split *split,
-                                          struct healcl_error *error)
+static enum healcl_status find(struct split_axes *axes, int64_t *wanted, const struct step *upload,
+                               const struct healcl_split *split, struct healcl_error *error)
 {
     struct fault other;
     int64_t each = 1;

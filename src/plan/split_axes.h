@@ -32,9 +32,9 @@ struct step_cut {
 
 /* Follows the axis of an upload's output to at least as many indices as there are ranks. Errors as
  * plan_split has them. */
-MUST_CHECK enum healcl_status split_axes_find(const struct plan *plan, const struct step *upload,
-                                              const struct healcl_split *split,
-                                              struct split_axes *axes, struct healcl_error *error);
+enum healcl_status split_axes_find(const struct plan *plan, const struct step *upload,
+                                   const struct healcl_split *split, struct split_axes *axes,
+                                   struct healcl_error *error);
 void split_axes_release(struct split_axes *axes);
 
 /* What a step does, once the axis has been followed. */

@@ -27,8 +27,8 @@ static struct healcl_tensor_info tensor_info(const struct step *step, const stru
 }
 
 /* Lists what the plan uploads and downloads. */
-MUST_CHECK static enum healcl_status list_tensors(struct healcl_transcript *transcript,
-                                                  struct healcl_error *error)
+static enum healcl_status list_tensors(struct healcl_transcript *transcript,
+                                       struct healcl_error *error)
 {
     const struct plan *plan = transcript->plan;
     struct arena *arena = plan->arena;
@@ -57,9 +57,8 @@ MUST_CHECK static enum healcl_status list_tensors(struct healcl_transcript *tran
 }
 
 /* Keeps what a plan is made with. */
-MUST_CHECK static enum healcl_status set_limits(struct healcl_transcript *transcript,
-                                                const struct healcl_limits *limits,
-                                                struct healcl_error *error)
+static enum healcl_status set_limits(struct healcl_transcript *transcript,
+                                     const struct healcl_limits *limits, struct healcl_error *error)
 {
     transcript->self = transcript;
     atomic_init(&transcript->owners, 1);
@@ -71,8 +70,8 @@ MUST_CHECK static enum healcl_status set_limits(struct healcl_transcript *transc
 }
 
 /* A plan before passes; of a derived transcript its parent's, made anew or kept, and changed. */
-MUST_CHECK static enum healcl_status make_plan(const struct healcl_transcript *transcript,
-                                               struct plan **plan, struct healcl_error *error)
+static enum healcl_status make_plan(const struct healcl_transcript *transcript, struct plan **plan,
+                                    struct healcl_error *error)
 {
     const struct healcl_limits *limits = &transcript->limits;
     struct plan *from;
@@ -87,10 +86,8 @@ MUST_CHECK static enum healcl_status make_plan(const struct healcl_transcript *t
 }
 
 /* Plans a transcript so far well made, or not; it is closed in any case in the end. */
-MUST_CHECK static enum healcl_status finish(struct healcl_transcript *transcript,
-                                            enum healcl_status status,
-                                            struct healcl_transcript **result,
-                                            struct healcl_error *error)
+static enum healcl_status finish(struct healcl_transcript *transcript, enum healcl_status status,
+                                 struct healcl_transcript **result, struct healcl_error *error)
 {
     if (status == HEALCL_OK)
         status = make_plan(transcript, &transcript->plan, error);
@@ -106,9 +103,9 @@ MUST_CHECK static enum healcl_status finish(struct healcl_transcript *transcript
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status open_file(const char *path, const struct healcl_limits *limits,
-                                               bool is_plain, struct healcl_transcript **result,
-                                               struct healcl_error *error)
+static enum healcl_status open_file(const char *path, const struct healcl_limits *limits,
+                                    bool is_plain, struct healcl_transcript **result,
+                                    struct healcl_error *error)
 {
     NEED(path, error);
     NEED(result, error);

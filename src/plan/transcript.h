@@ -27,10 +27,9 @@ struct healcl_transcript {
 
 /* As healcl_transcript_open, but the plan stays as it is before passes: for transcripts to be
  * derived from it, which then plan nothing again. */
-MUST_CHECK enum healcl_status transcript_open_plain(const char *path,
-                                                    const struct healcl_limits *limits,
-                                                    struct healcl_transcript **result,
-                                                    struct healcl_error *error);
+enum healcl_status transcript_open_plain(const char *path, const struct healcl_limits *limits,
+                                         struct healcl_transcript **result,
+                                         struct healcl_error *error);
 
 /* One owner more: healcl_transcript_close is for it, too. */
 struct healcl_transcript *transcript_retain(const struct healcl_transcript *transcript);

@@ -296,8 +296,8 @@ static bool keep(struct values *values, const struct tensor *out, const struct r
     return told;
 }
 
-MUST_CHECK static enum healcl_status note(struct values *values, const struct tensor *out,
-                                          const struct range *range, struct healcl_error *error)
+static enum healcl_status note(struct values *values, const struct tensor *out,
+                               const struct range *range, struct healcl_error *error)
 {
     const struct storage *moduli = range->moduli.storage;
     struct known known = {.next = out->storage->known,

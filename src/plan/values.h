@@ -39,11 +39,11 @@ struct values {
 
 /* Sets what is known of the step's inputs, then notes what is of its output. All steps of a plan,
  * in their order. Errors: HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status values_follow(struct values *values, struct step *step,
-                                            struct healcl_error *error);
+enum healcl_status values_follow(struct values *values, struct step *step,
+                                 struct healcl_error *error);
 
 /* Works out anew what is known of the values of a whole plan. */
-MUST_CHECK enum healcl_status values_follow_plan(struct plan *plan, struct healcl_error *error);
+enum healcl_status values_follow_plan(struct plan *plan, struct healcl_error *error);
 
 /* Nothing is known of a storage any more. */
 void values_forget(struct values *values, struct storage *storage);

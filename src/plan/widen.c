@@ -188,10 +188,8 @@ static enum healcl_status refuse(const struct step *step, const char *why,
 }
 
 /* The storage in the place of a tensor's. */
-MUST_CHECK static enum healcl_status new_storage(struct widening *widening,
-                                                 const struct tensor *tensor,
-                                                 struct storage **storage,
-                                                 struct healcl_error *error)
+static enum healcl_status new_storage(struct widening *widening, const struct tensor *tensor,
+                                      struct storage **storage, struct healcl_error *error)
 {
     const struct storage *old = tensor->storage;
     int64_t elements = old->elements, batch = is_wide(widening, tensor) ? widening->how->batch : 1;
@@ -207,9 +205,8 @@ MUST_CHECK static enum healcl_status new_storage(struct widening *widening,
 }
 
 /* Adds a step with these views in the place of its operands'. */
-MUST_CHECK static enum healcl_status add_step(struct widening *widening, const struct step *step,
-                                              const struct layout *views,
-                                              struct healcl_error *error)
+static enum healcl_status add_step(struct widening *widening, const struct step *step,
+                                   const struct layout *views, struct healcl_error *error)
 {
     struct step added = *step;
     struct storage *storage;
@@ -238,8 +235,8 @@ static void find_distances(const struct widening *widening, const struct step *s
 }
 
 /* All of the batch by one step, or request by request. */
-MUST_CHECK static enum healcl_status widen_step(struct widening *widening, const struct step *step,
-                                                struct healcl_error *error)
+static enum healcl_status widen_step(struct widening *widening, const struct step *step,
+                                     struct healcl_error *error)
 {
     int64_t distance[STEP_OPERANDS];
     struct layout views[STEP_OPERANDS];
@@ -260,9 +257,8 @@ MUST_CHECK static enum healcl_status widen_step(struct widening *widening, const
 
 /* An upload or a download with an axis more. copies: what the payload, of one request, holds for
  * all of them; 0: it has none for them, and callers bring the data. */
-MUST_CHECK static enum healcl_status widen_transfer(struct widening *widening,
-                                                    const struct step *step, int64_t copies,
-                                                    struct healcl_error *error)
+static enum healcl_status widen_transfer(struct widening *widening, const struct step *step,
+                                         int64_t copies, struct healcl_error *error)
 {
     struct step widened = *step;
     struct layout views[STEP_OPERANDS];
@@ -286,8 +282,8 @@ MUST_CHECK static enum healcl_status widen_transfer(struct widening *widening,
 }
 
 /* An upload that is the same for all requests, to a storage that they write to: each has a copy. */
-MUST_CHECK static enum healcl_status copy_upload(struct widening *widening, const struct step *step,
-                                                 struct healcl_error *error)
+static enum healcl_status copy_upload(struct widening *widening, const struct step *step,
+                                      struct healcl_error *error)
 {
     struct rewrite *rewrite = widening->rewrite;
     const struct storage *old = step->out->storage;
@@ -308,8 +304,8 @@ MUST_CHECK static enum healcl_status copy_upload(struct widening *widening, cons
     return rewrite_step(rewrite, &release, error);
 }
 
-MUST_CHECK static enum healcl_status write_step(struct widening *widening, const struct step *step,
-                                                struct healcl_error *error)
+static enum healcl_status write_step(struct widening *widening, const struct step *step,
+                                     struct healcl_error *error)
 {
     switch (step->kind) {
     case STEP_UPLOAD:
@@ -347,9 +343,8 @@ static size_t call_steps(const struct widening *widening, const struct step *ste
     return length;
 }
 
-MUST_CHECK static enum healcl_status write_segment(struct widening *widening,
-                                                   const struct segment *segment,
-                                                   struct healcl_error *error)
+static enum healcl_status write_segment(struct widening *widening, const struct segment *segment,
+                                        struct healcl_error *error)
 {
     TRY(rewrite_segment(widening->rewrite, segment, error));
     for (size_t i = 0; i < segment->step_count;) {
@@ -367,8 +362,7 @@ MUST_CHECK static enum healcl_status write_segment(struct widening *widening,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status write_segments(struct widening *widening,
-                                                    struct healcl_error *error)
+static enum healcl_status write_segments(struct widening *widening, struct healcl_error *error)
 {
     const struct plan *from = widening->rewrite->from;
     if (!widening->is_wide || !widening->is_live || !widening->first_reader || !widening->readers ||
@@ -406,9 +400,9 @@ static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
 /* So many times the elements of any view that planning lets through are far from 2^63. */
 enum { BATCH_MAX = 1 << 16 };
 
-MUST_CHECK static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
-                                                  const size_t *inputs, size_t count, int64_t batch,
-                                                  struct healcl_error *error)
+static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
+                                       const size_t *inputs, size_t count, int64_t batch,
+                                       struct healcl_error *error)
 {
     const size_t uploads = transcript->plan->uploads;
     if (batch < 1)

@@ -180,10 +180,9 @@ static enum healcl_status wrong(struct healcl_device *device)
 }
 
 /* One of the comma-separated texts, "global long* a". */
-MUST_CHECK static enum healcl_status check_argument(struct healcl_device *device,
-                                                    const struct launch *launch, uint32_t i,
-                                                    const char *text, size_t length,
-                                                    struct healcl_error *error)
+static enum healcl_status check_argument(struct healcl_device *device, const struct launch *launch,
+                                         uint32_t i, const char *text, size_t length,
+                                         struct healcl_error *error)
 {
     char word[3 * WORD_SIZE + 16], given[GIVEN_SIZE];
     const struct launch_argument *argument = &launch->arguments[i];
@@ -204,9 +203,8 @@ MUST_CHECK static enum healcl_status check_argument(struct healcl_device *device
          name, i + 1, given_text(argument, given));
 }
 
-MUST_CHECK static enum healcl_status check_count(struct healcl_device *device,
-                                                 const struct launch *launch, uint32_t count,
-                                                 struct healcl_error *error)
+static enum healcl_status check_count(struct healcl_device *device, const struct launch *launch,
+                                      uint32_t count, struct healcl_error *error)
 {
     if (count == launch->argument_count)
         return HEALCL_OK;

@@ -14,9 +14,9 @@
 /* ---------------------------------------------------------------- opening.c */
 
 /* Notes what the self-test has found, and shapes kernels for it. */
-MUST_CHECK enum healcl_status device_note_findings(struct healcl_device *device,
-                                                   uint64_t loop_limit, bool launches_overlap,
-                                                   uint32_t multiply, struct healcl_error *error);
+enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
+                                        bool launches_overlap, uint32_t multiply,
+                                        struct healcl_error *error);
 
 /* ---------------------------------------------------------------- self_test.c */
 
@@ -31,8 +31,8 @@ MUST_CHECK enum healcl_status device_note_findings(struct healcl_device *device,
  * milliseconds, and a compilation. A device that cannot do any of it has the first one that its
  * types allow, and does not fail. Errors: HEALCL_DEVICE where products are right at one time and
  * wrong at another; HEALCL_REFUSED, HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *fastest,
-                                                   struct healcl_error *error);
+enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *fastest,
+                                        struct healcl_error *error);
 
 /* ---------------------------------------------------------------- program.c */
 
@@ -81,9 +81,8 @@ uint64_t launch_program_hash(const struct launch *launch);
 uint64_t launch_kernel_hash(const struct launch *launch);
 
 /* The kernel of a launch, built if need be; owned by the device. */
-MUST_CHECK enum healcl_status device_kernel(struct healcl_device *device,
-                                            const struct launch *launch, struct kernel **kernel,
-                                            struct healcl_error *error);
+enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
+                                 struct kernel **kernel, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- arguments.c */
 
@@ -101,16 +100,14 @@ void kernel_arguments_keep(const struct healcl_device *device, const struct prog
 /* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object and
  * list of arguments; where nobody tells, notes device->programs->arguments_untold. Errors:
  * HEALCL_REFUSED, with manifest, kernel and argument, and device->programs->manifest_is_wrong. */
-MUST_CHECK enum healcl_status kernel_check_arguments(struct healcl_device *device,
-                                                     struct kernel *kernel,
-                                                     const struct launch *launch,
-                                                     struct healcl_error *error);
+enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
+                                          const struct launch *launch, struct healcl_error *error);
 
 /* The error where the driver does not take argument i for its size or kind. Returns HEALCL_REFUSED.
  */
-MUST_CHECK enum healcl_status kernel_argument_refused(struct healcl_device *device,
-                                                      const struct launch *launch, uint32_t i,
-                                                      cl_int code, struct healcl_error *error);
+enum healcl_status kernel_argument_refused(struct healcl_device *device,
+                                           const struct launch *launch, uint32_t i, cl_int code,
+                                           struct healcl_error *error);
 
 /* ---------------------------------------------------------------- program.c, again */
 
@@ -152,8 +149,7 @@ struct shared_program {
 };
 
 /* Makes what handles on a context share of programs; the package is part of it. */
-MUST_CHECK enum healcl_status shared_programs_make(struct healcl_device *device,
-                                                   struct healcl_error *error);
+enum healcl_status shared_programs_make(struct healcl_device *device, struct healcl_error *error);
 
 /* Another handle shares them. */
 void shared_programs_enter(struct healcl_device *device, struct shared_programs *programs);
@@ -166,22 +162,21 @@ void shared_programs_lock(struct healcl_device *device);
 void shared_programs_unlock(struct healcl_device *device);
 
 /* Finds the program that another handle has built from this text, with these options. */
-MUST_CHECK enum healcl_status shared_program_use(struct healcl_device *device,
-                                                 struct program *program, const char *text,
-                                                 bool *found, struct healcl_error *error);
+enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
+                                      const char *text, bool *found, struct healcl_error *error);
 
 /* Shares a program that was built. text_stays: it lives as long as the process. */
-MUST_CHECK enum healcl_status shared_program_add(struct healcl_device *device,
-                                                 struct program *program, const char *text,
-                                                 bool text_stays, struct healcl_error *error);
+enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
+                                      const char *text, bool text_stays,
+                                      struct healcl_error *error);
 
 /* The program of a handle is released. discard: no other handle gets
  * it from now on. */
 void shared_program_leave(struct healcl_device *device, struct program *program, bool discard);
 
 /* Gives a kernel what handles share of it. */
-MUST_CHECK enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
-                                                 struct healcl_error *error);
+enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
+                                      struct healcl_error *error);
 
 /* ---------------------------------------------------------------- binary.c */
 
@@ -201,32 +196,28 @@ void binary_remove(const struct healcl_device *device, const char *name);
 
 /* The binary of a built program, freed with free(). Best called when its kernels have run: some
  * drivers compile them only then. Errors: HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status binary_get(const struct healcl_device *device, cl_program program,
-                                         unsigned char **binary, size_t *bytes,
-                                         struct healcl_error *error);
+enum healcl_status binary_get(const struct healcl_device *device, cl_program program,
+                              unsigned char **binary, size_t *bytes, struct healcl_error *error);
 
 /* Gets and keeps it. Errors: HEALCL_USAGE where it cannot be written, HEALCL_DEVICE. */
-MUST_CHECK enum healcl_status binary_save(const struct healcl_device *device, const char *name,
-                                          uint64_t spent_nanoseconds, cl_program program,
-                                          size_t *bytes, struct healcl_error *error);
+enum healcl_status binary_save(const struct healcl_device *device, const char *name,
+                               uint64_t spent_nanoseconds, cl_program program, size_t *bytes,
+                               struct healcl_error *error);
 
 /* ---------------------------------------------------------------- packaged.c */
 
 /* Whether the device's package is for it. Errors: HEALCL_REFUSED. */
-MUST_CHECK enum healcl_status packaged_check(const struct healcl_device *device,
-                                             struct healcl_error *error);
+enum healcl_status packaged_check(const struct healcl_device *device, struct healcl_error *error);
 
 /* How the device was tuned when its package was made: the same variants are picked then. */
-MUST_CHECK enum healcl_status packaged_tuning(const struct healcl_device *device,
-                                              struct device_tuning *tuning,
-                                              struct healcl_error *error);
-MUST_CHECK enum healcl_status packaged_choices(const struct healcl_device *device,
-                                               struct kernel_choices *choices,
-                                               struct healcl_error *error);
+enum healcl_status packaged_tuning(const struct healcl_device *device, struct device_tuning *tuning,
+                                   struct healcl_error *error);
+enum healcl_status packaged_choices(const struct healcl_device *device,
+                                    struct kernel_choices *choices, struct healcl_error *error);
 
 /* Gets a program from the device's package. Errors: HEALCL_DEVICE where it is not there. */
-MUST_CHECK enum healcl_status packaged_load(struct healcl_device *device, struct program *program,
-                                            struct healcl_error *error);
+enum healcl_status packaged_load(struct healcl_device *device, struct program *program,
+                                 struct healcl_error *error);
 
 /* How a kernel is called in its program's binary. */
 const char *packaged_symbol(const struct program *program, const char *name);

@@ -61,7 +61,7 @@ static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel 
                                code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
             return kernel_argument_refused(device, launch, i, code, error);
         if (code != CL_SUCCESS) {
-            opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);
+            (void)opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);
             error_prefix(error, "argument %u: ", i);
             return HEALCL_DEVICE;
         }
@@ -141,7 +141,7 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
         code = enqueue(device, kernel->id, launch, &awaited, wanted);
     }
     if (code != CL_SUCCESS) {
-        opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
+        (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
         if (is_out_of_memory(code))
             error_prefix(error, "%llu bytes are in use: ",
                          (unsigned long long)(device->bytes_live - device->bytes_pooled));
@@ -174,9 +174,8 @@ void device_compile_ahead(struct healcl_device *device, enum compile_ahead what)
     device->programs->ahead.what = what;
 }
 
-MUST_CHECK static enum healcl_status compile_launch(struct healcl_device *device,
-                                                    const struct launch *launch,
-                                                    struct healcl_error *error)
+static enum healcl_status compile_launch(struct healcl_device *device, const struct launch *launch,
+                                         struct healcl_error *error)
 {
     const uint64_t hash = launch_program_hash(launch);
     struct compiling_ahead *ahead = &device->programs->ahead;

@@ -34,8 +34,8 @@ struct probe {
 };
 
 /* Buffers are the caller's to release, also where this fails. */
-MUST_CHECK static enum healcl_status prepare(struct healcl_device *device, struct probe *probe,
-                                             struct healcl_error *error)
+static enum healcl_status prepare(struct healcl_device *device, struct probe *probe,
+                                  struct healcl_error *error)
 {
     const struct modulus modulus = {.value = q,
                                     .normalized = q << 2,
@@ -63,16 +63,16 @@ MUST_CHECK static enum healcl_status prepare(struct healcl_device *device, struc
 }
 
 /* As if nothing had been multiplied yet. */
-MUST_CHECK static enum healcl_status start_over(struct healcl_device *device, struct probe *probe,
-                                                struct healcl_error *error)
+static enum healcl_status start_over(struct healcl_device *device, struct probe *probe,
+                                     struct healcl_error *error)
 {
     device_buffer_release(device, &probe->x);
     probe->all_rounds = 0;
     return device_upload_memory(device, sizeof probe->first, probe->first, &probe->x, error);
 }
 
-MUST_CHECK static enum healcl_status launch(struct healcl_device *device, struct probe *probe,
-                                            struct healcl_error *error)
+static enum healcl_status launch(struct healcl_device *device, struct probe *probe,
+                                 struct healcl_error *error)
 {
     probe->all_rounds += probe->rounds;
     return device_launch(device, &probe->launch, error);
@@ -91,10 +91,9 @@ static uint64_t power(uint64_t x, uint64_t n)
 }
 
 /* Reads what all launches since the start have come to. */
-MUST_CHECK static enum healcl_status read_products(struct healcl_device *device,
-                                                   const struct probe *probe,
-                                                   uint64_t products[COUNT], bool *right,
-                                                   struct healcl_error *error)
+static enum healcl_status read_products(struct healcl_device *device, const struct probe *probe,
+                                        uint64_t products[COUNT], bool *right,
+                                        struct healcl_error *error)
 {
     TRY(device_read(device, &probe->x, 0, sizeof probe->first, products, error));
     *right = true;
@@ -106,8 +105,8 @@ MUST_CHECK static enum healcl_status read_products(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status fail_unsteady(const struct healcl_device *device,
-                                                   struct probe *probe, struct healcl_error *error)
+static enum healcl_status fail_unsteady(const struct healcl_device *device, struct probe *probe,
+                                        struct healcl_error *error)
 {
     probe->is_unsteady = true;
     FAIL_TEST(error, &device->info, "products in vectors are %s",
@@ -116,8 +115,8 @@ MUST_CHECK static enum healcl_status fail_unsteady(const struct healcl_device *d
 
 /* Whether a round by probe->way is right; one that the program lacks does nothing. One that is
  * wrong is so twice: a compiler is at fault, and the way is not taken. */
-MUST_CHECK static enum healcl_status try_way(struct healcl_device *device, struct probe *probe,
-                                             bool *right, struct healcl_error *error)
+static enum healcl_status try_way(struct healcl_device *device, struct probe *probe, bool *right,
+                                  struct healcl_error *error)
 {
     uint64_t products[2][COUNT];
     for (int i = 0; i < 2; i++) {
@@ -132,8 +131,8 @@ MUST_CHECK static enum healcl_status try_way(struct healcl_device *device, struc
                : fail_unsteady(device, probe, error);
 }
 
-MUST_CHECK static enum healcl_status time_way(struct healcl_device *device, struct probe *probe,
-                                              uint64_t *nanoseconds, struct healcl_error *error)
+static enum healcl_status time_way(struct healcl_device *device, struct probe *probe,
+                                   uint64_t *nanoseconds, struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
     TRY(launch(device, probe, error));
@@ -144,10 +143,9 @@ MUST_CHECK static enum healcl_status time_way(struct healcl_device *device, stru
 
 /* Products go on from where those of the launch before have ended: at the end one look tells of all
  * of them. */
-MUST_CHECK static enum healcl_status time_ways(struct healcl_device *device, struct probe *probe,
-                                               const bool right[MULTIPLY_COUNT],
-                                               uint64_t best[MULTIPLY_COUNT],
-                                               struct healcl_error *error)
+static enum healcl_status time_ways(struct healcl_device *device, struct probe *probe,
+                                    const bool right[MULTIPLY_COUNT], uint64_t best[MULTIPLY_COUNT],
+                                    struct healcl_error *error)
 {
     uint64_t spent = 0, products[COUNT];
     bool all_right = true;
@@ -168,8 +166,8 @@ MUST_CHECK static enum healcl_status time_ways(struct healcl_device *device, str
     return all_right ? HEALCL_OK : fail_unsteady(device, probe, error);
 }
 
-MUST_CHECK static enum healcl_status measure(struct healcl_device *device, struct probe *probe,
-                                             uint32_t *fastest, struct healcl_error *error)
+static enum healcl_status measure(struct healcl_device *device, struct probe *probe,
+                                  uint32_t *fastest, struct healcl_error *error)
 {
     uint64_t best[MULTIPLY_COUNT];
     bool right[MULTIPLY_COUNT];

@@ -111,8 +111,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status new_device(struct healcl_device **device,
-                                                struct healcl_error *error)
+static enum healcl_status new_device(struct healcl_device **device, struct healcl_error *error)
 {
     *device = calloc(1, sizeof **device);
     if (*device)

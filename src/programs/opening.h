@@ -8,44 +8,39 @@
 #include "programs/programs.h"
 
 /* As device_query_all, with what the self-test has found. */
-MUST_CHECK enum healcl_status device_list_all(const struct opencl *cl,
-                                              struct device_listing *listing,
-                                              struct healcl_error *error);
+enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error);
 
 /* The devices alone. No devices at all is not an error: *count is 0. A platform that cannot list
  * its devices is one only where no other can: platform 0 NAME: clGetDeviceIDs failed: ... The list
  * is freed with free(). */
-MUST_CHECK enum healcl_status device_list(const struct opencl *cl, struct device_info **list,
-                                          size_t *count, struct healcl_error *error);
+enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
+                               struct healcl_error *error);
 
 /* cl outlives the device. Otherwise as healcl_device_open, but without the self-test. */
-MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *selector,
-                                          struct healcl_device **device,
-                                          struct healcl_error *error);
+enum healcl_status device_open(const struct opencl *cl, const char *selector,
+                               struct healcl_device **device, struct healcl_error *error);
 /* The same with all that a caller may bring, but for the queue: device_take_queue. */
-MUST_CHECK enum healcl_status device_open_with(const struct opencl *cl,
-                                               const struct healcl_device_options *options,
-                                               struct healcl_device **device,
-                                               struct healcl_error *error);
+enum healcl_status device_open_with(const struct opencl *cl,
+                                    const struct healcl_device_options *options,
+                                    struct healcl_device **device, struct healcl_error *error);
 
 /* Opens a handle on the same context as another one, with queues, kernels and a pool of its own,
  * for another thread; tuned as that one is now. It may live longer. They take turns:
  * device_turn_begin.
  */
-MUST_CHECK enum healcl_status device_open_beside(struct healcl_device *first,
-                                                 struct healcl_device **device,
-                                                 struct healcl_error *error);
+enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
+                                      struct healcl_error *error);
 
 /* As device_open; then runs the self-test unless it is kept that the device passed it, and keeps
  * what came out. Errors: those of both. */
-MUST_CHECK enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                                 struct healcl_device **device,
-                                                 struct healcl_error *error);
+enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
+                                      struct healcl_device **device, struct healcl_error *error);
 
-MUST_CHECK enum healcl_status device_open_tested_with(const struct opencl *cl,
-                                                      const struct healcl_device_options *options,
-                                                      struct healcl_device **device,
-                                                      struct healcl_error *error);
+enum healcl_status device_open_tested_with(const struct opencl *cl,
+                                           const struct healcl_device_options *options,
+                                           struct healcl_device **device,
+                                           struct healcl_error *error);
 
 /* Memory that a run and the process that compiles ahead of it share. Kernels and programs are told
  * by a hash; 0 for none. */
@@ -64,10 +59,9 @@ struct device_opening {
 };
 
 /* The same; opening may be NULL. */
-MUST_CHECK enum healcl_status device_open_for_run(const struct opencl *cl,
-                                                  const struct healcl_device_options *options,
-                                                  const struct device_opening *opening,
-                                                  struct healcl_device **device,
-                                                  struct healcl_error *error);
+enum healcl_status device_open_for_run(const struct opencl *cl,
+                                       const struct healcl_device_options *options,
+                                       const struct device_opening *opening,
+                                       struct healcl_device **device, struct healcl_error *error);
 
 #endif

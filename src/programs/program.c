@@ -101,7 +101,7 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     TRY_CL(error, "clCreateProgramWithSource", code);
     code = cl->clBuildProgram(id, 1, &device->info.device_id, options, NULL, NULL);
     if (code != CL_SUCCESS) {
-        build_error(device, program, id, options, code, error);
+        (void)build_error(device, program, id, options, code, error);
         (void)cl->clReleaseProgram(id);
         return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
     }
@@ -508,7 +508,7 @@ static enum healcl_status make_object(struct healcl_device *device, struct progr
     cl_kernel id =
         device->cl->clCreateKernel(program->id, packaged_symbol(program, kernel->name), &code);
     if (code != CL_SUCCESS) {
-        opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
+        (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
         error_prefix(error, "kernel '%s' of program '%s': ", kernel->name, program->name);
         return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
     }

@@ -44,8 +44,8 @@ enum { LAUNCH_OPTIONS_SIZE = 512 };
 /* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of
  * cl/ of the same name. Programs that are built already stay. name and source outlive the device.
  */
-MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, const char *name,
-                                                 const char *source, struct healcl_error *error);
+enum healcl_status device_add_program(struct healcl_device *device, const char *name,
+                                      const char *source, struct healcl_error *error);
 
 /*
  * What all work-items of a launch ask global memory for, caches or not, as formulas of its shape
@@ -85,8 +85,8 @@ enum device_record {
 
 /* Adds all programs that are built, with what the device is and how it is tuned, to an empty
  * package, whose texts are the device's from then on; but for its tuning, which is the caller's. */
-MUST_CHECK enum healcl_status device_record(struct healcl_device *device, struct package *package,
-                                            enum device_record kind, struct healcl_error *error);
+enum healcl_status device_record(struct healcl_device *device, struct package *package,
+                                 enum device_record kind, struct healcl_error *error);
 
 /* Keeps the binaries of all programs that are built, whatever getting them costs, where later
  * processes find them unasked. Errors: HEALCL_USAGE where they cannot be written, HEALCL_DEVICE
@@ -95,17 +95,15 @@ struct kept_binaries {
     size_t count;
     uint64_t bytes;
 };
-MUST_CHECK enum healcl_status device_keep_binaries(struct healcl_device *device,
-                                                   struct kept_binaries *kept,
-                                                   struct healcl_error *error);
+enum healcl_status device_keep_binaries(struct healcl_device *device, struct kept_binaries *kept,
+                                        struct healcl_error *error);
 
 /* Says in a package which device it is for; its texts are the device's from then on. */
 void packaged_name(const struct device_info *info, struct package *package);
 
 /* Writes what a program is built from, but for its options. */
-MUST_CHECK enum healcl_status device_write_source(const struct healcl_device *device,
-                                                  const char *name, FILE *stream,
-                                                  struct healcl_error *error);
+enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
+                                       FILE *stream, struct healcl_error *error);
 
 /*
  * What a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels for the
@@ -124,20 +122,18 @@ const char *device_warning(const struct healcl_device *device, size_t number);
 
 /* Kernels of others that could not be built, by what they are called by. */
 bool device_has_failed(const struct healcl_device *device, const void *kernel);
-MUST_CHECK enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
-                                                 struct healcl_error *error);
+enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
+                                      struct healcl_error *error);
 
 /* Builds what a launch needs if it is not built yet. */
-MUST_CHECK enum healcl_status device_build_kernel(struct healcl_device *device,
-                                                  const struct launch *launch,
-                                                  struct healcl_error *error);
+enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
+                                       struct healcl_error *error);
 
 /* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
  * device has no room: then as device_buffer_acquire. HEALCL_DEVICE where the arguments take more
  * than the device's max_parameter_bytes. */
-MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
-                                            const struct launch *launch,
-                                            struct healcl_error *error);
+enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
+                                 struct healcl_error *error);
 
 /* From now on launches only have their kernels compiled, by one work-group each, once. With
  * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the

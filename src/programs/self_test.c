@@ -185,11 +185,9 @@ static void answer_text(const struct operands *operands, size_t number, uint64_t
 }
 
 /* A wrong answer that only some families need is their failure alone. */
-MUST_CHECK static enum healcl_status compare_answers(struct device_info *info,
-                                                     const struct operands *operands,
-                                                     const uint64_t answers[ANSWERS],
-                                                     const uint64_t known[ANSWERS],
-                                                     struct healcl_error *error)
+static enum healcl_status compare_answers(struct device_info *info, const struct operands *operands,
+                                          const uint64_t answers[ANSWERS],
+                                          const uint64_t known[ANSWERS], struct healcl_error *error)
 {
     for (size_t i = 0; i < ANSWERS; i++) {
         char text[ANSWER_TEXT_SIZE];
@@ -205,10 +203,10 @@ MUST_CHECK static enum healcl_status compare_answers(struct device_info *info,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status compare_counters(const struct device_info *info,
-                                                      const struct self_test_counters *counters,
-                                                      const struct self_test_counters *known,
-                                                      struct healcl_error *error)
+static enum healcl_status compare_counters(const struct device_info *info,
+                                           const struct self_test_counters *counters,
+                                           const struct self_test_counters *known,
+                                           struct healcl_error *error)
 {
     const struct {
         const char *name;
@@ -247,9 +245,9 @@ static uint32_t mix(uint32_t rounds)
 }
 
 /* A loop that ends early is something that one can work with: struct device_info, loop_limit. */
-MUST_CHECK static enum healcl_status compare_rounds(const struct device_info *info,
-                                                    const struct self_test_counters *counters,
-                                                    struct healcl_error *error)
+static enum healcl_status compare_rounds(const struct device_info *info,
+                                         const struct self_test_counters *counters,
+                                         struct healcl_error *error)
 {
     uint32_t rounds = counters->rounds;
     if (rounds < ROUNDS_LEAST || rounds > ROUNDS)
@@ -260,11 +258,10 @@ MUST_CHECK static enum healcl_status compare_rounds(const struct device_info *in
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status compare_outputs(struct device_info *info,
-                                                     const struct operands cases[CASES],
-                                                     const struct outputs *outputs,
-                                                     const struct outputs *known,
-                                                     struct healcl_error *error)
+static enum healcl_status compare_outputs(struct device_info *info,
+                                          const struct operands cases[CASES],
+                                          const struct outputs *outputs,
+                                          const struct outputs *known, struct healcl_error *error)
 {
     for (size_t i = 0; i < CASES; i++) {
         TRY(compare_answers(info, &cases[i], outputs->answers[i], known->answers[i], error));
@@ -304,10 +301,9 @@ struct test_launch {
 };
 
 /* Buffers are the caller's to release, also where this fails. */
-MUST_CHECK static enum healcl_status prepare_launch(struct healcl_device *device,
-                                                    const struct operands cases[CASES],
-                                                    struct test_launch *test,
-                                                    struct healcl_error *error)
+static enum healcl_status prepare_launch(struct healcl_device *device,
+                                         const struct operands cases[CASES],
+                                         struct test_launch *test, struct healcl_error *error)
 {
     struct launch *launch = &test->launch;
     *launch = (struct launch){.program = "base/self_test", .kernel = "self_test"};
@@ -337,10 +333,8 @@ static void release_launch(struct healcl_device *device, struct test_launch *tes
         device_buffer_release(device, &test->buffers[i]);
 }
 
-MUST_CHECK static enum healcl_status read_outputs(struct healcl_device *device,
-                                                  const struct test_launch *test,
-                                                  struct outputs *outputs,
-                                                  struct healcl_error *error)
+static enum healcl_status read_outputs(struct healcl_device *device, const struct test_launch *test,
+                                       struct outputs *outputs, struct healcl_error *error)
 {
     void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
                                     &outputs->counters};
@@ -349,10 +343,9 @@ MUST_CHECK static enum healcl_status read_outputs(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
-                                                const struct operands cases[CASES],
-                                                struct outputs *outputs, struct test_launch *test,
-                                                struct healcl_error *error)
+static enum healcl_status run_kernel(struct healcl_device *device,
+                                     const struct operands cases[CASES], struct outputs *outputs,
+                                     struct test_launch *test, struct healcl_error *error)
 {
     TRY(prepare_launch(device, cases, test, error));
     TRY(device_build_kernel(device, &test->launch, error));
@@ -373,9 +366,8 @@ enum {
 };
 
 /* The time of launches that depend on each other. */
-MUST_CHECK static enum healcl_status time_launches(struct healcl_device *device,
-                                                   struct test_launch *test, uint64_t *nanoseconds,
-                                                   struct healcl_error *error)
+static enum healcl_status time_launches(struct healcl_device *device, struct test_launch *test,
+                                        uint64_t *nanoseconds, struct healcl_error *error)
 {
     *nanoseconds = UINT64_MAX;
     for (int sample = 0; sample < SAMPLES; sample++) {
@@ -395,9 +387,8 @@ MUST_CHECK static enum healcl_status time_launches(struct healcl_device *device,
 /* Whether launches may overlap at no cost: where those that depend on each other take about as long
  * as they would in order. With Intel's driver for CPUs they take 1.4 times as long, with PoCL 0.95
  * times. */
-MUST_CHECK static enum healcl_status find_overlap(struct healcl_device *device,
-                                                  struct test_launch *test, bool *overlap,
-                                                  struct healcl_error *error)
+static enum healcl_status find_overlap(struct healcl_device *device, struct test_launch *test,
+                                       bool *overlap, struct healcl_error *error)
 {
     const uint32_t launches_at_once[2] = {1, LAUNCHES_AT_ONCE_MAX};
     uint64_t times[2] = {0, UINT64_MAX};
@@ -419,12 +410,11 @@ MUST_CHECK static enum healcl_status find_overlap(struct healcl_device *device,
 }
 
 /* What all launches together have left: each of them has found what the one before it left. */
-MUST_CHECK static enum healcl_status compare_repetitions(struct healcl_device *device,
-                                                         const struct operands cases[CASES],
-                                                         const struct test_launch *test,
-                                                         struct outputs *outputs,
-                                                         struct outputs *known,
-                                                         struct healcl_error *error)
+static enum healcl_status compare_repetitions(struct healcl_device *device,
+                                              const struct operands cases[CASES],
+                                              const struct test_launch *test,
+                                              struct outputs *outputs, struct outputs *known,
+                                              struct healcl_error *error)
 {
     const size_t items = test->launch.groups * test->launch.local_size;
     for (size_t i = 0; i < items; i++) {
@@ -471,9 +461,8 @@ enum healcl_status self_test_find_multiply(struct healcl_device *device, struct 
     return device_note_findings(device, 0, false, multiply, error);
 }
 
-MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *device,
-                                                     struct outputs *outputs, struct outputs *known,
-                                                     struct healcl_error *error)
+static enum healcl_status run_and_compare(struct healcl_device *device, struct outputs *outputs,
+                                          struct outputs *known, struct healcl_error *error)
 {
     struct operands cases[CASES];
     struct test_launch test = {.repetitions = 0};

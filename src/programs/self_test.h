@@ -12,18 +12,16 @@
  * fails, no binary of the programs that are built stays in the cache; a failure with one that was
  * there counts only if the source, built anew, fails too. Errors: HEALCL_DEVICE, also where an
  * answer is wrong: device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
-MUST_CHECK enum healcl_status self_test_run(struct healcl_device *device,
-                                            struct healcl_error *error);
+enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error);
 
 /* Runs it and keeps what came out; trace: for its spans, or NULL. */
-MUST_CHECK enum healcl_status self_test_run_and_keep(struct healcl_device *device,
-                                                     struct trace *trace,
-                                                     struct healcl_error *error);
+enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
+                                          struct healcl_error *error);
 
 /* What the process that compiles ahead does of the self-test: it finds the fastest way to multiply,
  * shapes kernels for it and notes it on device->programs->ahead.board. */
-MUST_CHECK enum healcl_status self_test_find_multiply(struct healcl_device *device,
-                                                      struct healcl_error *error);
+enum healcl_status self_test_find_multiply(struct healcl_device *device,
+                                           struct healcl_error *error);
 
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 

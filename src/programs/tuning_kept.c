@@ -63,8 +63,8 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
 }
 
 /* Keeps a line in a file of that name. */
-MUST_CHECK static enum healcl_status keep_line(const char *name, const char *text, char **path,
-                                               struct healcl_error *error)
+static enum healcl_status keep_line(const char *name, const char *text, char **path,
+                                    struct healcl_error *error)
 {
     *path = NULL;
     char *directory = cache_directory();
@@ -81,8 +81,7 @@ MUST_CHECK static enum healcl_status keep_line(const char *name, const char *tex
     return status;
 }
 
-MUST_CHECK static enum healcl_status forget_file(const char *name, char **path,
-                                                 struct healcl_error *error)
+static enum healcl_status forget_file(const char *name, char **path, struct healcl_error *error)
 {
     *path = NULL;
     char *directory = cache_directory();

@@ -9,9 +9,8 @@
  * it, unless HEALCL_AS names another kind, by HEALCL_TUNING, and by HEALCL_VARIANT.
  * Errors: HEALCL_USAGE where the environment cannot be understood; *tuning then is without it.
  */
-MUST_CHECK enum healcl_status tuning_of_device(const struct device_info *info,
-                                               struct device_tuning *tuning,
-                                               struct healcl_error *error);
+enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
+                                    struct healcl_error *error);
 
 /* To be told once where a device is opened beside such a file. */
 #define KEPT_UNREADABLE \
@@ -23,15 +22,14 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
 
 /* Keeps a tuning. *path is the file, freed with free(), or NULL where nothing is to be kept:
  * HEALCL_CACHE_DIR is empty. Errors: HEALCL_USAGE where the file cannot be written. */
-MUST_CHECK enum healcl_status tuning_keep(const struct device_tuning *tuning,
-                                          const struct device_info *info, char **path,
-                                          struct healcl_error *error);
+enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
+                               char **path, struct healcl_error *error);
 
 /* Forgets what has been kept for this device with this driver, readable or not. *path is the file
  * that is gone, freed with free(), or NULL where there was none. Errors: HEALCL_USAGE where the
  * file cannot be removed. */
-MUST_CHECK enum healcl_status tuning_forget(const struct device_info *info, char **path,
-                                            struct healcl_error *error);
+enum healcl_status tuning_forget(const struct device_info *info, char **path,
+                                 struct healcl_error *error);
 
 /*
  * Which of several kernels of others, or of their alternatives, goes before the rest: by a number
@@ -67,10 +65,10 @@ void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t ch
 /* As for tunings. What cannot be read or understood is nothing; nor
  * is what was kept where HEALCL_AS names another kind of device. */
 void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info);
-MUST_CHECK enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
-                                                  const struct device_info *info, char **path,
-                                                  struct healcl_error *error);
-MUST_CHECK enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
-                                                    struct healcl_error *error);
+enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
+                                       const struct device_info *info, char **path,
+                                       struct healcl_error *error);
+enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
+                                         struct healcl_error *error);
 
 #endif

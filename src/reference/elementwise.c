@@ -3,10 +3,9 @@
 #include "reference/operand.h"
 
 /* out[c] = compute(a[c], b[c], p[c]) */
-MUST_CHECK static enum healcl_status elementwise(struct reference *reference,
-                                                 const struct step *step,
-                                                 int64_t (*compute)(int64_t, int64_t, int64_t),
-                                                 struct healcl_error *error)
+static enum healcl_status elementwise(struct reference *reference, const struct step *step,
+                                      int64_t (*compute)(int64_t, int64_t, int64_t),
+                                      struct healcl_error *error)
 {
     struct operand out, in[3];
     TRY(reference_operand(&out, reference, step->out, error));

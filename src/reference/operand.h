@@ -11,10 +11,8 @@ struct operand {
     void *bytes;
 };
 
-MUST_CHECK enum healcl_status reference_operand(struct operand *operand,
-                                                struct reference *reference,
-                                                const struct tensor *tensor,
-                                                struct healcl_error *error);
+enum healcl_status reference_operand(struct operand *operand, struct reference *reference,
+                                     const struct tensor *tensor, struct healcl_error *error);
 
 static inline int64_t operand_load(const struct operand *operand, int64_t position)
 {
@@ -29,39 +27,34 @@ static inline void operand_store(const struct operand *operand, int64_t position
 
 /* Refuses the first element of input i that is outside of [lowest, highest]; `what` is the rest of
  * the message. */
-MUST_CHECK enum healcl_status reference_check_range(struct reference *reference,
-                                                    const struct step *step, int i,
-                                                    const struct operand *operand, int64_t lowest,
-                                                    int64_t highest, const char *what,
-                                                    struct healcl_error *error);
+enum healcl_status reference_check_range(struct reference *reference, const struct step *step,
+                                         int i, const struct operand *operand, int64_t lowest,
+                                         int64_t highest, const char *what,
+                                         struct healcl_error *error);
 
 /* Input i of a step, which is moduli. Refuses the first one below 1. */
-MUST_CHECK enum healcl_status reference_moduli(struct operand *moduli, struct reference *reference,
-                                               const struct step *step, int i,
-                                               struct healcl_error *error);
+enum healcl_status reference_moduli(struct operand *moduli, struct reference *reference,
+                                    const struct step *step, int i, struct healcl_error *error);
 
 /* Notes that input i of a step is refused. Returns its name, for the message. */
 const char *reference_refuse(struct reference *reference, const struct step *step, int i);
 
 /* Copies the elements of a rank 1 operand into an array that the caller frees. */
-MUST_CHECK enum healcl_status reference_read_vector(const struct operand *operand, int64_t **values,
-                                                    struct healcl_error *error);
+enum healcl_status reference_read_vector(const struct operand *operand, int64_t **values,
+                                         struct healcl_error *error);
 
 /* The same for input i of a step, a permutation. Refuses the first entry that is outside of
  * [0, n) or equal to an earlier one. */
-MUST_CHECK enum healcl_status reference_read_permutation(struct reference *reference,
-                                                         const struct step *step, int i,
-                                                         int64_t **perm,
-                                                         struct healcl_error *error);
+enum healcl_status reference_read_permutation(struct reference *reference, const struct step *step,
+                                              int i, int64_t **perm, struct healcl_error *error);
 
 /* Zeroed memory for count items, which the caller frees; NULL when out of memory. */
 void *reference_allocate(uint64_t count, size_t size);
 
 /* ---- each executes the kinds of steps that steps.def names it for, out not being empty ---- */
 
-MUST_CHECK typedef enum healcl_status reference_function(struct reference *reference,
-                                                         const struct step *step,
-                                                         struct healcl_error *error);
+typedef enum healcl_status reference_function(struct reference *reference, const struct step *step,
+                                              struct healcl_error *error);
 
 #define STEP(kind, id, name, axes, visits, work, result, refuses, reference, ...) \
     reference_function reference_##reference;

@@ -35,9 +35,8 @@ struct reference {
 };
 
 /* Looks only at storage_count and constants of the plan. Errors: HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status reference_create(const struct plan *plan,
-                                               struct reference **reference,
-                                               struct healcl_error *error);
+enum healcl_status reference_create(const struct plan *plan, struct reference **reference,
+                                    struct healcl_error *error);
 void reference_free(struct reference *reference);
 
 /* Makes the caller's array the memory of a storage, until it is released or lent again. */
@@ -50,9 +49,8 @@ void reference_forget(struct reference *reference, const struct storage *storage
  * Sets *bytes to the memory of a storage. What was never written is 0: memory is allocated here
  * at first use. The plan's constants must only be read. Errors: HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status reference_memory(struct reference *reference,
-                                               const struct storage *storage, void **bytes,
-                                               struct healcl_error *error);
+enum healcl_status reference_memory(struct reference *reference, const struct storage *storage,
+                                    void **bytes, struct healcl_error *error);
 
 /*
  * Executes one step. STEP_DOWNLOAD does nothing. A step whose out has no elements does nothing:
@@ -63,13 +61,12 @@ MUST_CHECK enum healcl_status reference_memory(struct reference *reference,
  *     argument 'idx': 9 at [1, 0] is outside of axis 0 of size 4
  * Axes along which the argument was broadcast (stride 0) are not part of that index.
  */
-MUST_CHECK enum healcl_status reference_step(struct reference *reference, const struct step *step,
-                                             struct healcl_error *error);
+enum healcl_status reference_step(struct reference *reference, const struct step *step,
+                                  struct healcl_error *error);
 
 /* Copies the elements of a tensor, in C order and packed, into an array of its dtype.
  * Errors: HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status reference_read(struct reference *reference,
-                                             const struct tensor *tensor, void *packed,
-                                             struct healcl_error *error);
+enum healcl_status reference_read(struct reference *reference, const struct tensor *tensor,
+                                  void *packed, struct healcl_error *error);
 
 #endif

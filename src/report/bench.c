@@ -122,8 +122,8 @@ static double ratio_of(const struct bench_example *example)
     return kernel > 0 ? example->of[EXAMPLE_BODY].median_ns / kernel : 0;
 }
 
-MUST_CHECK static enum healcl_status print_examples(const struct bench_example *examples,
-                                                    size_t count, const struct style *style)
+static enum healcl_status print_examples(const struct bench_example *examples, size_t count,
+                                         const struct style *style)
 {
     static const struct table_column columns[] = {
         {"operation", TABLE_LEFT, true}, {"example", TABLE_RIGHT, false},

@@ -158,8 +158,8 @@ void columns_row(struct table *text, const struct column_table *table, unsigned 
                  const void *context, const void *record);
 
 /* Prints a table of text with a row for each record. As table_print. */
-MUST_CHECK enum healcl_status columns_print(const struct column_table *table, unsigned place,
-                                            const void *context, struct column_records records,
-                                            FILE *stream, unsigned width);
+enum healcl_status columns_print(const struct column_table *table, unsigned place,
+                                 const void *context, struct column_records records, FILE *stream,
+                                 unsigned width);
 
 #endif

@@ -15,7 +15,6 @@ struct diagnosis_facts {
 };
 
 void report_diagnosis(const struct diagnosis_facts *facts, const struct style *style);
-MUST_CHECK enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts,
-                                                    FILE *stream);
+enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FILE *stream);
 
 #endif

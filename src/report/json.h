@@ -19,7 +19,7 @@ void json_begin(struct json *json, const char *version);
 
 /* Prints the whole and frees it. HEALCL_NO_MEMORY, and nothing printed, where memory was lacking.
  */
-MUST_CHECK enum healcl_status json_print(struct json *json, FILE *stream);
+enum healcl_status json_print(struct json *json, FILE *stream);
 
 /* All add to parent: under key to an object, and at its end to an array, with key NULL. */
 cJSON *json_object(struct json *json, cJSON *parent, const char *key);

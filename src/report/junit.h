@@ -57,15 +57,15 @@ __attribute__((format(printf, 2, 3))) void junit_line(struct junit *junit, const
 
 /* Prints the whole and frees it. HEALCL_NO_MEMORY, and nothing printed, where memory was lacking.
  */
-MUST_CHECK enum healcl_status junit_print(struct junit *junit, FILE *stream);
+enum healcl_status junit_print(struct junit *junit, FILE *stream);
 
 /* ---- of the commands ---- */
 
 /* A case for each segment. */
-MUST_CHECK enum healcl_status report_run_junit(const struct run_facts *facts, FILE *stream);
+enum healcl_status report_run_junit(const struct run_facts *facts, FILE *stream);
 
 /* Of a command that failed. file may be NULL. */
-MUST_CHECK enum healcl_status report_error_junit(const char *file, const struct healcl_error *error,
-                                                 FILE *stream);
+enum healcl_status report_error_junit(const char *file, const struct healcl_error *error,
+                                      FILE *stream);
 
 #endif

@@ -31,7 +31,7 @@ static const struct column segment_rows[] = {
 
 static const struct column_table segment_columns = COLUMN_TABLE(segment_rows);
 
-MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const struct style *style)
+static enum healcl_status print_kinds(const struct plan *plan, const struct style *style)
 {
     static const struct table_column columns[] = {{"operation", TABLE_LEFT, true},
                                                   {"family", TABLE_LEFT, false},
@@ -116,9 +116,8 @@ static void add_cost(struct table *table, const char **segment, const char *cost
     table_cell(table, "%s", text_factor((double)after / (double)before, text));
 }
 
-MUST_CHECK static enum healcl_status print_costs(const struct plan *plan,
-                                                 const struct roofline *roofline,
-                                                 const struct style *style)
+static enum healcl_status print_costs(const struct plan *plan, const struct roofline *roofline,
+                                      const struct style *style)
 {
     static const struct table_column columns[] = {{"segment", TABLE_LEFT, true},
                                                   {"cost", TABLE_LEFT, false},
@@ -145,8 +144,7 @@ MUST_CHECK static enum healcl_status print_costs(const struct plan *plan,
 }
 
 /* How many steps each pass has changed. */
-MUST_CHECK static enum healcl_status print_changes(const struct plan *plan,
-                                                   const struct style *style)
+static enum healcl_status print_changes(const struct plan *plan, const struct style *style)
 {
     struct table_column columns[1 + PASS_COUNT] = {{"segment", TABLE_LEFT, true}};
     for (size_t i = 0; i < PASS_COUNT; i++)

@@ -122,8 +122,8 @@ static const struct column part_rows[] = {
 
 static const struct column_table part_columns = COLUMN_TABLE(part_rows);
 
-MUST_CHECK static enum healcl_status print_parts(const struct healcl_transcript *part,
-                                                 const struct style *style)
+static enum healcl_status print_parts(const struct healcl_transcript *part,
+                                      const struct style *style)
 {
     struct table *table = columns_create(&part_columns, IN_TEXT);
     struct tensor_part row;

@@ -51,31 +51,29 @@ struct run_facts {
 };
 
 /* verbose: all segments, and the operations by kind with their times. */
-MUST_CHECK enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
-                                         bool verbose);
-MUST_CHECK enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream);
+enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
+                              bool verbose);
+enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream);
 
 /* A trace that is finished: docs/TRACE.md. */
 void report_trace(const char *file, const char *device, const char *driver,
                   const struct trace *trace, FILE *stream);
 
 /* Of a run or an inspection that failed. file may be NULL. */
-MUST_CHECK enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
-                                                FILE *stream);
+enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
+                                     FILE *stream);
 
 /* ---- a plan ---- */
 
 /* memory: what staying below a limit of device memory takes; with a limit of 0, which is none, what
  * tensors take. NULL: neither is told. */
-MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
-                                          const struct memory_facts *memory,
-                                          const struct style *style);
+enum healcl_status report_plan(const char *file, const struct plan *plan,
+                               const struct memory_facts *memory, const struct style *style);
 
 /* What passes have made of a plan: a line for each, and what segments cost before and after them.
  * Times are those that a roofline allows, if its rates are known. */
-MUST_CHECK enum healcl_status report_passes(const struct plan *plan,
-                                            const struct roofline *roofline,
-                                            const struct style *style);
+enum healcl_status report_passes(const struct plan *plan, const struct roofline *roofline,
+                                 const struct style *style);
 /* A transcript that ranks share, and what they have for that. */
 struct ranks_facts {
     const struct healcl_transcript *whole, *part; /* part: rank 0's, for no rank has more */
@@ -87,15 +85,14 @@ struct ranks_facts {
 };
 
 /* What is split, whole and exchanged, and what one rank alone and each of them take. */
-MUST_CHECK enum healcl_status report_ranks(const struct ranks_facts *facts,
-                                           const struct style *style);
+enum healcl_status report_ranks(const struct ranks_facts *facts, const struct style *style);
 
 /* device: NULL, or one whose kernels for the steps are told too. ranks may be NULL. */
-MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
-                                               const struct memory_facts *memory,
-                                               const struct healcl_device *device,
-                                               const struct roofline *roofline,
-                                               const struct ranks_facts *ranks, FILE *stream);
+enum healcl_status report_plan_json(const char *file, const struct plan *plan,
+                                    const struct memory_facts *memory,
+                                    const struct healcl_device *device,
+                                    const struct roofline *roofline,
+                                    const struct ranks_facts *ranks, FILE *stream);
 
 /* docs/KERNELS.md */
 void report_kernels_markdown(FILE *stream);
@@ -104,9 +101,8 @@ void report_kernels_markdown(FILE *stream);
 void report_porting_markdown(FILE *stream);
 
 /* Which kernels serve the steps on a device, and why not others. */
-MUST_CHECK enum healcl_status report_kernels(const struct plan *plan,
-                                             const struct healcl_device *device,
-                                             const struct style *style);
+enum healcl_status report_kernels(const struct plan *plan, const struct healcl_device *device,
+                                  const struct style *style);
 
 /* ---- devices ---- */
 
@@ -125,17 +121,15 @@ struct devices_facts {
     size_t fault_count;
 };
 
-MUST_CHECK enum healcl_status report_devices(const struct devices_facts *facts,
-                                             const struct style *style);
-MUST_CHECK enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *stream);
+enum healcl_status report_devices(const struct devices_facts *facts, const struct style *style);
+enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *stream);
 
 /* ---- operations ---- */
 
 void report_operations(const struct operation_table *table, const struct style *style);
 /* With what runs them on a device, which may be NULL. */
-MUST_CHECK enum healcl_status report_operations_json(const struct operation_table *table,
-                                                     const struct healcl_device *device,
-                                                     FILE *stream);
+enum healcl_status report_operations_json(const struct operation_table *table,
+                                          const struct healcl_device *device, FILE *stream);
 
 /* docs/OPS.md */
 void report_operations_markdown(FILE *stream);
@@ -151,6 +145,6 @@ extern const char healcl_compiler[];
 
 /* Its first line is "healcl 0.1.0". */
 void report_version(const struct style *style);
-MUST_CHECK enum healcl_status report_version_json(FILE *stream);
+enum healcl_status report_version_json(FILE *stream);
 
 #endif

@@ -61,8 +61,7 @@ const char *latencies_text(const struct latencies *latencies, char text[LATENCIE
 void latencies_json(struct json *json, cJSON *object, const char *name,
                     const struct latencies *latencies);
 
-MUST_CHECK enum healcl_status report_requests(struct request_facts *facts,
-                                              const struct style *style);
-MUST_CHECK enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream);
+enum healcl_status report_requests(struct request_facts *facts, const struct style *style);
+enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream);
 
 #endif

@@ -192,8 +192,8 @@ static void add_to(struct healcl_segment_profile *sum, const struct healcl_segme
     sum->nanoseconds += segment->nanoseconds;
 }
 
-MUST_CHECK static enum healcl_status print_segments(const struct run_facts *facts,
-                                                    const struct style *style, bool all)
+static enum healcl_status print_segments(const struct run_facts *facts, const struct style *style,
+                                         bool all)
 {
     const struct healcl_report *report = facts->report;
     const unsigned place = all && facts->roofline.bytes > 0 ? IN_FULL : IN_BRIEF;
@@ -322,8 +322,8 @@ static const struct column kind_rows[] = {
 
 static const struct column_table kind_columns = COLUMN_TABLE(kind_rows);
 
-MUST_CHECK static enum healcl_status print_operations(const struct healcl_report *report,
-                                                      const struct style *style)
+static enum healcl_status print_operations(const struct healcl_report *report,
+                                           const struct style *style)
 {
     size_t count;
     struct kind *kinds = sum_kinds(report, &count);
@@ -358,8 +358,8 @@ static void print_manifest_kernels(const struct healcl_report *report, const str
 }
 
 /* What the host has done for the device, and what other kernels have for those of manifests. */
-MUST_CHECK static enum healcl_status print_fallbacks(const struct healcl_report *report,
-                                                     const struct style *style)
+static enum healcl_status print_fallbacks(const struct healcl_report *report,
+                                          const struct style *style)
 {
     size_t count;
     if (report->fallbacks == 0)
@@ -390,8 +390,7 @@ static void print_clock(const struct run_facts *facts, const struct style *style
 
 /* ---------------------------------------------------------------- the whole */
 
-MUST_CHECK static enum healcl_status print_runs(const struct healcl_report *report,
-                                                const struct style *style)
+static enum healcl_status print_runs(const struct healcl_report *report, const struct style *style)
 {
     if (report->run_count < 2)
         return HEALCL_OK;

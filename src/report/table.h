@@ -27,6 +27,6 @@ void table_line(struct table *table, const char *text);
 
 /* Prints the table, at most width columns wide if width is not 0, and frees it. HEALCL_NO_MEMORY,
  * and nothing printed, where there was no memory for it. */
-MUST_CHECK enum healcl_status table_print(struct table *table, FILE *stream, unsigned width);
+enum healcl_status table_print(struct table *table, FILE *stream, unsigned width);
 
 #endif

@@ -14,16 +14,14 @@ struct tune_facts {
     const char *kept_kernels; /* the same of kernels of manifests */
 };
 
-MUST_CHECK enum healcl_status report_tune(const struct tune_facts *facts,
-                                          const struct style *style);
-MUST_CHECK enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream);
+enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style);
+enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream);
 
 /* Of `healcl tune --reset`. forgotten: the file that is gone, or NULL where there was none;
  * kernels: that of kernels of manifests. */
 void report_tune_reset(const struct device_info *device, const char *forgotten, const char *kernels,
                        const struct style *style);
-MUST_CHECK enum healcl_status report_tune_reset_json(const struct device_info *device,
-                                                     const char *forgotten, const char *kernels,
-                                                     FILE *stream);
+enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
+                                          const char *kernels, FILE *stream);
 
 #endif

@@ -18,7 +18,7 @@ enum {
 
 /* ---------------------------------------------------------------- numbers */
 
-MUST_CHECK static enum healcl_status enlarge(struct numbers *numbers, struct healcl_error *error)
+static enum healcl_status enlarge(struct numbers *numbers, struct healcl_error *error)
 {
     const size_t slot_count = numbers->slot_count > 0 ? 2 * numbers->slot_count : 64;
     uint32_t *slots = calloc(slot_count, sizeof *slots);
@@ -37,9 +37,8 @@ MUST_CHECK static enum healcl_status enlarge(struct numbers *numbers, struct hea
 }
 
 /* The number of what has a hash; *is_new: it was not met before. */
-MUST_CHECK static enum healcl_status number_of(struct numbers *numbers, uint64_t hash,
-                                               uint32_t *number, bool *is_new,
-                                               struct healcl_error *error)
+static enum healcl_status number_of(struct numbers *numbers, uint64_t hash, uint32_t *number,
+                                    bool *is_new, struct healcl_error *error)
 {
     if (2 * (numbers->count + 1) > numbers->slot_count)
         TRY(enlarge(numbers, error));
@@ -78,9 +77,9 @@ static void kernel_name(const struct plan *plan, const struct step *step,
              dtype_name(step->out->storage->dtype));
 }
 
-MUST_CHECK static enum healcl_status number_kernel(struct audit *audit, const struct step *step,
-                                                   const struct healcl_device *device,
-                                                   uint32_t *number, struct healcl_error *error)
+static enum healcl_status number_kernel(struct audit *audit, const struct step *step,
+                                        const struct healcl_device *device, uint32_t *number,
+                                        struct healcl_error *error)
 {
     char name[KERNEL_NAME_SIZE];
     bool is_new;
@@ -106,7 +105,7 @@ MUST_CHECK static enum healcl_status number_kernel(struct audit *audit, const st
 /* ---------------------------------------------------------------- moduli */
 
 /* Notes the values of small uploads that no step writes to: they tell moduli apart. */
-MUST_CHECK static enum healcl_status read_known(struct audit *audit, struct healcl_error *error)
+static enum healcl_status read_known(struct audit *audit, struct healcl_error *error)
 {
     enum { KNOWN_MOST = 4096 };
     const struct plan *plan = audit->plan;
@@ -159,9 +158,8 @@ size_t audit_list_moduli(const struct step *step, int64_t positions[AUDIT_MODULI
 }
 
 /* Adds a pair to the class in hand. */
-MUST_CHECK static enum healcl_status add_pair(struct audit *audit, uint32_t kernel,
-                                              uint64_t modulus, bool has_modulus,
-                                              struct healcl_error *error)
+static enum healcl_status add_pair(struct audit *audit, uint32_t kernel, uint64_t modulus,
+                                   bool has_modulus, struct healcl_error *error)
 {
     const uint64_t of_pair[2] = {modulus, (uint64_t)kernel << 1 | has_modulus};
     uint32_t number = 0, pair;
@@ -215,8 +213,8 @@ static uint64_t hash_step(const struct audit *audit, const struct step *step, ui
     return hash;
 }
 
-MUST_CHECK static enum healcl_status add_class(struct audit *audit, const struct step *step,
-                                               uint32_t kernel, struct healcl_error *error)
+static enum healcl_status add_class(struct audit *audit, const struct step *step, uint32_t kernel,
+                                    struct healcl_error *error)
 {
     const size_t count = audit->draw.class_count;
     if (!ARRAY_GROW(audit->classes, count, &audit->class_capacity))
@@ -260,9 +258,8 @@ static bool is_auditable(struct audit *audit, const struct step *step,
     return can;
 }
 
-MUST_CHECK static enum healcl_status find_classes(struct audit *audit,
-                                                  const struct healcl_device *device,
-                                                  struct healcl_error *error)
+static enum healcl_status find_classes(struct audit *audit, const struct healcl_device *device,
+                                       struct healcl_error *error)
 {
     const struct plan *plan = audit->plan;
     for (size_t i = 0; i < plan->step_count; i++) {
@@ -284,7 +281,7 @@ MUST_CHECK static enum healcl_status find_classes(struct audit *audit,
 }
 
 /* Lists, for each segment, its classes. */
-MUST_CHECK static enum healcl_status find_here(struct audit *audit, struct healcl_error *error)
+static enum healcl_status find_here(struct audit *audit, struct healcl_error *error)
 {
     const struct plan *plan = audit->plan;
     size_t count = 0, capacity = 0;
@@ -309,8 +306,8 @@ MUST_CHECK static enum healcl_status find_here(struct audit *audit, struct healc
 
 /* ---------------------------------------------------------------- life */
 
-MUST_CHECK static enum healcl_status init(struct audit *audit, const struct healcl_device *device,
-                                          uint64_t seed, struct healcl_error *error)
+static enum healcl_status init(struct audit *audit, const struct healcl_device *device,
+                               uint64_t seed, struct healcl_error *error)
 {
     const struct plan *plan = audit->plan;
     audit->step_classes = calloc(plan->step_count + 1, sizeof *audit->step_classes);
@@ -473,7 +470,7 @@ static size_t round_up(uint64_t bytes)
 }
 
 /* Memory for the operands' storages, and for out's twice more. */
-MUST_CHECK static enum healcl_status make_room(struct pending *pending, struct healcl_error *error)
+static enum healcl_status make_room(struct pending *pending, struct healcl_error *error)
 {
     size_t bytes = 0;
     size_t places[STEP_OPERANDS] = {0};
@@ -502,9 +499,8 @@ MUST_CHECK static enum healcl_status make_room(struct pending *pending, struct h
 }
 
 /* Reads what a slice's operand spans to memory; the host may have it. */
-MUST_CHECK static enum healcl_status read_operand(struct pending *pending,
-                                                  struct launcher *launcher, int i, char *memory,
-                                                  struct healcl_error *error)
+static enum healcl_status read_operand(struct pending *pending, struct launcher *launcher, int i,
+                                       char *memory, struct healcl_error *error)
 {
     const struct storage *whole = step_operand(pending->cut.step, i)->storage;
     const struct storage *part = &pending->slice.storages[i];
@@ -520,8 +516,8 @@ MUST_CHECK static enum healcl_status read_operand(struct pending *pending,
     return device_read_later(launcher->device, buffer, first, storage_bytes(part), memory, error);
 }
 
-MUST_CHECK static enum healcl_status read_before(struct pending *pending, struct launcher *launcher,
-                                                 struct healcl_error *error)
+static enum healcl_status read_before(struct pending *pending, struct launcher *launcher,
+                                      struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
     for (int i = 0; i < STEP_OPERANDS; i++) {

@@ -14,10 +14,9 @@ struct audit;
 
 /* The device, whose kernels the plan's steps take, and the plan outlive the audit. share: of the
  * time of runs, in (0, 1]. */
-MUST_CHECK enum healcl_status audit_create(const struct plan *plan,
-                                           const struct healcl_device *device, double share,
-                                           uint64_t seed, struct audit **audit,
-                                           struct healcl_error *error);
+enum healcl_status audit_create(const struct plan *plan, const struct healcl_device *device,
+                                double share, uint64_t seed, struct audit **audit,
+                                struct healcl_error *error);
 /* Nothing that it reads is enqueued any more: see audit_drop. NULL is ignored. */
 void audit_free(struct audit *audit);
 
@@ -33,14 +32,14 @@ bool audit_takes(struct audit *audit, const struct step *step);
 
 /* Around its launch; launched: whether the device has run it. Errors: HEALCL_DEVICE,
  * HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status audit_before_step(struct audit *audit, struct launcher *launcher,
-                                                struct healcl_error *error);
-MUST_CHECK enum healcl_status audit_after_step(struct audit *audit, struct launcher *launcher,
-                                               bool launched, struct healcl_error *error);
+enum healcl_status audit_before_step(struct audit *audit, struct launcher *launcher,
+                                     struct healcl_error *error);
+enum healcl_status audit_after_step(struct audit *audit, struct launcher *launcher, bool launched,
+                                    struct healcl_error *error);
 
 /* Compares what was read; the compute queue has been waited for, and nothing was refused. Errors:
  * HEALCL_DIFFERENT, with entry, element and values; HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error);
+enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error);
 
 /* After an error: waits for what is still read, and forgets it. */
 void audit_drop(struct audit *audit, struct healcl_device *device);

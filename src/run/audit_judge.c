@@ -93,9 +93,8 @@ static void note_difference(struct audit *audit, const struct pending *pending, 
     audit->failed_element = position;
 }
 
-MUST_CHECK static enum healcl_status run_reference(struct audit *audit,
-                                                   const struct pending *pending,
-                                                   struct healcl_error *error)
+static enum healcl_status run_reference(struct audit *audit, const struct pending *pending,
+                                        struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
     for (int i = 0; i < STEP_OPERANDS; i++) {
@@ -126,8 +125,8 @@ static void learn(struct audit *audit, const struct pending *pending, double jud
         audit->draw.dearest = class->cost;
 }
 
-MUST_CHECK static enum healcl_status judge(struct audit *audit, struct pending *pending,
-                                           struct healcl_error *error)
+static enum healcl_status judge(struct audit *audit, struct pending *pending,
+                                struct healcl_error *error)
 {
     int64_t first = 0;
     const uint64_t elements = (uint64_t)layout_elements(&pending->slice.step.out->layout);

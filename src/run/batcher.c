@@ -42,9 +42,9 @@ static void close_together(struct healcl_batcher *batcher)
 }
 
 /* Opens the session for batches of so many, or refuses them with the cause HEALCL_CAUSE_LIMIT. */
-MUST_CHECK static enum healcl_status open_together(struct healcl_batcher *batcher,
-                                                   const struct healcl_batcher_options *options,
-                                                   size_t batch, struct healcl_error *error)
+static enum healcl_status open_together(struct healcl_batcher *batcher,
+                                        const struct healcl_batcher_options *options, size_t batch,
+                                        struct healcl_error *error)
 {
     close_together(batcher);
     TRY(healcl_transcript_widen(batcher->transcript, options->inputs, options->input_count,
@@ -60,9 +60,9 @@ MUST_CHECK static enum healcl_status open_together(struct healcl_batcher *batche
 }
 
 /* The largest batch that fits: what a batch takes grows with its size. */
-MUST_CHECK static enum healcl_status open_largest(struct healcl_batcher *batcher,
-                                                  const struct healcl_batcher_options *options,
-                                                  struct healcl_error *error)
+static enum healcl_status open_largest(struct healcl_batcher *batcher,
+                                       const struct healcl_batcher_options *options,
+                                       struct healcl_error *error)
 {
     struct healcl_error own = {.status = HEALCL_OK};
     size_t fits = 0, too_many = options->batch + 1, tried = options->batch;
@@ -83,9 +83,9 @@ MUST_CHECK static enum healcl_status open_largest(struct healcl_batcher *batcher
                : open_together(batcher, options, fits, error);
 }
 
-MUST_CHECK static enum healcl_status init(struct healcl_batcher *batcher,
-                                          const struct healcl_batcher_options *options,
-                                          struct healcl_device *device, struct healcl_error *error)
+static enum healcl_status init(struct healcl_batcher *batcher,
+                               const struct healcl_batcher_options *options,
+                               struct healcl_device *device, struct healcl_error *error)
 {
     const size_t count = options->input_count;
     batcher->inputs = calloc(count + 1, sizeof *batcher->inputs);
@@ -168,10 +168,9 @@ static void note_run(struct healcl_batcher *batcher, const struct healcl_session
 }
 
 /* Copies results, of request number `slice` of the session's. */
-MUST_CHECK static enum healcl_status hand_out(struct healcl_batcher *batcher,
-                                              struct healcl_session *session,
-                                              const struct healcl_request *request, size_t slice,
-                                              struct healcl_error *error)
+static enum healcl_status hand_out(struct healcl_batcher *batcher, struct healcl_session *session,
+                                   const struct healcl_request *request, size_t slice,
+                                   struct healcl_error *error)
 {
     const struct healcl_transcript *one = batcher->transcript;
     const struct healcl_tensor_info *of_session =
@@ -189,9 +188,8 @@ MUST_CHECK static enum healcl_status hand_out(struct healcl_batcher *batcher,
 }
 
 /* Runs one request. That its data make it refuse is its own error alone. */
-MUST_CHECK static enum healcl_status run_alone(struct healcl_batcher *batcher,
-                                               struct healcl_request *request,
-                                               struct healcl_error *error)
+static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healcl_request *request,
+                                    struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
     if (!batcher->alone)
@@ -213,9 +211,9 @@ MUST_CHECK static enum healcl_status run_alone(struct healcl_batcher *batcher,
     return request->status;
 }
 
-MUST_CHECK static enum healcl_status run_each_alone(struct healcl_batcher *batcher,
-                                                    struct healcl_request *requests, size_t count,
-                                                    struct healcl_error *error)
+static enum healcl_status run_each_alone(struct healcl_batcher *batcher,
+                                         struct healcl_request *requests, size_t count,
+                                         struct healcl_error *error)
 {
     for (size_t i = 0; i < count; i++)
         TRY(run_alone(batcher, &requests[i], error));
@@ -236,9 +234,9 @@ static void gather(struct healcl_batcher *batcher, const struct healcl_request *
 }
 
 /* Runs up to a batch of requests as one; one after the other, where their data make that refuse. */
-MUST_CHECK static enum healcl_status run_together(struct healcl_batcher *batcher,
-                                                  struct healcl_request *requests, size_t count,
-                                                  struct healcl_error *error)
+static enum healcl_status run_together(struct healcl_batcher *batcher,
+                                       struct healcl_request *requests, size_t count,
+                                       struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
     gather(batcher, requests, count);

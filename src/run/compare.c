@@ -48,11 +48,10 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
 }
 
 /* As compare_piece, with a block of BLOCK_BYTES to work in. */
-MUST_CHECK static enum healcl_status compare_bytes(enum dtype dtype, int64_t first,
-                                                   int64_t elements, const char *actual,
-                                                   const struct payload *expected, void *block,
-                                                   struct comparison *comparison,
-                                                   struct healcl_error *error)
+static enum healcl_status compare_bytes(enum dtype dtype, int64_t first, int64_t elements,
+                                        const char *actual, const struct payload *expected,
+                                        void *block, struct comparison *comparison,
+                                        struct healcl_error *error)
 {
     const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(dtype));
     const int64_t copy = layout_elements(&expected->layout);
@@ -125,10 +124,9 @@ enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elemen
 }
 
 /* A part that does not come piece by piece: all of it is read. */
-MUST_CHECK static enum healcl_status compare_part(enum dtype dtype, const void *data,
-                                                  const struct payload *expected,
-                                                  struct comparison *comparison,
-                                                  struct healcl_error *error)
+static enum healcl_status compare_part(enum dtype dtype, const void *data,
+                                       const struct payload *expected,
+                                       struct comparison *comparison, struct healcl_error *error)
 {
     const int64_t count = layout_elements(&expected->layout);
     int64_t *values = malloc((size_t)count * sizeof *values);

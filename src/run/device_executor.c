@@ -44,9 +44,8 @@ enum healcl_status device_executor_clear_status(struct device_executor *self,
 }
 
 /* Turns what a check has found into a refusal. */
-MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
-                                                  const struct status *found,
-                                                  struct healcl_error *error)
+static enum healcl_status refuse_check(struct device_executor *self, const struct status *found,
+                                       struct healcl_error *error)
 {
     const struct check *check = &self->launcher.checks[found->key - 1];
     const char *name = step_input_name(check->step, check->input);
@@ -112,19 +111,16 @@ static enum healcl_status after_slice(struct executor *executor, struct healcl_e
     return self->launcher.check_count > 0 ? device_executor_read_status(self, error) : HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_in_slices(struct device_executor *self,
-                                                   const struct step *step,
-                                                   const struct slices *slices,
-                                                   struct healcl_error *error)
+static enum healcl_status run_in_slices(struct device_executor *self, const struct step *step,
+                                        const struct slices *slices, struct healcl_error *error)
 {
     self->status_is_clear = false;
     return spill_run_slices(self->spill, step, slices, after_slice, error);
 }
 
 /* Of what the host has. */
-MUST_CHECK static enum healcl_status hand_out_held(struct device_executor *self,
-                                                   const struct step *step,
-                                                   struct healcl_error *error)
+static enum healcl_status hand_out_held(struct device_executor *self, const struct step *step,
+                                        struct healcl_error *error)
 {
     char *packed = NULL;
     if (sink_wants_data(self->sink, step))
@@ -136,8 +132,8 @@ MUST_CHECK static enum healcl_status hand_out_held(struct device_executor *self,
     return status;
 }
 
-MUST_CHECK static enum healcl_status run_limited_step(struct device_executor *self, size_t number,
-                                                      struct healcl_error *error)
+static enum healcl_status run_limited_step(struct device_executor *self, size_t number,
+                                           struct healcl_error *error)
 {
     const struct step *step = &self->launcher.plan->steps[number];
     struct slices slices;
@@ -175,9 +171,8 @@ static void add_times(void *context, const struct launch_times *times)
 
 /* An error that the host has met may come after one of an earlier entry that nobody has heard of
  * yet: the device has noted it, or has failed. The first error wins. */
-MUST_CHECK static enum healcl_status first_error(struct device_executor *self,
-                                                 struct healcl_error *own,
-                                                 struct healcl_error *error)
+static enum healcl_status first_error(struct device_executor *self, struct healcl_error *own,
+                                      struct healcl_error *error)
 {
     enum healcl_status status = own->status;
     enum healcl_status earlier =
@@ -189,8 +184,8 @@ MUST_CHECK static enum healcl_status first_error(struct device_executor *self,
     return earlier == HEALCL_OK ? status : earlier;
 }
 
-MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self, size_t first,
-                                                   size_t count, struct healcl_error *error)
+static enum healcl_status enqueue_steps(struct device_executor *self, size_t first, size_t count,
+                                        struct healcl_error *error)
 {
     self->launcher.device->programs->keeps_failures = self->base.falls_back;
     for (size_t i = 0; i < count; i++) {
@@ -227,9 +222,8 @@ MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
-                                               const struct segment *segment,
-                                               struct healcl_error *error)
+static enum healcl_status run_steps(struct device_executor *self, const struct segment *segment,
+                                    struct healcl_error *error)
 {
     TRY(enqueue_steps(self, segment->first_step, segment->step_count, error));
     return device_executor_drain(self, error);
@@ -243,8 +237,7 @@ static bool is_kept(void *context, const struct storage *storage)
 
 /* Before the first segment, when it is known what a session keeps. Where memory is limited, it is
  * said step by step who has which. */
-MUST_CHECK static enum healcl_status find_places(struct device_executor *self,
-                                                 struct healcl_error *error)
+static enum healcl_status find_places(struct device_executor *self, struct healcl_error *error)
 {
     if (self->spill || self->launcher.places.of)
         return HEALCL_OK;
@@ -334,7 +327,7 @@ static enum healcl_status add_constants(struct executor *executor, size_t first,
 
 /* ---------------------------------------------------------------- life */
 
-MUST_CHECK static enum healcl_status begin(struct device_executor *self, struct healcl_error *error)
+static enum healcl_status begin(struct device_executor *self, struct healcl_error *error)
 {
     const struct plan *plan = self->launcher.plan;
     self->base.dropped_digits = 0;

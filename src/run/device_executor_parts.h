@@ -35,9 +35,8 @@ struct device_executor {
 
 /* ---- device_executor_results.c ---- */
 
-MUST_CHECK enum healcl_status device_executor_call_sink(struct device_executor *self,
-                                                        const struct step *step, const void *data,
-                                                        struct healcl_error *error);
+enum healcl_status device_executor_call_sink(struct device_executor *self, const struct step *step,
+                                             const void *data, struct healcl_error *error);
 
 struct device_storage *device_executor_storage_of(struct device_executor *self,
                                                   const struct tensor *tensor);
@@ -45,13 +44,12 @@ struct device_storage *device_executor_storage_of(struct device_executor *self,
 void device_executor_forget_downloads(struct device_executor *self);
 
 /* Waits for everything enqueued so far, then hands out the results that were pending. */
-MUST_CHECK enum healcl_status device_executor_drain(struct device_executor *self,
-                                                    struct healcl_error *error);
+enum healcl_status device_executor_drain(struct device_executor *self, struct healcl_error *error);
 
 /* Before a storage is written: the results that wait in it get copies. */
-MUST_CHECK enum healcl_status device_executor_move_results(struct device_executor *self,
-                                                           const struct storage *storage,
-                                                           struct healcl_error *error);
+enum healcl_status device_executor_move_results(struct device_executor *self,
+                                                const struct storage *storage,
+                                                struct healcl_error *error);
 
 /* Releases a storage; its memory stays with the results that wait in it. */
 void device_executor_release_storage(struct device_executor *self, const struct storage *storage);
@@ -60,9 +58,8 @@ void device_executor_release_storage(struct device_executor *self, const struct 
 bool device_executor_is_awaited(const struct device_executor *self, const struct step *step);
 
 /* The queue has been drained if the result is to be awaited. */
-MUST_CHECK enum healcl_status device_executor_download(struct device_executor *self,
-                                                       const struct step *step,
-                                                       struct healcl_error *error);
+enum healcl_status device_executor_download(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error);
 
 /* ---- device_executor_steps.c ---- */
 
@@ -71,35 +68,32 @@ void device_executor_note_fallback_time(struct device_executor *self, const stru
                                         uint64_t nanoseconds);
 
 /* What was noted until now comes first, and is waited for. */
-MUST_CHECK enum healcl_status device_executor_prepare_host(struct device_executor *self,
-                                                           const struct step *step,
-                                                           const char *reason,
-                                                           struct healcl_error *error);
+enum healcl_status device_executor_prepare_host(struct device_executor *self,
+                                                const struct step *step, const char *reason,
+                                                struct healcl_error *error);
 
-MUST_CHECK enum healcl_status device_executor_run_step(struct device_executor *self,
-                                                       const struct step *step,
-                                                       struct healcl_error *error);
+enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error);
 
 /* A step of the other side of a vendor's operation. What its kernel's copies have taken before
  * that could not be built is given back; and where no kernel of it can be, each call counts. */
-MUST_CHECK enum healcl_status device_executor_leave_out(struct device_executor *self,
-                                                        const struct step *step,
-                                                        struct healcl_error *error);
+enum healcl_status device_executor_leave_out(struct device_executor *self, const struct step *step,
+                                             struct healcl_error *error);
 
 /* ---- device_executor.c ---- */
 
 uint64_t device_executor_pending_most(const struct device_executor *self);
 
-MUST_CHECK enum healcl_status device_executor_clear_status(struct device_executor *self,
-                                                           struct healcl_error *error);
+enum healcl_status device_executor_clear_status(struct device_executor *self,
+                                                struct healcl_error *error);
 
 /* Notes what kernels have noted. */
-MUST_CHECK enum healcl_status device_executor_take_status(struct device_executor *self,
-                                                          const struct status *found,
-                                                          struct healcl_error *error);
+enum healcl_status device_executor_take_status(struct device_executor *self,
+                                               const struct status *found,
+                                               struct healcl_error *error);
 
 /* Waits for the queue and reads what kernels have noted. */
-MUST_CHECK enum healcl_status device_executor_read_status(struct device_executor *self,
-                                                          struct healcl_error *error);
+enum healcl_status device_executor_read_status(struct device_executor *self,
+                                               struct healcl_error *error);
 
 #endif

@@ -48,9 +48,9 @@ static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t
 }
 
 /* Hands bytes [offset, offset + bytes) of a buffer to the sink as the result of a step. */
-MUST_CHECK static enum healcl_status deliver(struct device_executor *self, const struct step *step,
-                                             const struct buffer *buffer, uint64_t offset,
-                                             uint64_t bytes, struct healcl_error *error)
+static enum healcl_status deliver(struct device_executor *self, const struct step *step,
+                                  const struct buffer *buffer, uint64_t offset, uint64_t bytes,
+                                  struct healcl_error *error)
 {
     if (buffer->chunk_count == 0) /* nobody wants the data */
         return device_executor_call_sink(self, step, NULL, error);
@@ -166,7 +166,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
 }
 /* Waits for everything enqueued so far, and hands out the results of a group, whose status, where
  * it has one, is looked at before. */
-MUST_CHECK static enum healcl_status take_group(struct group *group, struct healcl_error *error)
+static enum healcl_status take_group(struct group *group, struct healcl_error *error)
 {
     struct device_executor *self = group->self;
     enum healcl_status status =
@@ -181,9 +181,8 @@ MUST_CHECK static enum healcl_status take_group(struct group *group, struct heal
                                                     : status;
 }
 
-MUST_CHECK static enum healcl_status take_alone(struct device_executor *self,
-                                                const struct download *download,
-                                                struct healcl_error *error)
+static enum healcl_status take_alone(struct device_executor *self, const struct download *download,
+                                     struct healcl_error *error)
 {
     size_t span = trace_begin_step(self->base.trace, download->step);
     enum healcl_status status = deliver(self, download->step, &download->buffer, download->offset,
@@ -196,8 +195,7 @@ MUST_CHECK static enum healcl_status take_alone(struct device_executor *self,
 
 /* Begins with the status, unless nothing that could have changed it, and that nobody has waited
  * for, is enqueued. */
-MUST_CHECK static enum healcl_status take_all(struct device_executor *self,
-                                              struct healcl_error *error)
+static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
 {
     struct group group = {.self = self};
     if (!self->status_is_clear || self->launcher.device->upload) {
@@ -226,9 +224,8 @@ enum healcl_status device_executor_drain(struct device_executor *self, struct he
 }
 
 /* Makes that copy on the host. */
-MUST_CHECK static enum healcl_status pack_on_host(struct device_executor *self,
-                                                  struct download *download, const char *reason,
-                                                  struct healcl_error *error)
+static enum healcl_status pack_on_host(struct device_executor *self, struct download *download,
+                                       const char *reason, struct healcl_error *error)
 {
     download->buffer = (struct buffer){0};
     download->offset = 0;
@@ -244,8 +241,8 @@ MUST_CHECK static enum healcl_status pack_on_host(struct device_executor *self,
 }
 
 /* Enqueues a copy of a result, which later steps of the segment cannot change. */
-MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
-                                              struct download *download, struct healcl_error *error)
+static enum healcl_status snapshot(struct device_executor *self, struct download *download,
+                                   struct healcl_error *error)
 {
     const struct step *step = download->step;
     struct healcl_device *device = self->launcher.device;
@@ -309,9 +306,9 @@ static bool may_wait_in_storage(const struct step *step)
 }
 
 /* Keeps a result, which later steps of the segment cannot change. */
-MUST_CHECK static enum healcl_status device_executor_keep_result(struct device_executor *self,
-                                                                 const struct step *step,
-                                                                 struct healcl_error *error)
+static enum healcl_status device_executor_keep_result(struct device_executor *self,
+                                                      const struct step *step,
+                                                      struct healcl_error *error)
 {
     if (!ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity))
         NO_MEMORY(error);

@@ -38,9 +38,9 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
 
 /* In Fortran order neighbours in the file lie anywhere in the tensor: more than a piece is decoded
  * as a whole. */
-MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding,
-                                                  const struct buffer_place *place, uint64_t bytes,
-                                                  struct buffer *buffer, struct healcl_error *error)
+static enum healcl_status upload_whole(struct decoding *decoding, const struct buffer_place *place,
+                                       uint64_t bytes, struct buffer *buffer,
+                                       struct healcl_error *error)
 {
     void *whole = malloc(bytes);
     if (!whole)
@@ -54,10 +54,9 @@ MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding,
 }
 
 /* copy: where a copy of the elements goes, or NULL. */
-MUST_CHECK static enum healcl_status upload(struct device_executor *self,
-                                            const struct storage *storage,
-                                            const struct payload *payload, char *copy,
-                                            struct healcl_error *error)
+static enum healcl_status upload(struct device_executor *self, const struct storage *storage,
+                                 const struct payload *payload, char *copy,
+                                 struct healcl_error *error)
 {
     struct healcl_device *device = self->launcher.device;
     struct buffer *buffer = launcher_memory(&self->launcher, storage);
@@ -77,10 +76,9 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
 
 /* Counts a step, on the host or by other kernels than a manifest's, for each of its operations
  * once. */
-MUST_CHECK static enum healcl_status device_executor_note_fallback(struct device_executor *self,
-                                                                   const struct step *step,
-                                                                   const char *reason,
-                                                                   struct healcl_error *error)
+static enum healcl_status device_executor_note_fallback(struct device_executor *self,
+                                                        const struct step *step, const char *reason,
+                                                        struct healcl_error *error)
 {
     const struct origins *origins = step->origins;
     if (!self->base.fallbacks)
@@ -138,10 +136,9 @@ enum healcl_status device_executor_prepare_host(struct device_executor *self,
 }
 
 /* Runs a step on the host reference. */
-MUST_CHECK static enum healcl_status device_executor_run_on_host(struct device_executor *self,
-                                                                 const struct step *step,
-                                                                 const char *reason,
-                                                                 struct healcl_error *error)
+static enum healcl_status device_executor_run_on_host(struct device_executor *self,
+                                                      const struct step *step, const char *reason,
+                                                      struct healcl_error *error)
 {
     TRY(device_executor_prepare_host(self, step, reason, error));
     uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
@@ -185,8 +182,8 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
-                                                const struct step *step, struct healcl_error *error)
+static enum healcl_status run_upload(struct device_executor *self, const struct step *step,
+                                     struct healcl_error *error)
 {
     return device_executor_upload(&self->base, step, error);
 }
@@ -196,9 +193,8 @@ void device_executor_release(struct executor *executor, const struct storage *st
     device_executor_release_storage((struct device_executor *)executor, storage);
 }
 
-MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
-                                                 const struct step *step,
-                                                 struct healcl_error *error)
+static enum healcl_status run_release(struct device_executor *self, const struct step *step,
+                                      struct healcl_error *error)
 {
     (void)error;
     if (!executor_keeps(&self->base, step->in[0]->storage))
@@ -206,9 +202,8 @@ MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_download(struct device_executor *self,
-                                                  const struct step *step,
-                                                  struct healcl_error *error)
+static enum healcl_status run_download(struct device_executor *self, const struct step *step,
+                                       struct healcl_error *error)
 {
     return device_executor_download(self, step, error);
 }
@@ -238,9 +233,8 @@ static bool clears_new(const struct device_executor *self, const struct step *st
 }
 
 /* That is an upload, which takes no command. */
-MUST_CHECK static enum healcl_status clear_new(struct device_executor *self,
-                                               const struct storage *storage,
-                                               struct healcl_error *error)
+static enum healcl_status clear_new(struct device_executor *self, const struct storage *storage,
+                                    struct healcl_error *error)
 {
     TRY(device_upload(self->launcher.device, storage_bytes(storage),
                       &(struct device_filler){clear_piece, NULL},
@@ -261,10 +255,8 @@ static bool can_fall_back(const struct device_executor *self, const struct step 
 
 /* instead: why a built-in kernel runs a step that is a manifest's, or NULL. It counts as a
  * fallback, once: not where the host then runs it. */
-MUST_CHECK static enum healcl_status launch_or_fall_back(struct device_executor *self,
-                                                         const struct step *step,
-                                                         const char *instead,
-                                                         struct healcl_error *error);
+static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
+                                              const char *instead, struct healcl_error *error);
 
 /* Whether there are others where a kernel of a manifest cannot be built: built-in ones, or those of
  * a body. */
@@ -277,9 +269,8 @@ static bool has_substitute(const struct device_executor *self, const struct step
 }
 
 /* Of an operation of a manifest the steps of its body follow, unless another kernel is for it. */
-MUST_CHECK static enum healcl_status take_substitute(struct device_executor *self,
-                                                     const struct step *step, const char *reason,
-                                                     struct healcl_error *error)
+static enum healcl_status take_substitute(struct device_executor *self, const struct step *step,
+                                          const char *reason, struct healcl_error *error)
 {
     struct healcl_device *device = self->launcher.device;
     TRY(vendor_note_failed(self->launcher.plan, step, device, error));
@@ -331,17 +322,16 @@ static bool is_substitute(const struct device_executor *self, const struct step 
            !vendor_kernel_for(launcher->plan, step, launcher->device).name;
 }
 
-MUST_CHECK static enum healcl_status launch(struct device_executor *self, const struct step *step,
-                                            struct healcl_error *error)
+static enum healcl_status launch(struct device_executor *self, const struct step *step,
+                                 struct healcl_error *error)
 {
     if (!self->base.falls_back)
         return launch_step(&self->launcher, step, error);
     return launch_or_fall_back(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, error);
 }
 
-MUST_CHECK static enum healcl_status launch_audited(struct device_executor *self,
-                                                    const struct step *step,
-                                                    struct healcl_error *error)
+static enum healcl_status launch_audited(struct device_executor *self, const struct step *step,
+                                         struct healcl_error *error)
 {
     const uint64_t host_steps = self->base.host_steps;
     TRY(audit_before_step(self->base.audit, &self->launcher, error));
@@ -350,8 +340,8 @@ MUST_CHECK static enum healcl_status launch_audited(struct device_executor *self
                             error);
 }
 
-MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
-                                                const struct step *step, struct healcl_error *error)
+static enum healcl_status run_kernel(struct device_executor *self, const struct step *step,
+                                     struct healcl_error *error)
 {
     const char *lack = step_lack(step, self->launcher.device);
     if (!lack && clears_new(self, step))

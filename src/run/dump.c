@@ -34,7 +34,7 @@ static char *path_in(const struct dump *dump, const char *name)
     return path;
 }
 
-MUST_CHECK static enum healcl_status make_directory(const char *path, struct healcl_error *error)
+static enum healcl_status make_directory(const char *path, struct healcl_error *error)
 {
     struct stat about;
     if (mkdir(path, 0777) == 0)
@@ -97,10 +97,9 @@ static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
              length ? "_" : "", kept);
 }
 
-MUST_CHECK static enum healcl_status list_result(struct dump *dump, const struct step *step,
-                                                 const struct segment *segment, const char *file,
-                                                 enum dump_verified verified,
-                                                 struct healcl_error *error)
+static enum healcl_status list_result(struct dump *dump, const struct step *step,
+                                      const struct segment *segment, const char *file,
+                                      enum dump_verified verified, struct healcl_error *error)
 {
     const struct layout *layout = &step->in[0]->layout;
     char number[24];

@@ -14,16 +14,15 @@ enum dump_verified { DUMP_NOT_COMPARED, DUMP_EQUAL, DUMP_DIFFERENT };
 
 /* Makes the directory where it is missing, and removes an old list from it.
  * Errors, here and below: HEALCL_USAGE where something cannot be written, HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status dump_open(const char *directory, struct dump **dump,
-                                        struct healcl_error *error);
+enum healcl_status dump_open(const char *directory, struct dump **dump, struct healcl_error *error);
 
 /* data: the elements of step->in[0] in C order without gaps. */
-MUST_CHECK enum healcl_status dump_result(struct dump *dump, const struct step *step,
-                                          const struct segment *segment, const void *data,
-                                          enum dump_verified verified, struct healcl_error *error);
+enum healcl_status dump_result(struct dump *dump, const struct step *step,
+                               const struct segment *segment, const void *data,
+                               enum dump_verified verified, struct healcl_error *error);
 
 /* Writes the list; no more results follow. */
-MUST_CHECK enum healcl_status dump_finish(struct dump *dump, struct healcl_error *error);
+enum healcl_status dump_finish(struct dump *dump, struct healcl_error *error);
 
 void dump_close(struct dump *dump);
 

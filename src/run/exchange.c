@@ -51,9 +51,8 @@ static struct tensor span_of(const struct tensor *tensor)
     return span;
 }
 
-MUST_CHECK static enum healcl_status map(const struct exchanger *exchanger,
-                                         const struct tensor *tensor, void **data,
-                                         struct healcl_error *error)
+static enum healcl_status map(const struct exchanger *exchanger, const struct tensor *tensor,
+                              void **data, struct healcl_error *error)
 {
     struct executor *executor = exchanger->executor;
     const struct tensor span = span_of(tensor);
@@ -63,9 +62,8 @@ MUST_CHECK static enum healcl_status map(const struct exchanger *exchanger,
     return status;
 }
 
-MUST_CHECK static enum healcl_status unmap(const struct exchanger *exchanger,
-                                           const struct tensor *tensor, void *data,
-                                           struct healcl_error *error)
+static enum healcl_status unmap(const struct exchanger *exchanger, const struct tensor *tensor,
+                                void *data, struct healcl_error *error)
 {
     struct executor *executor = exchanger->executor;
     const struct tensor span = span_of(tensor);
@@ -100,10 +98,9 @@ static void sort_axes(struct layout *sum, struct layout *moduli)
 }
 
 /* Reads the moduli, which one axis of the sum has; *values is the caller's to free. */
-MUST_CHECK static enum healcl_status read_moduli(const struct exchanger *exchanger,
-                                                 const struct tensor *moduli,
-                                                 struct healcl_exchange *exchange, int64_t **values,
-                                                 struct healcl_error *error)
+static enum healcl_status read_moduli(const struct exchanger *exchanger,
+                                      const struct tensor *moduli, struct healcl_exchange *exchange,
+                                      int64_t **values, struct healcl_error *error)
 {
     const struct layout *layout = &moduli->layout;
     int64_t stride = 0;
@@ -145,10 +142,9 @@ static void copy_packed(const struct tensor *sum, char *data, char *packed, bool
 }
 
 /* The function gets the elements where they are, or packed. */
-MUST_CHECK static enum healcl_status exchange_data(const struct exchanger *exchanger,
-                                                   const struct tensor *sum,
-                                                   const struct healcl_exchange *exchange,
-                                                   void *data, struct healcl_error *error)
+static enum healcl_status exchange_data(const struct exchanger *exchanger, const struct tensor *sum,
+                                        const struct healcl_exchange *exchange, void *data,
+                                        struct healcl_error *error)
 {
     const struct healcl_session_options *options = exchanger->options;
     if (layout_is_contiguous(&sum->layout))
@@ -165,10 +161,8 @@ MUST_CHECK static enum healcl_status exchange_data(const struct exchanger *excha
     return status;
 }
 
-MUST_CHECK static enum healcl_status exchange_sum(const struct exchanger *exchanger,
-                                                  const struct exchange *of,
-                                                  struct healcl_exchange *exchange,
-                                                  struct healcl_error *error)
+static enum healcl_status exchange_sum(const struct exchanger *exchanger, const struct exchange *of,
+                                       struct healcl_exchange *exchange, struct healcl_error *error)
 {
     struct tensor sum = *of->sum, moduli = *of->moduli;
     int64_t *values = NULL;

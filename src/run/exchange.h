@@ -6,10 +6,9 @@
 
 /* Has `exchange` of the options make the sums of a segment, which has ended, whole. device: the
  * executor's, or NULL. */
-MUST_CHECK enum healcl_status exchange_segment(struct executor *executor,
-                                               struct healcl_device *device,
-                                               const struct plan *plan, size_t segment,
-                                               const struct healcl_session_options *options,
-                                               struct healcl_error *error);
+enum healcl_status exchange_segment(struct executor *executor, struct healcl_device *device,
+                                    const struct plan *plan, size_t segment,
+                                    const struct healcl_session_options *options,
+                                    struct healcl_error *error);
 
 #endif

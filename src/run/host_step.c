@@ -23,10 +23,8 @@ static bool is_dense(const struct tensor *tensor)
     return extent_of(tensor).bytes == packed_bytes(tensor);
 }
 
-MUST_CHECK static enum healcl_status read_tensor(struct launcher *launcher,
-                                                 struct reference *reference,
-                                                 const struct tensor *tensor,
-                                                 struct healcl_error *error)
+static enum healcl_status read_tensor(struct launcher *launcher, struct reference *reference,
+                                      const struct tensor *tensor, struct healcl_error *error)
 {
     const struct extent extent = extent_of(tensor);
     const struct buffer *buffer;
@@ -42,10 +40,8 @@ MUST_CHECK static enum healcl_status read_tensor(struct launcher *launcher,
 enum { PIECE_BYTES = 4 << 20 /* each is copied, and lives until it is written */ };
 
 /* A storage that is written as a whole gets a new buffer. */
-MUST_CHECK static enum healcl_status write_tensor(struct launcher *launcher,
-                                                  struct reference *reference,
-                                                  const struct tensor *tensor,
-                                                  struct healcl_error *error)
+static enum healcl_status write_tensor(struct launcher *launcher, struct reference *reference,
+                                       const struct tensor *tensor, struct healcl_error *error)
 {
     struct healcl_device *device = launcher->device;
     const struct extent extent = extent_of(tensor);
@@ -70,8 +66,8 @@ MUST_CHECK static enum healcl_status write_tensor(struct launcher *launcher,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run(struct launcher *launcher, struct reference *reference,
-                                         const struct step *step, struct healcl_error *error)
+static enum healcl_status run(struct launcher *launcher, struct reference *reference,
+                              const struct step *step, struct healcl_error *error)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])

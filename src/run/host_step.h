@@ -10,12 +10,12 @@
  * writes what it writes back. The reference is one of the launcher's plan, and holds nothing
  * afterwards. Errors: those of reference_step, where nothing is written; HEALCL_DEVICE.
  */
-MUST_CHECK enum healcl_status host_step_run(struct launcher *launcher, struct reference *reference,
-                                            const struct step *step, struct healcl_error *error);
+enum healcl_status host_step_run(struct launcher *launcher, struct reference *reference,
+                                 const struct step *step, struct healcl_error *error);
 
 /* Copies a tensor's elements, in C order, into a new buffer, which the caller releases. */
-MUST_CHECK enum healcl_status host_step_pack(struct launcher *launcher, struct reference *reference,
-                                             const struct tensor *tensor, struct buffer *packed,
-                                             struct healcl_error *error);
+enum healcl_status host_step_pack(struct launcher *launcher, struct reference *reference,
+                                  const struct tensor *tensor, struct buffer *packed,
+                                  struct healcl_error *error);
 
 #endif

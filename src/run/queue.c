@@ -27,8 +27,7 @@ static struct result_sink sink_of(struct healcl_queue *queue)
 }
 
 /* Steps are forgotten also where that fails: what was enqueued has ended or never will. */
-MUST_CHECK static enum healcl_status wait_anyhow(struct healcl_queue *queue,
-                                                 struct healcl_error *error)
+static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_error *error)
 {
     struct result_sink sink = sink_of(queue);
     const struct executor_class *class = queue->executor->class;
@@ -210,8 +209,8 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
 
 /* ---------------------------------------------------------------- calls */
 
-MUST_CHECK static enum healcl_status set_shape(struct argument *argument, uint32_t count,
-                                               const int64_t *sizes, struct healcl_error *error)
+static enum healcl_status set_shape(struct argument *argument, uint32_t count, const int64_t *sizes,
+                                    struct healcl_error *error)
 {
     argument->kind = ARGUMENT_SHAPE;
     argument->shape.count = count;
@@ -223,9 +222,8 @@ MUST_CHECK static enum healcl_status set_shape(struct argument *argument, uint32
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status set_index(struct argument *argument, uint32_t count,
-                                               const struct healcl_index *items,
-                                               struct healcl_error *error)
+static enum healcl_status set_index(struct argument *argument, uint32_t count,
+                                    const struct healcl_index *items, struct healcl_error *error)
 {
     argument->kind = ARGUMENT_SHAPE;
     argument->shape.count = count;
@@ -251,10 +249,9 @@ MUST_CHECK static enum healcl_status set_index(struct argument *argument, uint32
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status set_argument(struct healcl_queue *queue,
-                                                  struct argument *argument,
-                                                  const struct healcl_argument *given,
-                                                  struct healcl_error *error)
+static enum healcl_status set_argument(struct healcl_queue *queue, struct argument *argument,
+                                       const struct healcl_argument *given,
+                                       struct healcl_error *error)
 {
     switch (given->kind) {
     case HEALCL_ARGUMENT_TENSOR:
@@ -328,9 +325,8 @@ enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
 
 /* ---------------------------------------------------------------- opening and closing */
 
-MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
-                                                   struct healcl_device *device,
-                                                   struct healcl_error *error)
+static enum healcl_status make_executor(struct healcl_queue *queue, struct healcl_device *device,
+                                        struct healcl_error *error)
 {
     if (!device)
         return reference_executor_create(&queue->live.plan, &queue->executor, error);
@@ -347,9 +343,8 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
 }
 
 /* Of a queue whose live plan there is. */
-MUST_CHECK static enum healcl_status open_queue(struct healcl_queue *queue,
-                                                struct healcl_device *device,
-                                                struct healcl_error *error)
+static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_device *device,
+                                     struct healcl_error *error)
 {
     queue->uploads = calloc(LIVE_STORAGES_MAX, sizeof *queue->uploads);
     queue->handles = calloc(1, sizeof *queue->handles);
@@ -415,8 +410,7 @@ void healcl_queue_cancel(struct healcl_queue *queue)
 /* Nothing wakes a thread up that waits for a device: it asks again and again, at first without a
  * pause, for most waits are short, then for a sixteenth of the time so far, a millisecond at most.
  */
-MUST_CHECK static enum healcl_status await_or_cancel(struct healcl_queue *queue,
-                                                     struct healcl_error *error)
+static enum healcl_status await_or_cancel(struct healcl_queue *queue, struct healcl_error *error)
 {
     enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
     const uint64_t start = monotonic_nanoseconds();

@@ -44,36 +44,32 @@ struct healcl_queue {
 };
 
 /* Waits for all calls. Errors: as healcl_queue_wait. */
-MUST_CHECK enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
+enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
 
 /* Where each call is waited for, waits. Errors: as healcl_queue_wait. */
-MUST_CHECK enum healcl_status queue_end_call(struct healcl_queue *queue,
-                                             struct healcl_error *error);
+enum healcl_status queue_end_call(struct healcl_queue *queue, struct healcl_error *error);
 
 /* Something was enqueued. */
 void queue_note_enqueued(struct healcl_queue *queue);
 
 /* Begins the queue's entry: what the steps so far take is there again before its arguments are set.
  */
-MUST_CHECK enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
-                                                uint32_t count, struct healcl_error *error);
+enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
+                                     uint32_t count, struct healcl_error *error);
 
 /* An argument of the entry. Steps have a view of their own, for the handle may be gone before they
  * are. Errors: HEALCL_USAGE for a tensor that is mapped, or of another queue. */
-MUST_CHECK enum healcl_status queue_set_tensor(struct healcl_queue *queue,
-                                               struct argument *argument,
-                                               const struct healcl_tensor *tensor,
-                                               struct healcl_error *error);
+enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
+                                    const struct healcl_tensor *tensor, struct healcl_error *error);
 
 /* Plans the queue's entry, executes it, and makes a handle of its result if that is wanted. data:
  * of an upload, else NULL. */
-MUST_CHECK enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
-                                              struct healcl_tensor **result,
-                                              struct healcl_error *error);
+enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
+                                   struct healcl_tensor **result, struct healcl_error *error);
 
 /* Executes the plan's steps from first on, without waiting. */
-MUST_CHECK enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
-                                            struct healcl_error *error);
+enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
+                                 struct healcl_error *error);
 
 /* A handle for a view, which is held already; NULL where memory is lacking. */
 struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view);

@@ -12,10 +12,9 @@ struct reference_executor {
 };
 
 /* Hands out a result: from where it lies if its elements are in order there, else packed. */
-MUST_CHECK static enum healcl_status deliver(struct reference_executor *self,
-                                             const struct step *step,
-                                             const struct result_sink *sink, uint64_t *spent,
-                                             struct healcl_error *error)
+static enum healcl_status deliver(struct reference_executor *self, const struct step *step,
+                                  const struct result_sink *sink, uint64_t *spent,
+                                  struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
     const size_t size = dtype_size(tensor->storage->dtype);
@@ -39,8 +38,8 @@ MUST_CHECK static enum healcl_status deliver(struct reference_executor *self,
 }
 
 /* Uploads and releases as the session wants them, if there is one. */
-MUST_CHECK static enum healcl_status run_step(struct reference_executor *self,
-                                              const struct step *step, struct healcl_error *error)
+static enum healcl_status run_step(struct reference_executor *self, const struct step *step,
+                                   struct healcl_error *error)
 {
     const struct storage *storage = step->out ? step->out->storage : step->in[0]->storage;
     if (step->kind != STEP_UPLOAD)

@@ -7,9 +7,8 @@
 struct results;
 
 /* plan and options outlive it. Makes options->dump_dir. */
-MUST_CHECK enum healcl_status results_create(const struct plan *plan,
-                                             const struct healcl_run_options *options,
-                                             struct results **results, struct healcl_error *error);
+enum healcl_status results_create(const struct plan *plan, const struct healcl_run_options *options,
+                                  struct results **results, struct healcl_error *error);
 void results_free(struct results *results);
 
 /* What the executor hands its results to. */
@@ -19,8 +18,7 @@ struct result_sink results_sink(struct results *results);
 void results_start_segment(struct results *results, const struct segment *segment);
 
 /* All results of one repetition are in; those that follow are of the next. */
-MUST_CHECK enum healcl_status results_end_repetition(struct results *results,
-                                                     struct healcl_error *error);
+enum healcl_status results_end_repetition(struct results *results, struct healcl_error *error);
 
 /* Fills in what a report says of results. One that differed in any repetition counts as
  * different. */

@@ -147,9 +147,9 @@ static void report_medians(struct run *run)
 
 /* ---------------------------------------------------------------- the report's frame */
 
-MUST_CHECK static enum healcl_status report_segment(struct run *run, const struct segment *segment,
-                                                    struct healcl_segment_profile *profile,
-                                                    struct healcl_error *error)
+static enum healcl_status report_segment(struct run *run, const struct segment *segment,
+                                         struct healcl_segment_profile *profile,
+                                         struct healcl_error *error)
 {
     *profile = (struct healcl_segment_profile){.name = arena_strdup(run->arena, segment->name),
                                                .operations = segment->operations,
@@ -170,7 +170,7 @@ MUST_CHECK static enum healcl_status report_segment(struct run *run, const struc
 }
 
 /* Everything that is known before the run, and room for the times. */
-MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_error *error)
+static enum healcl_status report_init(struct run *run, struct healcl_error *error)
 {
     struct healcl_report *report = run->report;
     const struct plan *plan = run->plan;
@@ -239,9 +239,8 @@ static uint64_t compile_time(const struct run *run)
 }
 
 /* A segment, with its spans: the host's, and the one above its kernels. */
-MUST_CHECK static enum healcl_status run_segment(struct run *run, const struct segment *segment,
-                                                 struct segment_result *result,
-                                                 struct healcl_error *error)
+static enum healcl_status run_segment(struct run *run, const struct segment *segment,
+                                      struct segment_result *result, struct healcl_error *error)
 {
     struct result_sink sink = results_sink(run->results);
     const char *name = segment_title(segment->name);
@@ -264,8 +263,7 @@ static void clear_fallbacks(struct run *run)
         fallbacks[i].steps = fallbacks[i].nanoseconds = 0;
 }
 
-MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetition,
-                                              struct healcl_error *error)
+static enum healcl_status run_once(struct run *run, uint32_t repetition, struct healcl_error *error)
 {
     const struct healcl_observer *observer = &run->options->observer;
     size_t next_row = 0;
@@ -294,7 +292,7 @@ MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetiti
 }
 
 /* Why the host had to help; the report keeps it. */
-MUST_CHECK static enum healcl_status report_reasons(struct run *run, struct healcl_error *error)
+static enum healcl_status report_reasons(struct run *run, struct healcl_error *error)
 {
     const struct fallback *fallbacks = run->executor->fallbacks;
     for (size_t i = 0; fallbacks && i < run->plan->segment_count; i++) {
@@ -398,7 +396,7 @@ enum healcl_status executor_run(struct executor *executor, const struct plan *pl
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
+static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
 {
     if (run->device) {
         TRY(executor_check_device(run->plan, run->device, error));
@@ -418,9 +416,8 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
 }
 
 /* What the caller brings for inputs. */
-MUST_CHECK static enum healcl_status bind_inputs(struct run *run,
-                                                 const struct healcl_transcript *transcript,
-                                                 struct healcl_error *error)
+static enum healcl_status bind_inputs(struct run *run, const struct healcl_transcript *transcript,
+                                      struct healcl_error *error)
 {
     if (run->options->input_count == 0)
         return HEALCL_OK;
@@ -453,8 +450,8 @@ static void tell_repetition(const struct run *run, uint32_t repetition, bool war
 }
 
 /* Runs one repetition of an executor that is as new. */
-MUST_CHECK static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warms_up,
-                                            struct healcl_error *error)
+static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warms_up,
+                                 struct healcl_error *error)
 {
     tell_repetition(run, repetition, warms_up);
     size_t span = trace_begin(run->trace, "repetition", warms_up ? "warm-up" : "repetition");
@@ -473,8 +470,7 @@ MUST_CHECK static enum healcl_status repeat(struct run *run, uint32_t repetition
  * program is built, when its kernel first runs, or both; so a repetition in which a kernel ran for
  * the first time does not count, and its times are written over by those of the next one. Nor does
  * one that takes times, to tell how long first launches were, where runs that count take none. */
-MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
-                                             struct healcl_error *error)
+static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl_error *error)
 {
     bool may_compile = run->device && !run->options->no_warm_up;
     uint64_t launched = run->device ? run->device->programs->first_launches : 0;
@@ -497,7 +493,7 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_error *error)
+static enum healcl_status run_all(struct run *run, struct healcl_error *error)
 {
     uint64_t compiled_before = compile_time(run);
     uint64_t built_before = run->device ? run->device->programs->built : 0;

@@ -45,15 +45,14 @@ static inline bool sink_takes_pieces(const struct result_sink *sink, const struc
 }
 
 /* Hands a result to a sink, with a span. *spent grows by the nanoseconds that the sink takes. */
-MUST_CHECK enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
-                                        const struct step *step, const void *data, uint64_t *spent,
-                                        struct healcl_error *error);
+enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
+                             const struct step *step, const void *data, uint64_t *spent,
+                             struct healcl_error *error);
 
 /* The same with a piece, for a sink that takes those of this result. */
-MUST_CHECK enum healcl_status sink_take_piece(const struct result_sink *sink, struct trace *trace,
-                                              const struct step *step, int64_t first, int64_t count,
-                                              const void *data, uint64_t *spent,
-                                              struct healcl_error *error);
+enum healcl_status sink_take_piece(const struct result_sink *sink, struct trace *trace,
+                                   const struct step *step, int64_t first, int64_t count,
+                                   const void *data, uint64_t *spent, struct healcl_error *error);
 
 /* What an executor learned of one segment. */
 struct segment_result {
@@ -155,60 +154,55 @@ static inline const void *executor_bound(const struct executor *executor,
 void executor_note_upload(struct executor *executor, const struct storage *storage);
 
 /* HEALCL_CANCELLED where that was asked for. */
-MUST_CHECK enum healcl_status executor_check_cancelled(const struct executor *executor,
-                                                       struct healcl_error *error);
+enum healcl_status executor_check_cancelled(const struct executor *executor,
+                                            struct healcl_error *error);
 
 /* What a device can never hold is refused before anything runs. */
-MUST_CHECK enum healcl_status executor_check_device(const struct plan *plan,
-                                                    const struct healcl_device *device,
-                                                    struct healcl_error *error);
+enum healcl_status executor_check_device(const struct plan *plan,
+                                         const struct healcl_device *device,
+                                         struct healcl_error *error);
 
 /* Whether the environment's HEALCL_LACKS can be understood with a table; executors on devices check
  * it themselves. Errors: HEALCL_USAGE. */
-MUST_CHECK enum healcl_status executor_check_lacks(const struct operation_table *table,
-                                                   const struct healcl_device *device,
-                                                   struct healcl_error *error);
+enum healcl_status executor_check_lacks(const struct operation_table *table,
+                                        const struct healcl_device *device,
+                                        struct healcl_error *error);
 
 /* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
  * be made to stop it or to take it up between segments (device_set_profiling). */
-MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *device,
-                                                     const struct plan *plan, bool profile,
-                                                     struct executor **executor,
-                                                     struct healcl_error *error);
+enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
+                                          bool profile, struct executor **executor,
+                                          struct healcl_error *error);
 /* Before its first step: bounds what the device allocates, for one that device_executor_create has
  * made. Errors: HEALCL_REFUSED where a step needs more. */
-MUST_CHECK enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
-                                                    struct healcl_error *error);
+enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
+                                         struct healcl_error *error);
 /* Says in a report what memory the tensors have taken; and with a limit what that took, in the last
  * repetition. */
 void device_executor_price(const struct executor *executor, struct healcl_report *report);
 
 /* Tells which kernels of manifests run a plan's steps on a device; the arena owns the names, and
  * the report the list. */
-MUST_CHECK enum healcl_status report_manifest_kernels(const struct plan *plan,
-                                                      const struct healcl_device *device,
-                                                      struct arena *arena,
-                                                      struct healcl_report *report,
-                                                      struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
-                                                        struct executor **executor,
-                                                        struct healcl_error *error);
+enum healcl_status report_manifest_kernels(const struct plan *plan,
+                                           const struct healcl_device *device, struct arena *arena,
+                                           struct healcl_report *report,
+                                           struct healcl_error *error);
+enum healcl_status reference_executor_create(const struct plan *plan, struct executor **executor,
+                                             struct healcl_error *error);
 
 /* Has steps that the device cannot run be run on the host, unless whoever has opened the device
  * does not want that; what measures and proves devices does not call this. */
 void executor_allow_fallback(struct executor *executor, const struct healcl_device *device);
 
 /* Runs all segments of its plan. */
-MUST_CHECK enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
-                                           const struct result_sink *sink,
-                                           struct healcl_error *error);
+enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
+                                const struct result_sink *sink, struct healcl_error *error);
 
 /* healcl_run that records what happens in a trace, which may be NULL. */
-MUST_CHECK enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
-                                                struct healcl_device *device,
-                                                const struct healcl_run_options *options,
-                                                struct trace *trace, struct healcl_report **report,
-                                                struct healcl_error *error);
+enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
+                                     struct healcl_device *device,
+                                     const struct healcl_run_options *options, struct trace *trace,
+                                     struct healcl_report **report, struct healcl_error *error);
 
 /* Says that what follows is done for a step. Returns its operations' names. */
 const char *trace_for_step(struct trace *trace, const struct step *step);

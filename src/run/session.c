@@ -95,8 +95,8 @@ static void find_effects(struct healcl_session *session)
 }
 
 /* Whether segments from first on can run on what those before them have left. */
-MUST_CHECK static enum healcl_status check_order(struct healcl_session *session, size_t first,
-                                                 struct healcl_error *error)
+static enum healcl_status check_order(struct healcl_session *session, size_t first,
+                                      struct healcl_error *error)
 {
     const struct plan *plan = session->plan;
     if (first > session->done)
@@ -119,8 +119,8 @@ MUST_CHECK static enum healcl_status check_order(struct healcl_session *session,
 /* ---------------------------------------------------------------- results */
 
 /* Where the result that is being handed out goes. */
-MUST_CHECK static enum healcl_status result_memory(struct healcl_session *session, char **memory,
-                                                   struct healcl_error *error)
+static enum healcl_status result_memory(struct healcl_session *session, char **memory,
+                                        struct healcl_error *error)
 {
     struct session_result *result = &session->results[session->next_result];
     if (!result->received && !result->memory) {
@@ -147,8 +147,8 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
 
 /* ---------------------------------------------------------------- running */
 
-MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session, size_t first,
-                                                  size_t count, struct healcl_error *error)
+static enum healcl_status run_segments(struct healcl_session *session, size_t first, size_t count,
+                                       struct healcl_error *error)
 {
     struct executor *executor = session->executor;
     struct result_sink sink = {.context = session, .take_piece = take_piece};
@@ -201,8 +201,8 @@ static void start_over(struct healcl_session *session)
     device_turn_end(session->device);
 }
 
-MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t first, size_t count,
-                                         struct healcl_error *error)
+static enum healcl_status run(struct healcl_session *session, size_t first, size_t count,
+                              struct healcl_error *error)
 {
     size_t segments = session->plan->segment_count;
     if (first > segments || count > segments - first)
@@ -391,8 +391,8 @@ enum healcl_status healcl_session_keep(struct healcl_session *session, size_t in
 
 /* ---------------------------------------------------------------- results that callers see */
 
-MUST_CHECK static enum healcl_status find_result(struct healcl_session *session, size_t number,
-                                                 const void **data, struct healcl_error *error)
+static enum healcl_status find_result(struct healcl_session *session, size_t number,
+                                      const void **data, struct healcl_error *error)
 {
     NEED_IDLE(session, error);
     if (number >= session->plan->results)
@@ -477,8 +477,8 @@ struct audit_failure session_audit_failure(const struct healcl_session *session)
 
 /* ---------------------------------------------------------------- opening and closing */
 
-MUST_CHECK static enum healcl_status init_tables(struct healcl_session *session, bool keeps,
-                                                 struct healcl_error *error)
+static enum healcl_status init_tables(struct healcl_session *session, bool keeps,
+                                      struct healcl_error *error)
 {
     const struct plan *plan = session->plan;
     session->uploads = calloc(plan->storage_count + 1, sizeof *session->uploads);
@@ -501,9 +501,8 @@ MUST_CHECK static enum healcl_status init_tables(struct healcl_session *session,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status make_executor(struct healcl_session *session,
-                                                   struct healcl_device *device,
-                                                   struct healcl_error *error)
+static enum healcl_status make_executor(struct healcl_session *session,
+                                        struct healcl_device *device, struct healcl_error *error)
 {
     if (!device)
         return reference_executor_create(session->plan, &session->executor, error);
@@ -518,9 +517,9 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_session *sessio
     return status;
 }
 
-MUST_CHECK static enum healcl_status make_audit(struct healcl_session *session,
-                                                const struct healcl_session_options *options,
-                                                struct healcl_error *error)
+static enum healcl_status make_audit(struct healcl_session *session,
+                                     const struct healcl_session_options *options,
+                                     struct healcl_error *error)
 {
     const double share = options ? options->audit_share : 0;
     if (share == 0)
@@ -531,10 +530,10 @@ MUST_CHECK static enum healcl_status make_audit(struct healcl_session *session,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status check_options(const struct healcl_session_options *options,
-                                                   const struct healcl_transcript *transcript,
-                                                   const struct healcl_device *device,
-                                                   struct healcl_error *error)
+static enum healcl_status check_options(const struct healcl_session_options *options,
+                                        const struct healcl_transcript *transcript,
+                                        const struct healcl_device *device,
+                                        struct healcl_error *error)
 {
     if ((!options || !options->exchange) && healcl_transcript_split_facts(transcript).exchanges > 0)
         FAIL(error, HEALCL_USAGE, "a part of a transcript wants a function that exchanges sums");

@@ -12,8 +12,8 @@
 /* ---------------------------------------------------------------- what the host keeps */
 
 /* From what was let go of last, if it fits: fresh pages cost more than what is copied to them. */
-MUST_CHECK static enum healcl_status make_held(struct spill *spill, const struct storage *storage,
-                                               struct healcl_error *error)
+static enum healcl_status make_held(struct spill *spill, const struct storage *storage,
+                                    struct healcl_error *error)
 {
     uint64_t bytes = storage_bytes(storage) + 1;
     char **held = &spill->held[storage->id];
@@ -48,9 +48,8 @@ static void forget(struct spill *spill, const struct storage *storage)
 }
 
 /* Elements [first, first + count) of an upload's data. */
-MUST_CHECK static enum healcl_status read_upload(struct spill *spill, const struct step *upload,
-                                                 int64_t first, int64_t count, void *memory,
-                                                 struct healcl_error *error)
+static enum healcl_status read_upload(struct spill *spill, const struct step *upload, int64_t first,
+                                      int64_t count, void *memory, struct healcl_error *error)
 {
     const struct storage *storage = upload->out->storage;
     const struct payload *payload = upload->payload;
@@ -68,8 +67,8 @@ MUST_CHECK static enum healcl_status read_upload(struct spill *spill, const stru
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status hold(struct spill *spill, const struct storage *storage,
-                                          struct healcl_error *error)
+static enum healcl_status hold(struct spill *spill, const struct storage *storage,
+                               struct healcl_error *error)
 {
     const struct step *upload = spill->memory.states[storage->id].upload;
     TRY(make_held(spill, storage, error));
@@ -79,9 +78,8 @@ MUST_CHECK static enum healcl_status hold(struct spill *spill, const struct stor
 }
 
 /* Only a conversion can find something wrong: base64 and header were checked with the plan. */
-MUST_CHECK static enum healcl_status check_upload(struct spill *spill,
-                                                  const struct storage *storage,
-                                                  struct healcl_error *error)
+static enum healcl_status check_upload(struct spill *spill, const struct storage *storage,
+                                       struct healcl_error *error)
 {
     const struct step *upload = spill->memory.states[storage->id].upload;
     if (executor_bound(spill->executor, storage))
@@ -96,9 +94,8 @@ MUST_CHECK static enum healcl_status check_upload(struct spill *spill,
 
 /* ---------------------------------------------------------------- moves */
 
-MUST_CHECK static enum healcl_status do_move(struct spill *spill, enum memory_move kind,
-                                             const struct storage *storage,
-                                             struct healcl_error *error)
+static enum healcl_status do_move(struct spill *spill, enum memory_move kind,
+                                  const struct storage *storage, struct healcl_error *error)
 {
     struct launcher *launcher = spill->launcher;
     struct buffer *memory = launcher_memory(launcher, storage);
@@ -265,9 +262,8 @@ struct slice {
     int64_t size;
 };
 
-MUST_CHECK static enum healcl_status upload_slice(struct spill *spill, const struct step *step,
-                                                  const struct slice *slice, int i,
-                                                  struct healcl_error *error)
+static enum healcl_status upload_slice(struct spill *spill, const struct step *step,
+                                       const struct slice *slice, int i, struct healcl_error *error)
 {
     const struct storage *whole = step_operand(step, i)->storage;
     const struct storage *part = &slice->storages[i];
@@ -291,8 +287,8 @@ MUST_CHECK static enum healcl_status upload_slice(struct spill *spill, const str
 }
 
 /* The operand of a chain that is in out's place is there in a slice too. */
-MUST_CHECK static enum healcl_status set_in_place(struct spill *spill, const struct step *step,
-                                                  struct slice *slice, struct healcl_error *error)
+static enum healcl_status set_in_place(struct spill *spill, const struct step *step,
+                                       struct slice *slice, struct healcl_error *error)
 {
     for (int i = 0; i < STEP_INPUTS && step->kind == STEP_CHAIN; i++) {
         const struct tensor *input = step->in[i];
@@ -306,8 +302,8 @@ MUST_CHECK static enum healcl_status set_in_place(struct spill *spill, const str
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status begin_slice(struct spill *spill, const struct step *step,
-                                                 struct slice *slice, struct healcl_error *error)
+static enum healcl_status begin_slice(struct spill *spill, const struct step *step,
+                                      struct slice *slice, struct healcl_error *error)
 {
     slice->step = *step;
     if (step->kind == STEP_MODMUL_AXIS_SUM && spill->slices.axis[STEP_OUT] < 0 && spill->start > 0)
@@ -337,9 +333,8 @@ MUST_CHECK static enum healcl_status begin_slice(struct spill *spill, const stru
     return set_in_place(spill, step, slice, error);
 }
 
-MUST_CHECK static enum healcl_status end_slice(struct spill *spill, const struct step *step,
-                                               const struct slice *slice,
-                                               struct healcl_error *error)
+static enum healcl_status end_slice(struct spill *spill, const struct step *step,
+                                    const struct slice *slice, struct healcl_error *error)
 {
     if (spill->slices.axis[STEP_OUT] < 0)
         return HEALCL_OK;
@@ -350,10 +345,11 @@ MUST_CHECK static enum healcl_status end_slice(struct spill *spill, const struct
         spill->held[whole->id] + (size_t)slice->first[STEP_OUT] * dtype_size(whole->dtype), error);
 }
 
-MUST_CHECK static enum healcl_status run_slice(
-    struct spill *spill, const struct step *step, struct slice *slice,
-    enum healcl_status (*after)(struct executor *executor, struct healcl_error *error),
-    struct healcl_error *error)
+static enum healcl_status run_slice(struct spill *spill, const struct step *step,
+                                    struct slice *slice,
+                                    enum healcl_status (*after)(struct executor *executor,
+                                                                struct healcl_error *error),
+                                    struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = begin_slice(spill, step, slice, error);

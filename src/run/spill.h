@@ -29,16 +29,14 @@ struct spill {
 };
 
 /* Does an upload, as an executor does it without a limit. */
-MUST_CHECK enum healcl_status device_executor_upload(struct executor *executor,
-                                                     const struct step *step,
-                                                     struct healcl_error *error);
+enum healcl_status device_executor_upload(struct executor *executor, const struct step *step,
+                                          struct healcl_error *error);
 /* Gives a storage's memory back, but to results that wait in it. */
 void device_executor_release(struct executor *executor, const struct storage *storage);
 
 /* Bounds what the launcher's device allocates from now on. Errors: as memory_init. */
-MUST_CHECK enum healcl_status spill_create(struct executor *executor, struct launcher *launcher,
-                                           uint64_t limit, struct spill **spill,
-                                           struct healcl_error *error);
+enum healcl_status spill_create(struct executor *executor, struct launcher *launcher,
+                                uint64_t limit, struct spill **spill, struct healcl_error *error);
 void spill_free(struct spill *spill);
 void spill_reset(struct spill *spill);
 
@@ -47,22 +45,23 @@ void spill_reset(struct spill *spill);
 bool spill_is_short(struct spill *spill, size_t step);
 
 /* Before and after a step, as memory_begin_step and memory_end_step. */
-MUST_CHECK enum healcl_status spill_begin_step(struct spill *spill, size_t step,
-                                               struct slices *slices, struct healcl_error *error);
-MUST_CHECK enum healcl_status spill_end_step(struct spill *spill, const struct slices *slices,
-                                             struct healcl_error *error);
+enum healcl_status spill_begin_step(struct spill *spill, size_t step, struct slices *slices,
+                                    struct healcl_error *error);
+enum healcl_status spill_end_step(struct spill *spill, const struct slices *slices,
+                                  struct healcl_error *error);
 
 /* Does a step in slices. after: called behind each of them, when the device has done it; its steps
  * live no longer. */
-MUST_CHECK enum healcl_status spill_run_slices(
-    struct spill *spill, const struct step *step, const struct slices *slices,
-    enum healcl_status (*after)(struct executor *executor, struct healcl_error *error),
-    struct healcl_error *error);
+enum healcl_status spill_run_slices(struct spill *spill, const struct step *step,
+                                    const struct slices *slices,
+                                    enum healcl_status (*after)(struct executor *executor,
+                                                                struct healcl_error *error),
+                                    struct healcl_error *error);
 
 /* The elements of a tensor that only the host has, packed; freed with free(). NULL where the device
  * has them. */
-MUST_CHECK enum healcl_status spill_read(struct spill *spill, const struct tensor *tensor,
-                                         char **packed, struct healcl_error *error);
+enum healcl_status spill_read(struct spill *spill, const struct tensor *tensor, char **packed,
+                              struct healcl_error *error);
 
 /* The index, as text, of an element of input i that a check has found, in the whole of the operand
  * where a slice is in hand. */

@@ -145,10 +145,9 @@ static bool is_dtype(enum healcl_dtype dtype)
     return dtype == HEALCL_INT8 || dtype == HEALCL_INT32 || dtype == HEALCL_INT64;
 }
 
-MUST_CHECK static enum healcl_status check_new(const struct healcl_queue *queue,
-                                               enum healcl_dtype dtype, uint32_t rank,
-                                               const int64_t *shape, struct healcl_tensor **tensor,
-                                               struct healcl_error *error)
+static enum healcl_status check_new(const struct healcl_queue *queue, enum healcl_dtype dtype,
+                                    uint32_t rank, const int64_t *shape,
+                                    struct healcl_tensor **tensor, struct healcl_error *error)
 {
     NEED(queue, error);
     NEED(tensor, error);
@@ -159,10 +158,9 @@ MUST_CHECK static enum healcl_status check_new(const struct healcl_queue *queue,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status call_new(struct healcl_queue *queue, const char *operation,
-                                              enum healcl_dtype dtype, uint32_t rank,
-                                              const int64_t *shape, struct healcl_tensor **tensor,
-                                              struct healcl_error *error)
+static enum healcl_status call_new(struct healcl_queue *queue, const char *operation,
+                                   enum healcl_dtype dtype, uint32_t rank, const int64_t *shape,
+                                   struct healcl_tensor **tensor, struct healcl_error *error)
 {
     const struct healcl_argument arguments[] = {healcl_shape_argument(rank, shape),
                                                 healcl_dtype_argument(dtype)};
@@ -222,8 +220,8 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
 }
 
 /* Elements that do not lie together: by a tensor that is packed. */
-MUST_CHECK static enum healcl_status write_view(struct healcl_tensor *tensor, const void *data,
-                                                struct healcl_error *error)
+static enum healcl_status write_view(struct healcl_tensor *tensor, const void *data,
+                                     struct healcl_error *error)
 {
     struct healcl_tensor *packed = NULL;
     const struct layout *layout = &tensor->view.layout;

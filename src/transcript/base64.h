@@ -10,8 +10,8 @@
  * Refuses characters outside of the alphabet, padding elsewhere than at the end, and lengths that
  * are not multiples of four. Messages begin with "base64: ".
  */
-MUST_CHECK enum healcl_status base64_check(const char *text, size_t length, bool escaped,
-                                           uint64_t *decoded, struct healcl_error *error);
+enum healcl_status base64_check(const char *text, size_t length, bool escaped, uint64_t *decoded,
+                                struct healcl_error *error);
 
 /*
  * Decodes groups times four characters into groups times three bytes, no byte beyond. Padding

@@ -79,9 +79,8 @@ struct entry {
 struct entry_reader;
 
 /* source must outlive the reader, and the payloads of its entries. */
-MUST_CHECK enum healcl_status entry_reader_open(const struct source *source,
-                                                struct entry_reader **reader,
-                                                struct healcl_error *error);
+enum healcl_status entry_reader_open(const struct source *source, struct entry_reader **reader,
+                                     struct healcl_error *error);
 void entry_reader_close(struct entry_reader *reader);
 
 /*
@@ -91,8 +90,7 @@ void entry_reader_close(struct entry_reader *reader);
  * they are known: "entry 17 (_modmul_ttt): argument 2: ...". After a failure every further call
  * fails too.
  */
-MUST_CHECK enum healcl_status entry_reader_next(struct entry_reader *reader,
-                                                const struct entry **entry,
-                                                struct healcl_error *error);
+enum healcl_status entry_reader_next(struct entry_reader *reader, const struct entry **entry,
+                                     struct healcl_error *error);
 
 #endif

@@ -24,18 +24,17 @@ struct npy_header {
  * Reads magic, version and header length from the first length bytes of a file (all of it, or at
  * least NPY_PREFIX_SIZE); sets the position of the header text and that of the first element.
  */
-MUST_CHECK enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
-                                              uint32_t *header_offset, uint32_t *data_offset,
-                                              struct healcl_error *error);
+enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
+                                   uint32_t *header_offset, uint32_t *data_offset,
+                                   struct healcl_error *error);
 
 /*
  * Reads the header text, a Python dict literal with exactly the keys 'descr', 'fortran_order' and
  * 'shape' in any order. Refuses dtypes other than <i8 >i8 <i4 >i4 |i1 <i1 >i1 by name, ranks above
  * MAX_RANK and shapes beyond 2^63-1 bytes.
  */
-MUST_CHECK enum healcl_status npy_read_header(const char *text, size_t length,
-                                              struct npy_header *header,
-                                              struct healcl_error *error);
+enum healcl_status npy_read_header(const char *text, size_t length, struct npy_header *header,
+                                   struct healcl_error *error);
 
 /*
  * Reads a .npy file whole into an array of dtype, in C order, with room for layout's elements; its
@@ -43,18 +42,16 @@ MUST_CHECK enum healcl_status npy_read_header(const char *text, size_t length,
  * Errors: HEALCL_USAGE where the file cannot be read, HEALCL_REFUSED for what is in it,
  * HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status npy_read_file(const char *path, enum dtype dtype,
-                                            const struct layout *layout, void *array,
-                                            struct healcl_error *error);
+enum healcl_status npy_read_file(const char *path, enum dtype dtype, const struct layout *layout,
+                                 void *array, struct healcl_error *error);
 
 /*
  * Writes a .npy file of version 1.0, little-endian, which appears whole (core/new_file.h): array
  * has the elements of a shape, in C order. is_synced: what the disk has not taken does not appear.
  * Errors: HEALCL_USAGE where it cannot be written, HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status npy_write_file(const char *path, enum dtype dtype,
-                                             const struct layout *shape, const void *array,
-                                             bool is_synced, struct healcl_error *error);
+enum healcl_status npy_write_file(const char *path, enum dtype dtype, const struct layout *shape,
+                                  const void *array, bool is_synced, struct healcl_error *error);
 
 /* Writes all that stands before the elements of a file of version 1.0, little-endian, padded as
  * NumPy does. Returns its length. */

@@ -14,8 +14,8 @@
 #include "transcript/payload.h"
 
 /* The bytes of an open file, freed with free(). */
-MUST_CHECK static enum healcl_status read_all(int file, const char *path, unsigned char **bytes,
-                                              size_t *length, struct healcl_error *error)
+static enum healcl_status read_all(int file, const char *path, unsigned char **bytes,
+                                   size_t *length, struct healcl_error *error)
 {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size < 0)
@@ -36,9 +36,9 @@ MUST_CHECK static enum healcl_status read_all(int file, const char *path, unsign
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_elements(const char *text, size_t length,
-                                                   enum dtype dtype, const struct layout *layout,
-                                                   void *array, struct healcl_error *error)
+static enum healcl_status read_elements(const char *text, size_t length, enum dtype dtype,
+                                        const struct layout *layout, void *array,
+                                        struct healcl_error *error)
 {
     struct payload payload;
     char has[SHAPE_TEXT_SIZE], wanted[SHAPE_TEXT_SIZE];
@@ -87,8 +87,8 @@ static void write_little_endian(FILE *stream, const void *data, size_t count, si
 }
 
 /* Pipes and devices cannot be synced, and need not. */
-MUST_CHECK static enum healcl_status sync_file(const struct new_file *file, const char *path,
-                                               struct healcl_error *error)
+static enum healcl_status sync_file(const struct new_file *file, const char *path,
+                                    struct healcl_error *error)
 {
     if (fflush(file->stream) == 0 && fsync(fileno(file->stream)) != 0 && errno != EINVAL)
         FAIL_FILE(error, "cannot write " PATH_FORMAT ": %s", path, strerror(errno));

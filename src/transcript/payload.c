@@ -305,9 +305,8 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
 }
 
 /* The next count elements, which lie together in the file. */
-MUST_CHECK static enum healcl_status read_run(struct payload_cursor *cursor, enum dtype dtype,
-                                              int64_t count, void *array,
-                                              struct healcl_error *error)
+static enum healcl_status read_run(struct payload_cursor *cursor, enum dtype dtype, int64_t count,
+                                   void *array, struct healcl_error *error)
 {
     const struct payload *payload = cursor->payload;
     const struct target target = {
@@ -407,9 +406,8 @@ void payload_narrow(struct payload *payload, const struct payload_part *part)
 }
 
 /* A part of a payload in Fortran order: of the whole, which is read. */
-MUST_CHECK static enum healcl_status read_fortran_part(const struct payload *payload,
-                                                       enum dtype dtype, void *array,
-                                                       struct healcl_error *error)
+static enum healcl_status read_fortran_part(const struct payload *payload, enum dtype dtype,
+                                            void *array, struct healcl_error *error)
 {
     const size_t size = dtype_size(dtype);
     const int64_t run = run_of(payload), count = layout_elements(&payload->layout);

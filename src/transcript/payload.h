@@ -40,16 +40,15 @@ struct payload {
  * outside of the standard alphabet, wrong padding, a bad magic, version, header, dtype or shape,
  * and data that are shorter or longer than the shape says.
  */
-MUST_CHECK enum healcl_status payload_parse(const char *base64, size_t length, bool escaped,
-                                            struct payload *payload, struct healcl_error *error);
+enum healcl_status payload_parse(const char *base64, size_t length, bool escaped,
+                                 struct payload *payload, struct healcl_error *error);
 
 /* Fills in a payload that is only a dtype and a shape. Refuses what layout_init does. */
-MUST_CHECK enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,
-                                              struct payload *payload, struct healcl_error *error);
+enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,
+                                   struct payload *payload, struct healcl_error *error);
 
 /* Refuses a payload that is only a dtype and a shape. */
-MUST_CHECK enum healcl_status payload_check_data(const struct payload *payload,
-                                                 struct healcl_error *error);
+enum healcl_status payload_check_data(const struct payload *payload, struct healcl_error *error);
 
 /*
  * Reads all elements into an array in C order and native byte order, converted to dtype.
@@ -57,15 +56,14 @@ MUST_CHECK enum healcl_status payload_check_data(const struct payload *payload,
  * Refuses a value that dtype does not hold, naming its index. Decodes straight into array where
  * no conversion is needed.
  */
-MUST_CHECK enum healcl_status payload_read(const struct payload *payload, enum dtype dtype,
-                                           void *array, struct healcl_error *error);
+enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
+                                struct healcl_error *error);
 
 /* The same for a part: elements [first, first + count) in C order. Only for payloads that are not
  * in Fortran order (any other is refused). Finds the part at once, except where base64 is escaped.
  */
-MUST_CHECK enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype,
-                                                int64_t first, int64_t count, void *array,
-                                                struct healcl_error *error);
+enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
+                                     int64_t count, void *array, struct healcl_error *error);
 
 /* Makes a payload that is the whole a part of itself. The axis has a multiple of the period, which
  * `start + size` is at most. */
@@ -92,8 +90,7 @@ void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *
 
 /* The next count elements of a payload that is not in Fortran order as an array of dtype, as
  * payload_read has them, a part's too. */
-MUST_CHECK enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
-                                                  int64_t count, void *array,
-                                                  struct healcl_error *error);
+enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
+                                       int64_t count, void *array, struct healcl_error *error);
 
 #endif

@@ -41,7 +41,7 @@ void scanner_release(struct scanner *scanner);
  * call. *text is NULL behind the last entry, when the whole file has been checked. After a failure
  * the scanner can only be released. Messages of what is not JSON name the byte's offset.
  */
-MUST_CHECK enum healcl_status scanner_next(struct scanner *scanner, const char **text,
-                                           size_t *length, struct healcl_error *error);
+enum healcl_status scanner_next(struct scanner *scanner, const char **text, size_t *length,
+                                struct healcl_error *error);
 
 #endif

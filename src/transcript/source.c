@@ -38,8 +38,8 @@ static enum healcl_status map_file(struct source *source, int file, const char *
 }
 
 /* Maps an open file, which is closed here, unpacked if need be. path: for messages. */
-MUST_CHECK static enum healcl_status open_file(struct source *source, int file, const char *path,
-                                               struct healcl_error *error)
+static enum healcl_status open_file(struct source *source, int file, const char *path,
+                                    struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
     enum packing packing = packing_of(file);

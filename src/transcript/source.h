@@ -18,12 +18,11 @@ struct source {
  * A file that is cut while it is mapped ends the process when a lost page is read (SIGBUS), unless
  * the program handles that: core/registry.h knows what is mapped.
  */
-MUST_CHECK enum healcl_status source_open(struct source *source, const char *path,
-                                          struct healcl_error *error);
+enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error);
 /* A transcript in memory, which outlives the source; one that is packed is unpacked to a temporary
  * file first. Errors: as source_open. */
-MUST_CHECK enum healcl_status source_open_memory(struct source *source, const void *data,
-                                                 size_t length, struct healcl_error *error);
+enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,
+                                      struct healcl_error *error);
 void source_close(struct source *source);
 
 /* Lets the system drop the pages of [begin, begin + length) from memory; they can still be read

@@ -53,8 +53,8 @@ static uint64_t most_bytes(int file)
     return most > UNPACKED_BYTES_FREE ? most : UNPACKED_BYTES_FREE;
 }
 
-MUST_CHECK static enum healcl_status output_open(struct output *output, int packed,
-                                                 enum packing packing, struct healcl_error *error)
+static enum healcl_status output_open(struct output *output, int packed, enum packing packing,
+                                      struct healcl_error *error)
 {
     const char *folder = getenv("TMPDIR");
     char path[4096];
@@ -89,8 +89,8 @@ static bool has_control(const char *data, size_t size)
 
 /* Refuses what cannot be part of a transcript, for what follows may be long. The rest is left to
  * the scanner. */
-MUST_CHECK static enum healcl_status output_look(struct output *output, const char *data,
-                                                 size_t size, struct healcl_error *error)
+static enum healcl_status output_look(struct output *output, const char *data, size_t size,
+                                      struct healcl_error *error)
 {
     size_t spaces = 0;
     while (!output->begun && spaces < size && memchr(" \t\r\n", data[spaces], 4))
@@ -108,8 +108,8 @@ MUST_CHECK static enum healcl_status output_look(struct output *output, const ch
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status output_write(struct output *output, const char *data,
-                                                  size_t size, struct healcl_error *error)
+static enum healcl_status output_write(struct output *output, const char *data, size_t size,
+                                       struct healcl_error *error)
 {
     output->bytes += size;
     if (output->bytes > UNPACKED_BYTES_MAX)
@@ -137,8 +137,8 @@ MUST_CHECK static enum healcl_status output_write(struct output *output, const c
 
 /* zlib goes on from one member of the file to the next, and ignores garbage behind the last as
  * gzip(1) does. */
-MUST_CHECK static enum healcl_status unpack_gzip(gzFile input, struct output *output, char *block,
-                                                 struct healcl_error *error)
+static enum healcl_status unpack_gzip(gzFile input, struct output *output, char *block,
+                                      struct healcl_error *error)
 {
     for (;;) {
         int count = gzread(input, block, BLOCK_BYTES);
@@ -156,8 +156,8 @@ MUST_CHECK static enum healcl_status unpack_gzip(gzFile input, struct output *ou
     }
 }
 
-MUST_CHECK static enum healcl_status gzip(int file, struct output *output, char *block,
-                                          struct healcl_error *error)
+static enum healcl_status gzip(int file, struct output *output, char *block,
+                               struct healcl_error *error)
 {
     int copy = dup(file); /* gzclose closes what it was given */
     if (copy < 0)
@@ -176,9 +176,8 @@ MUST_CHECK static enum healcl_status gzip(int file, struct output *output, char 
 
 /* ---------------------------------------------------------------- zstd */
 
-MUST_CHECK static enum healcl_status unpack_zstd(ZSTD_DStream *stream, int file,
-                                                 struct output *output, char *block, char *packed,
-                                                 struct healcl_error *error)
+static enum healcl_status unpack_zstd(ZSTD_DStream *stream, int file, struct output *output,
+                                      char *block, char *packed, struct healcl_error *error)
 {
     size_t expected = 0; /* 0 at the end of a frame */
     for (;;) {
@@ -205,8 +204,8 @@ MUST_CHECK static enum healcl_status unpack_zstd(ZSTD_DStream *stream, int file,
     }
 }
 
-MUST_CHECK static enum healcl_status zstd(int file, struct output *output, char *block,
-                                          struct healcl_error *error)
+static enum healcl_status zstd(int file, struct output *output, char *block,
+                               struct healcl_error *error)
 {
     ZSTD_DStream *stream = ZSTD_createDStream();
     char *packed = malloc(BLOCK_BYTES);

@@ -18,8 +18,8 @@ enum packing packing_of(int file);
  * and for more bytes than the limits below; HEALCL_USAGE where the temporary file cannot be
  * written, HEALCL_NO_MEMORY.
  */
-MUST_CHECK enum healcl_status unpack(int file, enum packing packing, int *unpacked,
-                                     struct healcl_error *error);
+enum healcl_status unpack(int file, enum packing packing, int *unpacked,
+                          struct healcl_error *error);
 
 /*
  * A few kilobytes can unpack to any size. This much is more than any transcript; and beyond

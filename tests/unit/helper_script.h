@@ -43,8 +43,7 @@ void script_finish(struct script *script);
 void script_plan(struct script *script);
 
 /* Plans a file. */
-MUST_CHECK enum healcl_status script_open(struct script *script, const char *path,
-                                          struct healcl_error *error);
+enum healcl_status script_open(struct script *script, const char *path, struct healcl_error *error);
 void script_release(struct script *script);
 
 /* ---- running ---- */
@@ -60,15 +59,12 @@ struct result_sink script_sink(struct script_results *results);
 void script_results_release(struct script_results *results);
 
 /* All segments. Adds to results. */
-MUST_CHECK enum healcl_status script_run(const struct script *script, struct executor *executor,
-                                         struct script_results *results,
-                                         struct healcl_error *error);
+enum healcl_status script_run(const struct script *script, struct executor *executor,
+                              struct script_results *results, struct healcl_error *error);
 
 /* The same on an executor of its own. device: NULL for the host reference. */
-MUST_CHECK enum healcl_status script_run_on(const struct script *script,
-                                            struct healcl_device *device,
-                                            struct script_results *results,
-                                            struct healcl_error *error);
+enum healcl_status script_run_on(const struct script *script, struct healcl_device *device,
+                                 struct script_results *results, struct healcl_error *error);
 
 bool script_same_results(const struct script_results *a, const struct script_results *b);
 

@@ -14,8 +14,8 @@
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 
 /* Input i of a step, broadcast to its output. */
-MUST_CHECK static enum healcl_status set_operand(struct call *call, struct step *step, int i,
-                                                 const char *name, struct healcl_error *failure)
+static enum healcl_status set_operand(struct call *call, struct step *step, int i, const char *name,
+                                      struct healcl_error *failure)
 {
     struct layout view;
     TRY(layout_broadcast(&tensor_of(call, name)->layout, &step->out->layout, &view, failure));

@@ -20,7 +20,7 @@ def declarations(path):
     text = re.sub(r"^static inline .*?^}\n", "", text, flags=re.S | re.M)
     text = re.sub(r"^#(?:.*\\\n)*.*\n", "", text, flags=re.M)
     text = re.sub(r"^(?=\w+ python_)", 'extern "Python+C" ', text, flags=re.M)
-    return text.replace("HEALCL_MUST_CHECK ", "")
+    return re.sub(r"HEALCL_MUST_CHECK(_TYPE)? ", "", text)
 
 
 def main(output, *headers):
