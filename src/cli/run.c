@@ -517,6 +517,16 @@ static int take_audit(const struct command *command, const struct command_option
     return EXIT_VERIFIED;
 }
 
+static int take_rate(const struct command *command, const struct command_option *option, void *self,
+                     const char *text)
+{
+    double *rate = &((struct run_command *)self)->served.rate;
+    if (!parse_decimal(text, rate) || *rate < ARRIVALS_RATE_LEAST)
+        return usage_error(command, "--%s takes requests a second from 0.001, not '%s'",
+                           option->name, text);
+    return EXIT_VERIFIED;
+}
+
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct run_command, selector)},
     {"package", 0, OPTION_FILE, KEPT_IN(struct run_command, package)},
@@ -528,7 +538,7 @@ static const struct command_option options[] = {
     {"input", 'i', OPTION_WORD, .take = take_input},
     {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
     {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.batch), .most = REPEAT_MAX},
-    {"rate", 0, OPTION_DECIMAL, KEPT_IN(struct run_command, served.rate)},
+    {"rate", 0, OPTION_DECIMAL, .member = 0, .take = take_rate},
     {"max-delay", 0, OPTION_DECIMAL, KEPT_IN(struct run_command, served.max_delay)},
     {"keep", 0, OPTION_WORD, .take = take_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
@@ -568,7 +578,6 @@ static const char *incompatible(const struct run_command *self)
         {!serves && self->live.segment_count > 0,
          "--keep says what requests do not upload: --requests is missing"},
         {!serves && served->batch > 0, "--batch runs requests together: --requests is missing"},
-        {served->rate > 0 && served->rate < ARRIVALS_RATE_LEAST, "--rate is 0.001 or more"},
         {!serves && served->rate > 0, "--rate says when requests arrive: --requests is missing"},
         {served->max_delay > 0 && (served->batch == 0 || served->rate <= 0),
          "--max-delay is of batches that wait: --batch and --rate go with it"},

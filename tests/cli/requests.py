@@ -185,10 +185,11 @@ def check_arrivals(program, where):
                   "waited      median"):
         assert words in text, (words, text)
     fails = program.fails
-    fails("--rate is 0.001 or more", "--requests", "2", "--rate", "0.0001", "model.json", code=2)
+    for rate in "0", "0.0001", "-1", "fast":
+        fails(f"--rate takes requests a second from 0.001, not '{rate}'", "--requests", "2", "--rate", rate,
+              "model.json", code=2)
     fails("--rate says when requests arrive: --requests is missing", "--rate", "5", "model.json",
           code=2)
-    fails("--rate takes a number such as 12.5, not 'fast'", "--rate", "fast", "model.json", code=2)
     for options in (), ("--rate", "5"), ("--batch", "2"):
         fails("--batch and --rate go with it", "--requests", "2", "--max-delay", "5", *options,
               "model.json", code=2)
