@@ -548,7 +548,7 @@ def count(healcl, traffic, environment, out):
         return Failure(str(failure))
 
 
-def count_all(healcl, folder, jobs):
+def count_all(healcl, operations, folder, jobs):
     """-> [(Traffic, Counted or Failure)]; says where Oclgrind is missing"""
     environment = find_oclgrind()
     if environment is None:
@@ -558,8 +558,8 @@ def count_all(healcl, folder, jobs):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tasks = [pool.submit(count, healcl, traffic, environment,
                              os.path.join(folder, "bench-%d.json" % i))
-                 for i, traffic in enumerate(TRAFFIC)]
-        return list(zip(TRAFFIC, (task.result() for task in tasks)))
+                 for i, traffic in enumerate(operations)]
+        return list(zip(operations, (task.result() for task in tasks)))
 
 
 def check_counts(counts, file=sys.stdout):
@@ -873,7 +873,8 @@ def main(arguments=None):
                 print("device_code.py: NOTHING was looked at", file=sys.stderr)
                 return 0
             healcl = options.healcl or healcl_program()
-            counts = count_all(healcl, folder, jobs)
+            operations = share("operations", TRAFFIC, 2) if options.check else TRAFFIC
+            counts = count_all(healcl, operations, folder, jobs)
             launches = count_all_launches(healcl, folder, jobs) if options.check else []
             uses = launched(healcl, options.device, options.transcripts, folder)
             codes = compile_all(uses, tools, folder, jobs, IS_ALL or not options.check)

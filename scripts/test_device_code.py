@@ -284,7 +284,7 @@ class Bytes(unittest.TestCase):
                 os.environ, {"HEALCL_VENDORS_DIR": folder}), mock.patch.object(
                 device_code, "SYSTEM_OCLGRIND", folder + "/none"), contextlib.redirect_stderr(
                 io.StringIO()) as said:
-            self.assertEqual(device_code.count_all("healcl", folder, 1), [])
+            self.assertEqual(device_code.count_all("healcl", device_code.TRAFFIC, folder, 1), [])
         self.assertIn("SKIPPED bytes of global memory", said.getvalue())
 
 
