@@ -223,7 +223,7 @@ enum healcl_status vendor_read_file(const char *path, size_t most, char **text, 
  * files are. is_trusted: they may be links out of it, and options of compilers may be any. Errors:
  * HEALCL_REFUSED with file, line and field; HEALCL_USAGE for a file that cannot be read;
  * HEALCL_NO_MEMORY. */
-enum healcl_status manifest_read(struct vendor_operations *operations, const char *folder,
+enum healcl_status manifest_read(struct vendor_operations *handle, const char *folder,
                                  const char *file, const char *text, size_t length, bool is_trusted,
                                  struct healcl_error *error);
 

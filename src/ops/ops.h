@@ -143,7 +143,7 @@ extern const struct parameter_traits parameter_traits[];
  * number of arguments that no form of the name has, and an argument of the wrong kind (named).
  */
 enum healcl_status form_of_entry(const struct operation_table *table, const struct entry *entry,
-                                 const struct form **form, struct healcl_error *error);
+                                 const struct form **result, struct healcl_error *error);
 
 /* "int32, int64; a also int8" */
 enum { DTYPES_TEXT_SIZE = 64 };

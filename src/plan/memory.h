@@ -111,14 +111,15 @@ void memory_reset(struct memory *memory);
 /* Before a step, by number: puts on the device what it works on, or says in which slices it is to
  * be done: for these, what differs from slice to slice has been taken from the device, and its
  * source is not MEMORY_DEVICE. Uploads and releases are done by this. */
-enum healcl_status memory_begin_step(struct memory *memory, size_t step, struct slices *slices,
+enum healcl_status memory_begin_step(struct memory *memory, size_t number, struct slices *slices,
                                      struct healcl_error *error);
 /* After it: the storage that it wrote is on the device, or with slices on the host. */
 enum healcl_status memory_end_step(struct memory *memory, const struct slices *slices,
                                    struct healcl_error *error);
 
 /* In the place of both, for a step that is left out. */
-enum healcl_status memory_skip_step(struct memory *memory, size_t step, struct healcl_error *error);
+enum healcl_status memory_skip_step(struct memory *memory, size_t number,
+                                    struct healcl_error *error);
 
 /* During a step: takes other storages from the device until so many bytes are free, or none is
  * left. */

@@ -42,10 +42,10 @@ struct device_programs {
 enum { LAUNCH_OPTIONS_SIZE = 512 };
 
 /* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of
- * cl/ of the same name. Programs that are built already stay. name and source outlive the device.
+ * cl/ of the same name. Programs that are built already stay. name and text outlive the device.
  */
 enum healcl_status device_add_program(struct healcl_device *device, const char *name,
-                                      const char *source, struct healcl_error *error);
+                                      const char *text, struct healcl_error *error);
 
 /*
  * What all work-items of a launch ask global memory for, caches or not, as formulas of its shape

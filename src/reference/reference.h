@@ -35,7 +35,7 @@ struct reference {
 };
 
 /* Looks only at storage_count and constants of the plan. Errors: HEALCL_NO_MEMORY. */
-enum healcl_status reference_create(const struct plan *plan, struct reference **reference,
+enum healcl_status reference_create(const struct plan *plan, struct reference **result,
                                     struct healcl_error *error);
 void reference_free(struct reference *reference);
 

@@ -15,7 +15,7 @@ struct audit;
 /* The device, whose kernels the plan's steps take, and the plan outlive the audit. share: of the
  * time of runs, in (0, 1]. */
 enum healcl_status audit_create(const struct plan *plan, const struct healcl_device *device,
-                                double share, uint64_t seed, struct audit **audit,
+                                double share, uint64_t seed, struct audit **result,
                                 struct healcl_error *error);
 /* Nothing that it reads is enqueued any more: see audit_drop. NULL is ignored. */
 void audit_free(struct audit *audit);

@@ -14,7 +14,8 @@ enum dump_verified { DUMP_NOT_COMPARED, DUMP_EQUAL, DUMP_DIFFERENT };
 
 /* Makes the directory where it is missing, and removes an old list from it.
  * Errors, here and below: HEALCL_USAGE where something cannot be written, HEALCL_NO_MEMORY. */
-enum healcl_status dump_open(const char *directory, struct dump **dump, struct healcl_error *error);
+enum healcl_status dump_open(const char *directory, struct dump **result,
+                             struct healcl_error *error);
 
 /* data: the elements of step->in[0] in C order without gaps. */
 enum healcl_status dump_result(struct dump *dump, const struct step *step,

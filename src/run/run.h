@@ -171,7 +171,7 @@ enum healcl_status executor_check_lacks(const struct operation_table *table,
 /* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
  * be made to stop it or to take it up between segments (device_set_profiling). */
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
-                                          bool profile, struct executor **executor,
+                                          bool profile, struct executor **result,
                                           struct healcl_error *error);
 /* Before its first step: bounds what the device allocates, for one that device_executor_create has
  * made. Errors: HEALCL_REFUSED where a step needs more. */
@@ -187,7 +187,7 @@ enum healcl_status report_manifest_kernels(const struct plan *plan,
                                            const struct healcl_device *device, struct arena *arena,
                                            struct healcl_report *report,
                                            struct healcl_error *error);
-enum healcl_status reference_executor_create(const struct plan *plan, struct executor **executor,
+enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error);
 
 /* Has steps that the device cannot run be run on the host, unless whoever has opened the device

@@ -36,7 +36,7 @@ void device_executor_release(struct executor *executor, const struct storage *st
 
 /* Bounds what the launcher's device allocates from now on. Errors: as memory_init. */
 enum healcl_status spill_create(struct executor *executor, struct launcher *launcher,
-                                uint64_t limit, struct spill **spill, struct healcl_error *error);
+                                uint64_t limit, struct spill **result, struct healcl_error *error);
 void spill_free(struct spill *spill);
 void spill_reset(struct spill *spill);
 

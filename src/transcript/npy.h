@@ -33,7 +33,7 @@ enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
  * 'shape' in any order. Refuses dtypes other than <i8 >i8 <i4 >i4 |i1 <i1 >i1 by name, ranks above
  * MAX_RANK and shapes beyond 2^63-1 bytes.
  */
-enum healcl_status npy_read_header(const char *text, size_t length, struct npy_header *header,
+enum healcl_status npy_read_header(const char *bytes, size_t length, struct npy_header *header,
                                    struct healcl_error *error);
 
 /*
