@@ -188,21 +188,41 @@ PLAN = {
 GPU, SINGLE, GENERAL = {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}, {"HEALCL_VARIANT": "general"}
 TRANSFORMS = [check("ntt intt"), unit("test_kernels_transforms"), unit("test_kernels_residues"),
               unit("test_kernels_paths")]
+HALVES = {"HEALCL_TUNING": "multiply=halves"}
+LOCAL = {"HEALCL_TUNING": "local,transform_local_size=64"}
+PAST_CACHES = {"HEALCL_TUNING": "past_caches_bytes=1"}
+DIGITS = "apply_g_decomp apply_g_decomp_relative_to_full_q"
 MODULAR = "modmul modsum mod modneg abs"
 
 # The same of kernels.
 KERNELS = {
     "cl/base/": [unit("test_programs_self_test"), check(MODULAR), check("axis_modsum intt"),
-                 check("contiguous set_const_val"), unit("test_kernels_paths"),
-                 check("modmul intt", **GPU)],
-    "cl/base/derive": [check("axis_modsum intt"), unit("test_executor_errors"),
-                       unit("test_executor_values"), unit("test_kernels_paths")],
-    "cl/copy/": [check("contiguous set_const_val", **GENERAL), check("contiguous set_const_val", **GPU),
-                 unit("test_kernels_lines"), unit("test_kernels_moves", **GPU)],
-    "cl/copy/tiles": [unit("test_kernels_moves"), check("contiguous")],
-    "cl/digits/": [check("apply_g_decomp apply_g_decomp_relative_to_full_q"),
-                   check("apply_g_decomp apply_g_decomp_relative_to_full_q", **GPU),
-                   unit("test_kernels_moves"), unit("test_kernels_paths")],
+                 check("contiguous set_const_val"), check("chains"), unit("test_arithmetic_lanes"),
+                 unit("test_kernels_paths"), check("modmul intt", **GPU)],
+    "cl/base/derive": [check("axis_modsum intt"), check("chains"), unit("test_executor_errors"),
+                       check("apply_g_decomp_relative_to_full_q permute take_along_axis"),
+                       unit("test_executor_values"), unit("test_kernels_paths"),
+                       unit("test_kernels_passes"), unit("test_kernels_paths", **LOCAL)],
+    "cl/base/divisor": [check(MODULAR), check(MODULAR, **HALVES), check("chains"),
+                        unit("test_arithmetic_lanes"), unit("test_kernels_paths"),
+                        unit("test_kernels_paths", **HALVES), unit("test_kernels_sums")],
+    "cl/base/groups": [check("axis_modsum modmul_axis_sum"), check("chains"),
+                       unit("test_kernels_interleaved"), unit("test_kernels_sums")],
+    "cl/base/lanes": [unit("test_arithmetic_lanes"), check("intt"), check(MODULAR)],
+    "cl/base/measure": [golden("device"), unit("test_run_bench")],
+    "cl/base/self_test": [unit("test_programs_self_test"), golden("device")],
+    "cl/base/transpose": [check("intt"), check("axis_modsum modmul_axis_sum"),
+                          unit("test_kernels_sums")],
+    "cl/copy/general": [check("contiguous set_const_val", **GENERAL), unit("test_kernels_variants"),
+                        check("contiguous set_const_val", **GPU), unit("test_kernels_wide")],
+    "cl/copy/lines": [check("contiguous set_const_val abs", **PAST_CACHES),
+                      unit("test_kernels_moves")],
+    "cl/copy/local": [check("contiguous", **GPU), unit("test_kernels_wide"),
+                      unit("test_kernels_moves", **GPU)],
+    "cl/copy/tiles": [check("contiguous"), unit("test_kernels_moves")],
+    "cl/digits/": [check(DIGITS), check(DIGITS, **GPU), check(DIGITS, **GENERAL),
+                   check(DIGITS, **SINGLE), unit("test_kernels_moves"),
+                   unit("test_kernels_variants"), unit("test_kernels_moves", **GPU)],
     "cl/gather/": [check("take_along_axis permute"), check("take_along_axis permute", **GPU),
                    check("take_along_axis permute", **GENERAL), unit("test_kernels_moves")],
     "cl/modular/": [check(MODULAR), check(MODULAR, **GENERAL), unit("test_kernels_interleaved"),
@@ -219,8 +239,13 @@ KERNELS = {
     "cl/ntt/stages": [check("ntt intt", **GENERAL), check("ntt intt", **GPU)],
     "cl/sum/": [unit("test_kernels_sums"), check("axis_modsum modmul_axis_sum"),
                 check("axis_modsum modmul_axis_sum", **GENERAL), unit("test_kernels_paths")],
+    "cl/sum/columns": [check("axis_modsum"), check("chains"), unit("test_arithmetic_lanes"),
+                       unit("test_kernels_interleaved"), unit("test_kernels_sums")],
     "cl/sum/local": [unit("test_kernels_sums", **GPU), unit("test_kernels_wide"),
                      check("axis_modsum modmul_axis_sum", **GPU)],
+    "cl/sum/product": [check("modmul_axis_sum"), check("chains"), unit("test_arithmetic_lanes"),
+                       unit("test_kernels_variants"), unit("test_kernels_interleaved"),
+                       unit("test_kernels_sums")],
 }
 
 
@@ -397,7 +422,7 @@ def try_mutant(copy, change, text, tests, times):
             return "not viable"
         if copy.digest(change.file) == copy.digests[change.file]:
             return "same code"
-    slack = 60 if change.file.endswith(".cl") else 5  # for what is compiled anew
+    slack = 30 if change.file.endswith(".cl") else 5  # for what is compiled anew
     for test in tests:
         if times[test.name] is None:
             continue

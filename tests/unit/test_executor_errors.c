@@ -82,6 +82,15 @@ static void moduli(void **state)
     expect_refusal(&script, "entry 4 (axis_modsum): argument 'q': 0 at [2] is below 1");
 }
 
+/* On a device whose kernels know how many axes there are, and take an element each. */
+static void moduli_of_thin_items(void **state)
+{
+    const struct device_tuning tuning = device->tuning;
+    device->tuning.compiled_axes = 4;
+    moduli(state);
+    device->tuning = tuning;
+}
+
 /* More moduli than get a table, several bad ones: the first. */
 static void many_moduli(void **state)
 {
@@ -461,6 +470,7 @@ int main(void)
     unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moduli),
+        cmocka_unit_test(moduli_of_thin_items),
         cmocka_unit_test(many_moduli),
         cmocka_unit_test(indices),
         cmocka_unit_test(permutations),

@@ -203,10 +203,11 @@ static void conversions(void **state)
                     if (ns[i] * terms[t] <= 1000)
                         check_conversion(dtypes[d], ns[i], terms[t], ks[j],
                                          (enum summands)((i + j + t) % SUMMANDS));
+    check_conversion(DTYPE_INT64, 16, 66, 3, SMALL); /* that many of more vectors than one */
 }
 
 /* Rows of products through a permutation that reverses bits, but for two entries where it is not to
- * be that, into every other row. */
+ * be that, into every other row. The fast way is for out and b in order. */
 static void check_reversed(enum dtype dtype, int64_t n, int64_t reps, int64_t s, bool is_one,
                            enum summands summands)
 {
@@ -235,6 +236,16 @@ static void check_reversed(enum dtype dtype, int64_t n, int64_t reps, int64_t s,
     call(&script, "out", "get_slice", "all [0:%d:1,0:2:1,1,0:%d:1]", (int)reps, (int)n);
     call(&script, NULL, "modmul_axis_sum", "a b q none none perm out 1");
     script_download(&script, "all");
+    if (n == 512) { /* elements of out, or of b, that are apart */
+        upload_summands(&script, "wide", dtype, SMALL, 3, VALUES(reps, k, 2 * n));
+        call(&script, "apart", "get_slice", "wide [0:%d:1,0:2:1,1:%d:2]", (int)reps, 2 * (int)n);
+        call(&script, NULL, "modmul_axis_sum", "a b q none none perm apart 1");
+        script_download(&script, "wide");
+        upload_summands(&script, "spread", dtype, SMALL, 3, VALUES(s, k, 2 * n));
+        call(&script, "apart", "get_slice", "spread [0:%d:1,0:2:1,1:%d:2]", (int)s, 2 * (int)n);
+        call(&script, NULL, "modmul_axis_sum", "a apart q none none perm out 1");
+        script_download(&script, "all");
+    }
     expect_same(&script, what);
     free(perm);
 }

@@ -293,13 +293,15 @@ static void products(void **state)
         powers[reversed(i, N)] = power;
     open_gpu(source, true);
     device->tuning.transform_products = N;
-    /* Before the last one: all are powers. Number 8 is of the low table, 17 is a product. */
-    static const int changed[] = {0, 8, 17, N - 1, N};
+    /* Before the last one: all are powers. Number 8 is of the low table, 17 is a product. The first
+     * time all but numbers 0 and 16 are 0, so that only 16 shows that it is no product with 0. */
+    static const int changed[] = {16, 0, 8, 17, N - 1, N};
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
         struct script script = {0};
         struct script_results results = {0};
-        int64_t twiddles[N + 1];
-        memcpy(twiddles, powers, sizeof powers);
+        int64_t twiddles[N + 1] = {5};
+        if (i > 0)
+            memcpy(twiddles, powers, sizeof powers);
         twiddles[changed[i]] = 5;
         script_transform(&script, &transform, twiddles);
         script_download(&script, "out");

@@ -229,6 +229,41 @@ static void products_of_weights(void **state)
     }
 }
 
+/* Rows of k residues of each term, of whole vectors and of each number of elements behind them. */
+static void ends_of_rows(void **state)
+{
+    (void)state;
+    const struct problem_dtypes dtypes = {DTYPE_INT64, DTYPE_INT64, DTYPE_INT64};
+    struct random random = {seed + 4};
+    for (int64_t k = 1; k <= 4; k *= 2)
+        for (int64_t s = 8 / k; s <= 16 / k; s++) {
+            struct problem problem;
+            problem_make(&problem, form_named("modmul_axis_sum"), &dtypes, 8, k, 3, &random);
+            set_shape(&problem, "a", 4, (int64_t[]){1, 8, s, k});
+            set_shape(&problem, "b", 3, (int64_t[]){8, s, k});
+            set_shape(&problem, "out", 3, (int64_t[]){1, 8, k});
+            check(&problem, RESIDUES, ARRANGEMENT_CONTIGUOUS, &random);
+        }
+}
+
+/* Vectors of reps, side by side or not, whose factors both change along n. */
+static void products_of_reps(void **state)
+{
+    (void)state;
+    const struct problem_dtypes dtypes = {DTYPE_INT64, DTYPE_INT64, DTYPE_INT64};
+    struct random random = {seed + 5};
+    for (int64_t k = 1; k <= 4; k++)
+        for (int turned = 0; turned < 2; turned++) {
+            struct problem problem;
+            problem_make(&problem, form_named("modmul_axis_sum"), &dtypes, 12, k, 2, &random);
+            set_shape(&problem, "a", 4, (int64_t[]){16, 3, k, 12});
+            set_shape(&problem, "b", 3, (int64_t[]){3, k, 12});
+            set_shape(&problem, "out", 3, (int64_t[]){16, k, 12});
+            check(&problem, RESIDUES, turned ? ARRANGEMENT_TRANSPOSED : ARRANGEMENT_CONTIGUOUS,
+                  &random);
+        }
+}
+
 /* So many that the estimated quotient by a small modulus is too small by more than one. */
 static void many_numbers(void **state)
 {
@@ -263,6 +298,8 @@ int main(void)
         cmocka_unit_test(numbers),
         cmocka_unit_test(products),
         cmocka_unit_test(products_of_weights),
+        cmocka_unit_test(ends_of_rows),
+        cmocka_unit_test(products_of_reps),
         cmocka_unit_test(many_numbers),
         cmocka_unit_test(in_parts),
     };

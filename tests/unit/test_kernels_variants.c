@@ -8,6 +8,39 @@
 #include "kernels/variant.h"
 #include "run/device_executor.h"
 
+#define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
+#include "programs/programs.def"
+#undef PROGRAM
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+    while ((text = strstr(text, part)) != NULL) {
+        count++;
+        text += strlen(part);
+    }
+    return count;
+}
+
+/* Each kernel with a space copies it where devices need that: with COPY_SPACE, which few tests of
+ * kernels have. */
+static void kernels_take_spaces(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+#define PROGRAM(variable, name) healcl_cl_##variable,
+#include "programs/programs.def"
+#undef PROGRAM
+    };
+    size_t kernels = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const size_t spaces = count_of(texts[i], "(SPACE(space)");
+        assert_int_equal(count_of(texts[i], "TAKE_SPACE(space);"), spaces);
+        kernels += spaces;
+    }
+    assert_true(kernels > 50);
+}
+
 /* The last variant does everything, and no other one is unconditional; names are told apart. */
 static void tables_are_whole(void **state)
 {
@@ -128,7 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_whole),        cmocka_unit_test(shapes_are_those_of_the_tuning),
         cmocka_unit_test(asking_has_no_effect),    cmocka_unit_test(takes_the_preferred),
-        cmocka_unit_test(finds_names_of_variants),
+        cmocka_unit_test(finds_names_of_variants), cmocka_unit_test(kernels_take_spaces),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

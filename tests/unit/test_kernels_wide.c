@@ -1,7 +1,8 @@
 /*
  * What work-items of GPUs do with several elements, against the host reference: copies, fills and
  * elementwise operations with accesses of 16 bytes, on rows that allow these, or that are odd in
- * their length, distance or offset; and products and sums of an operand that repeats along an axis.
+ * their length, distance or offset; products and sums of an operand that repeats along an axis; and
+ * kernels on local memory for views of any number of axes.
  */
 #include "helper_calls.h"
 #include "programs/internal.h"
@@ -209,6 +210,33 @@ static void repeated(void **state)
     assert_true(programs_built("modular/repeated", "-D AXES=3") > 0);
 }
 
+/* Kernels on local memory that do not know how many axes there are. */
+static void any_axes(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    device->tuning.local_size = 64;
+    device->tuning.compiled_axes = 0;
+    upload(&script, "a", DTYPE_INT64, 3, VALUES(300, 5, 3));
+    upload(&script, "sums", DTYPE_INT64, 2, VALUES(5, 3));
+    upload_moduli(&script, "q", DTYPE_INT64, 3);
+    call(&script, NULL, "axis_modsum", "a 0 q sums");
+    script_download(&script, "sums");
+    upload(&script, "plane", DTYPE_INT64, 2, VALUES(70, 90));
+    call(&script, "turned", "moveaxis", "plane 0 1");
+    call(&script, "out", "contiguous", "turned");
+    script_download(&script, "out");
+    upload(&script, "digits", DTYPE_INT32, 3, VALUES(90, 70, 3));
+    call(&script, NULL, "apply_g_decomp", "turned 3 8 digits");
+    script_download(&script, "digits");
+    expect_same(&script, "any axes");
+    static const char *const programs[] = {"sum/local", "copy/local", "digits/digits"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(programs_built(programs[i], "-D AXES"), 0);
+        assert_true(programs_built(programs[i], "-D LOCAL_SIZE=64") > 0);
+    }
+}
+
 int main(void)
 {
 #define GPU_TEST(test) cmocka_unit_test_setup_teardown(test, open_small_gpu, close_device)
@@ -216,6 +244,7 @@ int main(void)
         GPU_TEST(vectors),
         GPU_TEST(bytes),
         GPU_TEST(repeated),
+        GPU_TEST(any_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
