@@ -186,7 +186,7 @@ PLAN = {
 }
 
 GPU, SINGLE, GENERAL = {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}, {"HEALCL_VARIANT": "general"}
-TRANSFORMS = [check("ntt intt"), unit("test_kernels_transforms"), unit("test_kernels_residues"),
+TRANSFORMS = [check("ntt intt"), check("chains"), unit("test_kernels_transforms"),
               unit("test_kernels_paths")]
 MODULAR = "modmul modsum mod modneg abs"
 
@@ -205,18 +205,22 @@ KERNELS = {
                    unit("test_kernels_moves"), unit("test_kernels_paths")],
     "cl/gather/": [check("take_along_axis permute"), check("take_along_axis permute", **GPU),
                    check("take_along_axis permute", **GENERAL), unit("test_kernels_moves")],
-    "cl/modular/": [check(MODULAR), check(MODULAR, **GENERAL), unit("test_kernels_interleaved"),
+    "cl/modular/": [check(MODULAR), check(MODULAR, **GENERAL), check("chains"),
+                    check("chains", **GENERAL), unit("test_kernels_interleaved"),
                     unit("test_kernels_passes"), unit("test_kernels_paths")],
-    "cl/modular/interleaved": [unit("test_kernels_interleaved"), check(MODULAR)],
+    "cl/modular/interleaved": [unit("test_kernels_interleaved"), check("chains"), check(MODULAR),
+                               unit("test_plan_passes")],
     "cl/modular/repeated": [check(MODULAR, **GPU), unit("test_kernels_wide"),
                             unit("test_kernels_paths", **GPU)],
     "cl/ntt/": TRANSFORMS,
-    "cl/ntt/general": [check("ntt intt", **GENERAL), unit("test_kernels_transforms"),
-                       unit("test_kernels_paths", **GENERAL)],
-    "cl/ntt/local": [check("ntt intt", **GPU), unit("test_kernels_paths", **GPU),
-                     unit("test_kernels_residues", **GPU)],
-    "cl/ntt/single": [check("ntt intt", **SINGLE), unit("test_kernels_paths", **SINGLE)],
-    "cl/ntt/stages": [check("ntt intt", **GENERAL), check("ntt intt", **GPU)],
+    "cl/ntt/general": [check("ntt intt", **GENERAL), unit("test_executor_values"),
+                       unit("test_kernels_transforms"), unit("test_kernels_paths", **GENERAL)],
+    "cl/ntt/local": [check("ntt intt", **GPU), check("chains", **GPU),
+                     unit("test_kernels_paths", **GPU), unit("test_kernels_transforms")],
+    "cl/ntt/single": [check("ntt intt", **SINGLE), unit("test_kernels_paths", **SINGLE),
+                      unit("test_kernels_transforms")],
+    "cl/ntt/stages": [check("ntt intt", **GENERAL), unit("test_executor_values"),
+                      unit("test_kernels_transforms")],
     "cl/sum/": [unit("test_kernels_sums"), check("axis_modsum modmul_axis_sum"),
                 check("axis_modsum modmul_axis_sum", **GENERAL), unit("test_kernels_paths")],
     "cl/sum/local": [unit("test_kernels_sums", **GPU), unit("test_kernels_wide"),
@@ -397,7 +401,7 @@ def try_mutant(copy, change, text, tests, times):
             return "not viable"
         if copy.digest(change.file) == copy.digests[change.file]:
             return "same code"
-    slack = 60 if change.file.endswith(".cl") else 5  # for what is compiled anew
+    slack = 30 if change.file.endswith(".cl") else 5  # for what is compiled anew
     for test in tests:
         if times[test.name] is None:
             continue
