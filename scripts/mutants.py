@@ -152,10 +152,20 @@ def own(kind):
 
 
 def check(operations, **environment):
-    """Some operations on small tensors, in order."""
+    """Some operations on small tensors, in order, or what comes of some passes."""
     line = " && ".join('"$0" check --quick --op ' + operation for operation in operations.split())
     of = ".".join([operations.replace(" ", "_"), *environment.values()])
     return Test("check." + of, ["healcl"], ["sh", "-c", line, PROGRAM], environment)
+
+
+def simulated(**environment):
+    """A small transcript on Oclgrind, where scripts/setup-vendors.sh has put it: accesses out of
+    bounds, and races, are in its log."""
+    line = ('. ~/.local/share/healcl/vendors/environment && rm -f "$OCLGRIND_LOG" && '
+            '"$0" run "$1" && ! test -s "$OCLGRIND_LOG"')
+    of = ".".join(["simulated", *environment.values()])
+    return Test(of, ["healcl"], ["sh", "-c", line, PROGRAM, "{tree}/transcripts/plain.json"],
+                {"HEALCL_DEVICE": "Oclgrind", "OCLGRIND_DATA_RACES": "1", **environment})
 
 
 MEMORY = Test("cli.memory", ["healcl", "faulty_memory"],
@@ -185,8 +195,9 @@ PLAN = {
     "src/plan/values": PASSES,
 }
 
-GPU, SINGLE, GENERAL = {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}, {"HEALCL_VARIANT": "general"}
-TRANSFORMS = [check("ntt intt"), unit("test_kernels_transforms"), unit("test_kernels_residues"),
+GPU, SINGLE = {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}
+GENERAL = {"HEALCL_VARIANT": "general"}
+TRANSFORMS = [check("ntt intt"), check("chains"), unit("test_kernels_transforms"),
               unit("test_kernels_paths")]
 HALVES = {"HEALCL_TUNING": "multiply=halves"}
 LOCAL = {"HEALCL_TUNING": "local,transform_local_size=64"}
@@ -225,18 +236,26 @@ KERNELS = {
                    unit("test_kernels_variants"), unit("test_kernels_moves", **GPU)],
     "cl/gather/": [check("take_along_axis permute"), check("take_along_axis permute", **GPU),
                    check("take_along_axis permute", **GENERAL), unit("test_kernels_moves")],
-    "cl/modular/": [check(MODULAR), check(MODULAR, **GENERAL), unit("test_kernels_interleaved"),
-                    unit("test_kernels_passes"), unit("test_kernels_paths")],
-    "cl/modular/interleaved": [unit("test_kernels_interleaved"), check(MODULAR)],
+    "cl/modular/": [check(MODULAR, **GENERAL), check("chains", **GENERAL), check(MODULAR, **GPU),
+                    unit("test_kernels_residues", **GPU), unit("test_kernels_wide"),
+                    unit("test_kernels_paths", **GENERAL)],
+    "cl/modular/interleaved": [unit("test_kernels_interleaved"), check("chains"),
+                               unit("test_plan_passes")],
     "cl/modular/repeated": [check(MODULAR, **GPU), unit("test_kernels_wide"),
                             unit("test_kernels_paths", **GPU)],
+    "cl/modular/vectors": [check(MODULAR), check("chains"), unit("test_kernels_interleaved"),
+                           unit("test_kernels_residues"), unit("test_kernels_paths")],
     "cl/ntt/": TRANSFORMS,
-    "cl/ntt/general": [check("ntt intt", **GENERAL), unit("test_kernels_transforms"),
-                       unit("test_kernels_paths", **GENERAL)],
-    "cl/ntt/local": [check("ntt intt", **GPU), unit("test_kernels_paths", **GPU),
-                     unit("test_kernels_residues", **GPU)],
-    "cl/ntt/single": [check("ntt intt", **SINGLE), unit("test_kernels_paths", **SINGLE)],
-    "cl/ntt/stages": [check("ntt intt", **GENERAL), check("ntt intt", **GPU)],
+    "cl/ntt/general": [check("ntt intt", **GENERAL), unit("test_executor_values"),
+                       unit("test_kernels_transforms"), unit("test_kernels_paths", **GENERAL)],
+    "cl/ntt/local": [check("ntt intt", **GPU), check("chains", **GPU),
+                     unit("test_kernels_paths", **GPU), unit("test_kernels_transforms"),
+                     simulated(**GPU)],
+    "cl/ntt/row_passes": TRANSFORMS + [unit("test_kernels_large")],
+    "cl/ntt/single": [check("ntt intt", **SINGLE), unit("test_kernels_paths", **SINGLE),
+                      unit("test_kernels_transforms")],
+    "cl/ntt/stages": [check("ntt intt", **GENERAL), unit("test_executor_values"),
+                      unit("test_kernels_transforms")],
     "cl/sum/": [unit("test_kernels_sums"), check("axis_modsum modmul_axis_sum"),
                 check("axis_modsum modmul_axis_sum", **GENERAL), unit("test_kernels_paths")],
     "cl/sum/columns": [check("axis_modsum"), check("chains"), unit("test_arithmetic_lanes"),
@@ -302,6 +321,33 @@ def limited(seconds):
     return set_limits
 
 
+def ticks_of(group):
+    """Processor time that the processes of a group have had."""
+    ticks = 0
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, encoding="ascii", errors="replace") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[2]) == group:
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks
+
+
+def exit_code(child, seconds):
+    """None where it takes longer, or does nothing for a minute, as after a deadlock."""
+    begin = moved = time.time()
+    ticks = -1
+    while time.time() < min(begin + seconds, moved + 60):
+        try:
+            return child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            if ticks_of(child.pid) != ticks:
+                ticks, moved = ticks_of(child.pid), time.time()
+    return None
+
+
 def run(command, log, environment, seconds):
     """-> (exit code, or None where time ran out, processor seconds)."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -309,9 +355,7 @@ def run(command, log, environment, seconds):
                           env={**os.environ, **environment}, start_new_session=True,
                           preexec_fn=limited(seconds)) as child:
         try:
-            code = child.wait(timeout=60 + 10 * seconds)
-        except subprocess.TimeoutExpired:
-            code = None
+            code = exit_code(child, 60 + 10 * seconds)
         finally:
             try:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -332,7 +376,8 @@ class Copy:
         self.log = open(os.path.join(folder, "log.txt"), "w", encoding="utf-8")
         self.environment = {
             "HEALCL_MUTANTS_RANDOM": os.path.join(folder, "random"),
-            "HEALCL_CACHE_DIR": os.path.join(folder, "cache"), "HEALCL_TEST_SEED": "1763800000"}
+            "HEALCL_CACHE_DIR": os.path.join(folder, "cache"), "HEALCL_TEST_SEED": "1763800000",
+            "OCLGRIND_LOG": os.path.join(folder, "oclgrind.log")}
         os.makedirs(self.environment["HEALCL_MUTANTS_RANDOM"], exist_ok=True)
         self.update()
         if not os.path.exists(os.path.join(self.build, "build.ninja")):

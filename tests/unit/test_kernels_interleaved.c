@@ -84,15 +84,16 @@ static void components(void **state)
             check_components(dtypes[d], sizes[rows[i] == 23 ? 4 : i % 2], rows[i]);
 }
 
-/* Sums over s of [l,s,n,k] into a component of [l,n,2,k]. */
-static void check_sums(enum dtype dtype, int64_t n, int64_t k)
+/* Sums over s of [l,s,n,k] into a component of [l,n,2,k], behind which more elements lie. */
+static void check_sums(enum dtype dtype, int l, int64_t n, int64_t k)
 {
+    enum { BEHIND = 64 };
     struct script script = {0};
     char what[96];
-    int l = 2, rows = (int)n, width = (int)k;
+    int rows = (int)n, width = (int)k;
     snprintf(what, sizeof what, "sums of %s into [%d,%d,2,%d]", dtype_name(dtype), l, rows, width);
     upload(&script, "a", dtype, 4, VALUES(l, 7, n, k));
-    upload(&script, "all", dtype, 4, VALUES(l, n, 2, k));
+    upload(&script, "all", dtype, 4, VALUES(l, n + BEHIND, 2, k));
     upload_moduli(&script, "q", dtype, k);
     upload_moduli(&script, "one", dtype, 1);
     call(&script, "same", "expand", "one 0 %d", width);
@@ -119,10 +120,12 @@ static void sums(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {2, 4, 8, 12, 64, 520, 1028};
-    for (int d = 0; d < 2; d++)
+    for (int d = 0; d < 2; d++) {
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             for (int64_t k = 1; k <= 4; k++)
-                check_sums(dtypes[d], lengths[i], k);
+                check_sums(dtypes[d], 2, lengths[i], k);
+        check_sums(dtypes[d], 40, 260, 2); /* work-items have whole rows, of more than a block */
+    }
 }
 
 /* What sums of products add up: numbers below 2^62, which is the fast way, or one of them is not,

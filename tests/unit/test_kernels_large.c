@@ -30,6 +30,8 @@ static void expect_same(struct script *script, const char *tuning)
     struct healcl_device *device = NULL;
     if (tuning)
         setenv("HEALCL_TUNING", tuning, 1);
+    else
+        unsetenv("HEALCL_TUNING");
     script_plan(script);
     OK(script_run_on(script, NULL, &expected, &error));
     OK(device_open_tested(helper_loader(), NULL, &device, &error));

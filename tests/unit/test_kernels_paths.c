@@ -200,6 +200,91 @@ static void transforms(void **state)
     print_message("%d transforms, or a share of them\n", (int)round);
 }
 
+/* Sixteen rows of numbers below `most`, each with one input of that value: in the sixteenth of the
+ * row, and in the place among sixteen neighbours, that are of its number. */
+static void check_odd_input(bool inverse, enum dtype dtype, int64_t n, int64_t q, int64_t value,
+                            int64_t most)
+{
+    enum { EACH = 16 };
+    const struct form *form = form_named(inverse ? "intt" : "ntt", 11);
+    const struct problem_dtypes dtypes = {dtype, dtype, dtype};
+    struct random random = {seed};
+    struct problem problem;
+    struct problem_data data;
+    char what[96];
+    /* No tile, no permutation forward, the last axis. */
+    problem_make(&problem, form, &dtypes, n, EACH, inverse ? 2 : 2 + 4, &random);
+    problem_data_init(&data, &problem, &random);
+    void *a = data.packed[form_parameter(form, "a")];
+    for (int64_t row = 0; row < EACH; row++) {
+        dtype_store(dtype, data.packed[form_parameter(form, "q")], row, q);
+        for (int64_t i = 0; i < n; i++)
+            dtype_store(dtype, a, row * n + i,
+                        i == row * (n / EACH) + row ? value : random_between(&random, 0, most - 1));
+    }
+    if (inverse)
+        set_permutation(IDENTITY, dtype, n, data.packed[form_parameter(form, "perm")], &random);
+    snprintf(what, sizeof what, "%s of %s %d, one input of %lld", inverse ? "inverse" : "forward",
+             dtype_name(dtype), (int)n, (long long)value);
+    check_data(&problem, &data, ARRANGEMENT_CONTIGUOUS, 0, what);
+    problem_data_release(&data);
+}
+
+/* Wherever the one input lies that is no residue, it is seen. Of moduli that are powers of two the
+ * first input that is not taken as it is can be a multiple: among zeros nothing else tells. */
+static void odd_inputs(void **state)
+{
+    (void)state;
+    static const enum dtype dtypes[] = {DTYPE_INT64, DTYPE_INT32};
+    static const int64_t lengths[] = {256, 65536, 131072};
+    const int64_t q = 1 << 20;
+    share_choose_programs(PROGRAMS_ANY); /* none of these is left out */
+    for (int i = 0; i < 2; i++)
+        for (int inverse = 0; inverse < 2; inverse++) {
+            const int64_t limit = (dtypes[i] == DTYPE_INT64 && !inverse ? 4 : 2) * q;
+            check_odd_input(inverse, dtypes[i], 256, q, limit, 1);
+            for (int length = 0; length < 3; length++)
+                check_odd_input(inverse, dtypes[i], lengths[length], q - 3, -1, q - 3);
+        }
+    share_choose_programs(share_programs_wanted());
+}
+
+/* Rows that lie element by element, of so many moduli. */
+static void check_together(bool inverse, enum dtype dtype, int64_t k, enum permutation_kind kind)
+{
+    enum { N = 256 };
+    const struct form *form = form_named(inverse ? "intt" : "ntt", 11);
+    const struct problem_dtypes dtypes = {dtype, dtype, dtype};
+    struct random random = {seed + (uint64_t)k};
+    struct problem problem;
+    struct problem_data data;
+    char what[96];
+    problem_make(&problem, form, &dtypes, N, k, 0, &random); /* no tile, permutes, axis -3 */
+    problem_data_init(&data, &problem, &random);
+    for (int64_t i = 0; i < k; i++)
+        dtype_store(dtype, data.packed[form_parameter(form, "q")], i, any_modulus(dtype, &random));
+    set_permutation(kind, dtype, N, data.packed[form_parameter(form, "perm")], &random);
+    snprintf(what, sizeof what, "%s of %s, %d rows together, permutation kind %d",
+             inverse ? "inverse" : "forward", dtype_name(dtype), (int)k, kind);
+    check_data(&problem, &data, ARRANGEMENT_CONTIGUOUS, 0, what);
+    problem_data_release(&data);
+}
+
+/* Eight are taken at once, and of thirteen eight, four and one. */
+static void rows_together(void **state)
+{
+    (void)state;
+    static const enum permutation_kind kinds[] = {IDENTITY, REVERSAL, ANY};
+    share_choose_programs(PROGRAMS_ANY);
+    for (int inverse = 0; inverse < 2; inverse++)
+        for (int i = 0; i < 3; i++)
+            for (int64_t k = 8; k <= 13; k += 5) {
+                check_together(inverse, DTYPE_INT64, k, kinds[i]);
+                check_together(inverse, DTYPE_INT32, k, kinds[i]);
+            }
+    share_choose_programs(share_programs_wanted());
+}
+
 /* ---------------------------------------------------------------- elementwise */
 
 enum { EDGES = 20 };
@@ -297,6 +382,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transforms),
+        cmocka_unit_test(odd_inputs),
+        cmocka_unit_test(rows_together),
         cmocka_unit_test(elementwise_edges),
     };
     print_message("seed %#lx\n", (unsigned long)seed);
