@@ -508,6 +508,13 @@ def asked_for(counts):
         r"- (?:load|store) global \((\d+) bytes\)", r"(\d+) - call llvm\.memcpy\.p0\w*\.p1")]
 
 
+def refuse_faults(log):
+    """Raises Failure where Oclgrind has seen an access out of bounds: results do not show all of them"""
+    fault = re.search(r"^(?:Invalid (?:read|write)|Index \(\d+\) exceeds) .*", log, re.M)
+    if fault:
+        raise Failure("Oclgrind says: %s" % fault.group())
+
+
 def parse_counts(log, kernels):
     """-> bytes, and structures read as a whole, of one operation, in what Oclgrind says of several
     that were alike: the shortest end of its launches that comes twice, a last copy aside"""
@@ -541,6 +548,7 @@ def count(healcl, traffic, environment, out):
     try:
         log = run([healcl, "bench", "--device", "Oclgrind", "--repeat", "1", "--json", out, "--op",
                    *traffic.options.split()], env=environment)
+        refuse_faults(log)
         bench, = json.loads(pathlib.Path(out).read_text())["results"]
         bytes, entries = parse_counts(log, traffic.kernels)
         return Counted(bytes, bench["bytes"], bench["units"], entries)
@@ -599,6 +607,7 @@ def first_block(text):
 def hold_to_counts(trace, log):
     """-> how many launches there are whose bytes a formula tells, [what differs]. What works out
     tables, once for all launches, has no formulas."""
+    refuse_faults(log)
     spans = [span for span in trace["traceEvents"] if span.get("cat") == "kernel"]
     launches = parse_launches(log)[-len(spans):]  # the self-test goes before
     if [span["name"] for span in spans] != [name for name, _ in launches]:

@@ -269,6 +269,16 @@ class Bytes(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "has not counted gather"):
             device_code.parse_counts(counts_of(("copy", 8), ("copy", 8)), "gather")
 
+    def test_out_of_bounds(self):
+        traffic = device_code.Traffic("copy --n 8", "copy", 1.05)
+        for fault in ("Invalid write of size 8 at local memory address 0x1000000008000",
+                      "Index (4096) exceeds static array size (4096)"):
+            with mock.patch.object(device_code, "run", return_value="\n%s\n\tstore\n" % fault):
+                said = device_code.count("healcl", traffic, {}, "none.json")
+            self.assertEqual(str(said), "Oclgrind says: " + fault)
+            with self.assertRaisesRegex(Failure, "Oclgrind says: "):
+                device_code.hold_to_counts({"traceEvents": []}, "\n%s\n" % fault)
+
     def test_bars(self):
         traffic = device_code.Traffic("copy --n 8", "copy", 1.05)
         for bytes, good in ((128, True), (134, True), (135, False)):
