@@ -522,8 +522,8 @@ static int take_rate(const struct command *command, const struct command_option 
 {
     double *rate = &((struct run_command *)self)->served.rate;
     if (!parse_decimal(text, rate) || *rate < ARRIVALS_RATE_LEAST)
-        return usage_error(command, "--%s takes requests a second from 0.001, not '%s'",
-                           option->name, text);
+        return usage_error(command, "--%s takes requests a second from %g, not '%s'", option->name,
+                           ARRIVALS_RATE_LEAST, text);
     return EXIT_VERIFIED;
 }
 
