@@ -168,9 +168,7 @@ def simulated(**environment):
                 {"HEALCL_DEVICE": "Oclgrind", "OCLGRIND_DATA_RACES": "1", **environment})
 
 
-MEMORY = Test("cli.memory", ["healcl", "faulty_memory"],
-              [sys.executable, "-B", "{tree}/tests/cli/faults.py", "{build}", "memory.inspect"],
-              {"HEALCL_TEST_ALL": "1"})
+MEMORY = unit("test_plan_faults")
 PASSES = [unit("test_plan_cost"), own("reference"), unit("test_plan_values"), golden("inspect"),
           own("random"), unit("test_plan_passes"), unit("test_executor_origins"),
           unit("test_executor_values"), unit("test_vendor_operations"), MEMORY]

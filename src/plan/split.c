@@ -396,19 +396,19 @@ static void price_step(struct prices *prices, const struct step *step)
     prices->last_sum = step;
 }
 
-/* The input is NULL where nothing is split. Returns whether it can be. */
-static bool price_plan(const struct plan *plan, const struct step *upload,
-                       const struct healcl_split *split, bool *is_live, struct prices *prices)
+/* The input is NULL where nothing is split. */
+static enum healcl_status price_plan(const struct plan *plan, const struct step *upload,
+                                     const struct healcl_split *split, bool *is_live,
+                                     struct prices *prices, struct healcl_error *error)
 {
     struct split_axes axes;
     *prices = (struct prices){.axes = &axes, .ranks = split->ranks, .is_live = is_live};
-    if (split_axes_find(plan, upload, split, &axes, NULL) != HEALCL_OK)
-        return false;
+    TRY(split_axes_find(plan, upload, split, &axes, error));
     memset(is_live, 0, plan->storage_count * sizeof *is_live);
     for (size_t i = 0; i < plan->step_count; i++)
         price_step(prices, &plan->steps[i]);
     split_axes_release(&axes);
-    return true;
+    return HEALCL_OK;
 }
 
 /* What of the whole's a rank has left, as a sum of shares. */
@@ -446,19 +446,26 @@ static size_t find_largest(const struct plan *plan, struct candidate largest[INP
 }
 
 /* Tries all axes of an input. */
-static void try_input(const struct plan *plan, const struct candidate *candidate, bool *is_live,
-                      const struct prices *whole, double *least, struct healcl_split *split)
+static enum healcl_status try_input(const struct plan *plan, const struct candidate *candidate,
+                                    bool *is_live, const struct prices *whole, double *least,
+                                    struct healcl_split *split, struct healcl_error *error)
 {
     for (uint32_t axis = 0; axis < candidate->upload->out->layout.rank; axis++) {
         const struct healcl_split one = {candidate->input, axis, 0, split->ranks};
         struct prices part;
-        if (!price_plan(plan, candidate->upload, &one, is_live, &part) ||
-            share_of(&part, whole) >= *least)
+        const enum healcl_status status =
+            price_plan(plan, candidate->upload, &one, is_live, &part, error);
+        if (status == HEALCL_NO_MEMORY)
+            return status;
+        if (status != HEALCL_OK)
+            healcl_error_clear(error);
+        if (status != HEALCL_OK || share_of(&part, whole) >= *least)
             continue;
         *least = share_of(&part, whole);
         split->input = one.input;
         split->axis = one.axis;
     }
+    return HEALCL_OK;
 }
 
 enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
@@ -472,10 +479,12 @@ enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_spli
     double least = INFINITY;
     if (!is_live)
         NO_MEMORY(error);
-    if (price_plan(plan, NULL, &alone, is_live, &whole))
-        for (size_t i = 0; i < count; i++)
-            try_input(plan, &largest[i], is_live, &whole, &least, split);
+    enum healcl_status status = price_plan(plan, NULL, &alone, is_live, &whole, error);
+    for (size_t i = 0; i < count && status == HEALCL_OK; i++)
+        status = try_input(plan, &largest[i], is_live, &whole, &least, split, error);
     free(is_live);
+    if (status != HEALCL_OK)
+        return status;
     if (isinf(least))
         REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
     return HEALCL_OK;

@@ -1,0 +1,266 @@
+/*
+ * Memory that runs out while a plan is made: allocations fail in turn, each alone, and together with
+ * all that come after it; of those that the same calls have led to the first one. It ends with HEALCL_NO_MEMORY and one line, and leaves nothing; what was
+ * there before is as it was. Memory of an arena (core/arena.h) is counted too, which is rarely
+ * allocated anew.
+ */
+#include <errno.h>
+#include <execinfo.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/arena.h"
+#include "helper_queue_calls.h"
+#include "helper_script.h"
+#include "helper_share.h"
+#include "plan/memory.h"
+#include "plan/places.h"
+#include "plan/transcript.h"
+
+/* ---------------------------------------------------------------- allocations */
+
+enum { FRAMES = 10, STACKS_MOST = 4096, ALLOCATIONS_MOST = 1 << 16 };
+
+static struct {
+    bool counts; /* what is allocated meanwhile is counted, and may fail */
+    bool stays;  /* all fail from that one on */
+    uint64_t at; /* which one fails, from 1 on; 0: none, and all are noted */
+    uint64_t count;
+    struct {
+        void *frames[FRAMES];
+    } stacks[STACKS_MOST]; /* met so far */
+    size_t stack_count;
+    uint64_t firsts[ALLOCATIONS_MOST]; /* of those that an attempt has met: their first allocations */
+    size_t first_count;
+} faults;
+
+/* Notes the allocation if other calls have led to it than to all before. */
+static void note_stack(uint64_t number)
+{
+    void *frames[FRAMES] = {NULL};
+    (void)backtrace(frames, FRAMES);
+    for (size_t i = 0; i < faults.stack_count && !share_is_all(); i++)
+        if (memcmp(faults.stacks[i].frames, frames, sizeof frames) == 0)
+            return;
+    assert_true(faults.first_count < ALLOCATIONS_MOST);
+    if (faults.stack_count < STACKS_MOST)
+        memcpy(faults.stacks[faults.stack_count++].frames, frames, sizeof frames);
+    faults.firsts[faults.first_count++] = number;
+}
+
+static bool fails(void)
+{
+    if (!faults.counts)
+        return false;
+    const uint64_t number = ++faults.count;
+    if (faults.at == 0)
+        note_stack(number);
+    if (faults.at == 0 || (faults.stays ? number < faults.at : number != faults.at))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+/* The linker has these called in the place of those without __wrap_ (tests/CMakeLists.txt). */
+#define FAULTY(type, name, parameters, arguments)        \
+    type __real_##name parameters;                       \
+    type __wrap_##name parameters;                       \
+    type __wrap_##name parameters                        \
+    {                                                    \
+        return fails() ? NULL : __real_##name arguments; \
+    }
+
+FAULTY(void *, malloc, (size_t size), (size))
+FAULTY(void *, calloc, (size_t number, size_t size), (number, size))
+FAULTY(void *, realloc, (void *memory, size_t size), (memory, size))
+FAULTY(void *, arena_alloc, (struct arena * arena, size_t size), (arena, size))
+FAULTY(char *, arena_strdup, (struct arena * arena, const char *text), (arena, text))
+
+/* ---------------------------------------------------------------- sweeps */
+
+static size_t failed; /* allocations so far, alone and with others */
+
+typedef enum healcl_status attempt(void *context);
+
+static enum healcl_status try_at(attempt *tries, void *context, uint64_t at, bool stays)
+{
+    faults.stays = stays;
+    faults.at = at;
+    faults.count = 0;
+    faults.counts = true;
+    const enum healcl_status status = tries(context);
+    faults.counts = false;
+    return status;
+}
+
+static void sweep(const char *name, attempt *tries, void *context)
+{
+    faults.first_count = 0;
+    OK(try_at(tries, context, 0, false));
+    const size_t firsts = faults.first_count;
+    for (int stays = 0; stays < 2; stays++)
+        for (size_t i = 0; i < firsts; i++) {
+            const uint64_t at = faults.firsts[i];
+            const enum healcl_status status = try_at(tries, context, at, stays);
+            if (faults.count < at) /* what an earlier attempt has allocated was there */
+                OK(status);
+            else if (status != HEALCL_NO_MEMORY || !strstr(error.message, "out of memory"))
+                fail_msg("%s: allocation %zu: status %d: %s", name, (size_t)at, status,
+                         error.message);
+            healcl_error_clear(&error);
+        }
+    OK(try_at(tries, context, UINT64_MAX, false));
+    failed += firsts;
+}
+
+/* ---------------------------------------------------------------- what is tried */
+
+static const char *const files[] = {
+    "plain", "names", "segments", "sums", "recognizer", "digits_full_q", "gather", "pad_repeat",
+    "layout", "modular", "intt", "high_rank", "payloads", "aliasing", "random_1", "empty_shapes"};
+
+static void path_of(const char *file, char path[512])
+{
+    snprintf(path, 512, TRANSCRIPTS "/%s.json", file);
+}
+
+static enum healcl_status open_file(void *path)
+{
+    struct healcl_transcript *transcript = NULL;
+    const enum healcl_status status = healcl_transcript_open(path, NULL, &transcript, &error);
+    healcl_transcript_close(transcript);
+    return status;
+}
+
+static enum healcl_status find_places(void *context)
+{
+    const struct healcl_transcript *transcript = context;
+    const struct places_rule rule = {.most = UINT64_MAX};
+    struct places places;
+    TRY(places_init(&places, transcript->plan, &rule, &error));
+    places_release(&places);
+    return HEALCL_OK;
+}
+
+static enum healcl_status predict(void *context)
+{
+    const struct healcl_transcript *transcript = context;
+    struct memory_price price;
+    uint64_t peak;
+    return memory_predict(transcript->plan, transcript->plan->bytes_peak * 3 / 4, &price, &peak,
+                          &error);
+}
+
+static enum healcl_status widen(void *context)
+{
+    struct healcl_transcript *wide = NULL;
+    const enum healcl_status status =
+        healcl_transcript_widen(context, (size_t[]){0}, 1, 3, &wide, &error);
+    healcl_transcript_close(wide);
+    return status;
+}
+
+static enum healcl_status split(void *context)
+{
+    struct healcl_transcript *part = NULL;
+    struct healcl_split split = {.rank = 1, .ranks = 2};
+    TRY(healcl_transcript_choose_split(context, &split, &error));
+    const enum healcl_status status = healcl_transcript_split(context, &split, &part, &error);
+    healcl_transcript_close(part);
+    return status;
+}
+
+/* Plans are made, and made into others. */
+static void transcripts_are_planned(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[512];
+        path_of(files[i], path);
+        sweep(files[i], open_file, path);
+    }
+}
+
+static void plans_are_looked_at(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct healcl_transcript *transcript = NULL;
+        char path[512];
+        path_of(files[i], path);
+        OK(healcl_transcript_open(path, NULL, &transcript, &error));
+        sweep("places", find_places, transcript);
+        sweep("memory", predict, transcript);
+        healcl_transcript_close(transcript);
+    }
+}
+
+static void plans_are_derived(void **state)
+{
+    (void)state;
+    struct healcl_transcript *transcript = NULL;
+    char path[512];
+    path_of("sentiment", path);
+    OK(healcl_transcript_open(path, NULL, &transcript, &error));
+    sweep("widen", widen, transcript);
+    sweep("split", split, transcript);
+    healcl_transcript_close(transcript);
+}
+
+/* A call that fails leaves nothing, and the next one is right. */
+
+struct calls {
+    struct healcl_queue *queue;
+    struct healcl_tensor *a;
+};
+
+static enum healcl_status multiply(void *context)
+{
+    const struct calls *calls = context;
+    struct healcl_tensor *made = NULL, *column = NULL;
+    enum healcl_status status = healcl_tensor_create(calls->queue, HEALCL_INT64, 1,
+                                                     (const int64_t[]){4}, NULL, &made, &error);
+    if (status == HEALCL_OK)
+        status = CALL(calls->queue, "modmul", NULL, TENSOR(calls->a), TENSOR(calls->a), INT(97),
+                      TENSOR(made));
+    if (status == HEALCL_OK)
+        status = CALL(calls->queue, "unsqueeze", &column, TENSOR(made), INT(1));
+    int64_t values[4] = {0};
+    if (status == HEALCL_OK)
+        status = healcl_tensor_read(made, values, sizeof values, &error);
+    if (status == HEALCL_OK)
+        assert_memory_equal(values, ((const int64_t[]){4, 9, 16, 25}), sizeof values);
+    healcl_tensor_release(column);
+    healcl_tensor_release(made);
+    /* That says what failed in a release. */
+    const enum healcl_status waited =
+        healcl_queue_wait(calls->queue, status == HEALCL_OK ? &error : NULL);
+    return status == HEALCL_OK ? waited : status;
+}
+
+static void calls_go_on(void **state)
+{
+    (void)state;
+    struct calls calls = {.queue = open_queue(NULL)};
+    calls.a = create_tensor(calls.queue, 1, (const int64_t[]){4}, (const int64_t[]){2, 3, 4, 5});
+    sweep("calls", multiply, &calls);
+    healcl_tensor_release(calls.a);
+    healcl_queue_close(calls.queue);
+    printf("%zu allocations have failed\n", failed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transcripts_are_planned),
+        cmocka_unit_test(plans_are_looked_at),
+        cmocka_unit_test(plans_are_derived),
+        cmocka_unit_test(calls_go_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
