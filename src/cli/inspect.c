@@ -16,7 +16,7 @@ struct inspect_command {
     const char *file;
     struct report_file json;
     const char *selector; /* of the device; NULL: none was named */
-    bool verbose, kernels, passes, roofline;
+    bool verbose, kernels, passes, roofline, steps;
     struct healcl_limits limits;
     uint64_t device_memory_bytes; /* 0: no limit */
     struct memory_facts memory;
@@ -114,7 +114,11 @@ static enum healcl_status print_text(const struct inspect_command *self, const s
         TRY(report_passes(plan, &self->rates, style));
     if (self->kernels)
         TRY(report_kernels(plan, self->device, style));
-    return self->part ? report_ranks(&self->ranks, style) : HEALCL_OK;
+    if (self->part)
+        TRY(report_ranks(&self->ranks, style));
+    if (self->steps)
+        report_steps(self->part ? self->part->plan : plan, style);
+    return HEALCL_OK;
 }
 
 static int tell(struct inspect_command *self)
@@ -158,6 +162,7 @@ static const struct command_option options[] = {
     OPERATIONS_OPTIONS(struct inspect_command, limits.operations),
     {"passes", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, passes)},
     {"roofline", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, roofline)},
+    {"steps", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, steps)},
     {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
     {"split", 0, OPTION_WORD, KEPT_IN(struct inspect_command, axis_text)},
     {"network", 0, OPTION_WORD, KEPT_IN(struct inspect_command, network)},
@@ -213,6 +218,8 @@ const struct command command_inspect = {
         "                           changed; with a device as --roofline\n"
         "      --roofline           the same, and the time that a device's rates allow for it:\n"
         "                           they are measured once, in a second, and kept\n"
+        "      --steps              list the steps that passes leave: entries, kind, inputs and\n"
+        "                           output, as %storage+offset[shape : strides]; as text only\n"
         "      --ranks R            show what R ranks of healcl-mpi run have each: what is split,\n"
         "                           whole and exchanged, memory, and with --roofline the time\n"
         "      --split ENTRY:AXIS   along that axis, as healcl-mpi run has it\n"

@@ -74,6 +74,11 @@ enum healcl_status report_plan(const char *file, const struct plan *plan,
  * Times are those that a roofline allows, if its rates are known. */
 enum healcl_status report_passes(const struct plan *plan, const struct roofline *roofline,
                                  const struct style *style);
+
+/* The steps that are left after passes, by segment, a line for each: the entries that it does, its
+ * kind, its inputs and its output, as views of storages. */
+void report_steps(const struct plan *plan, const struct style *style);
+
 /* A transcript that ranks share, and what they have for that. */
 struct ranks_facts {
     const struct healcl_transcript *whole, *part; /* part: rank 0's, for no rank has more */

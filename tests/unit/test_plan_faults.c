@@ -1,8 +1,8 @@
 /*
- * Memory that runs out while a plan is made: allocations fail in turn, each alone, and together with
- * all that come after it; of those that the same calls have led to the first one. It ends with HEALCL_NO_MEMORY and one line, and leaves nothing; what was
- * there before is as it was. Memory of an arena (core/arena.h) is counted too, which is rarely
- * allocated anew.
+ * Memory that runs out while a plan is made: allocations fail in turn, each alone, and together
+ * with all that come after it; of those that the same calls have led to the first one. It ends with
+ * HEALCL_NO_MEMORY and one line, and leaves nothing; what was there before is as it was. Memory of
+ * an arena (core/arena.h) is counted too, which is rarely allocated anew.
  */
 #include <errno.h>
 #include <execinfo.h>
@@ -35,7 +35,8 @@ static struct {
         void *frames[FRAMES];
     } stacks[STACKS_MOST]; /* met so far */
     size_t stack_count;
-    uint64_t firsts[ALLOCATIONS_MOST]; /* of those that an attempt has met: their first allocations */
+    uint64_t
+        firsts[ALLOCATIONS_MOST]; /* of those that an attempt has met: their first allocations */
     size_t first_count;
 } faults;
 
@@ -120,9 +121,10 @@ static void sweep(const char *name, attempt *tries, void *context)
 
 /* ---------------------------------------------------------------- what is tried */
 
-static const char *const files[] = {
-    "plain", "names", "segments", "sums", "recognizer", "digits_full_q", "gather", "pad_repeat",
-    "layout", "modular", "intt", "high_rank", "payloads", "aliasing", "random_1", "empty_shapes"};
+static const char *const files[] = {"plain",      "names",         "segments", "sums",
+                                    "recognizer", "digits_full_q", "gather",   "pad_repeat",
+                                    "layout",     "modular",       "intt",     "high_rank",
+                                    "payloads",   "aliasing",      "random_1", "empty_shapes"};
 
 static void path_of(const char *file, char path[512])
 {
