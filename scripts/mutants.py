@@ -169,7 +169,7 @@ def simulated(**environment):
 
 
 MEMORY, STEPS = unit("test_plan_faults"), golden("steps")
-PASSES = [STEPS, unit("test_plan_cost"), own("reference"), unit("test_plan_values"), golden("inspect"),
+PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference"), unit("test_plan_values"), golden("inspect"),
           own("random"), unit("test_plan_passes"), unit("test_executor_origins"),
           unit("test_executor_values"), unit("test_vendor_operations"), MEMORY]
 CALLS = [STEPS, unit("test_plan_limits"), unit("test_plan_names"), own("bad"), own("reference"), own("random"),

@@ -81,7 +81,6 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
     const struct tensor *p = second->in[2];
     const struct layout own = layout_own_elements(&p->layout);
     if (!layout_same_elements(&first->out->layout, &second->in[i]->layout) ||
-        first->out->storage->dtype != second->out->storage->dtype ||
         first->in[2]->storage != p->storage ||
         !layout_same_elements(&first->in[2]->layout, &p->layout) || has_scalars(first) ||
         has_scalars(second) || layout_elements(&own) > MODULI_MAX ||
@@ -117,7 +116,6 @@ static bool find_factors(const struct step *inverse, const struct step *product,
     const struct layout *rows = &inverse->out->layout, *view = &product->in[i]->layout;
     const struct tensor *by = product->in[1 - i], *p = product->in[2], *q = inverse->in[1];
     if (by->storage->scalars || p->storage != q->storage || p->layout.offset != q->layout.offset ||
-        inverse->out->storage->dtype != product->out->storage->dtype ||
         layout_elements(rows) != layout_elements(view) ||
         !pass_move_view(inverse->out, product->in[i], product->out, out))
         return false;

@@ -76,8 +76,7 @@ static enum healcl_status write_in_place(struct pass_run *run, struct step *writ
 {
     const struct tensor *in = reader->in[input];
     struct tensor out;
-    if (in->storage->dtype != reader->out->storage->dtype ||
-        !pass_move_view(writer->out, in, reader->out, &out) ||
+    if (!pass_move_view(writer->out, in, reader->out, &out) ||
         layout_elements(&writer->out->layout) != layout_elements(&in->layout) ||
         !writes_anywhere(writer, &out.layout) || !keeps_rows(writer, &out.layout) ||
         pass_reads(writer, reader->out) || pass_reads(reader, reader->out) ||

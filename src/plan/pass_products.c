@@ -128,8 +128,7 @@ static bool adds_same_moduli(const struct step *sum, const struct step *addition
     const struct layout *rows = &sum->out->layout, *view = &addition->in[i]->layout;
     const uint32_t axis_k = rows->rank - 2;
     const struct tensor *q = sum->in[2], *p = addition->in[2];
-    if (p->storage != q->storage || p->layout.offset != q->layout.offset ||
-        q->storage->dtype != sum->out->storage->dtype)
+    if (p->storage != q->storage || p->layout.offset != q->layout.offset)
         return false;
     for (uint32_t axis = 0; axis < view->rank; axis++) {
         uint32_t of = 0;
@@ -159,7 +158,6 @@ static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
     struct tensor out;
     if (!(addition->nonnegative >> (1 - i) & 1) || to->storage != addition->out->storage ||
         !layout_same_elements(&to->layout, &addition->out->layout) ||
-        to->storage->dtype != sum->out->storage->dtype ||
         layout_elements(&sum->out->layout) != layout_elements(&addition->in[i]->layout) ||
         !pass_move_view(sum->out, addition->in[i], addition->out, &out) ||
         !adds_same_moduli(sum, addition, i) || !keeps_moduli_together(sum, &out.layout) ||

@@ -30,8 +30,7 @@ static bool add_nothing(struct step *step)
  * zeros. */
 static bool reduce_nothing(struct step *step)
 {
-    if (!(step->residues & 1) || is_zero(step, 0) || step->in[0]->storage->scalars ||
-        step->in[0]->storage->dtype != step->out->storage->dtype)
+    if (!(step->residues & 1) || is_zero(step, 0) || step->in[0]->storage->scalars)
         return false;
     step->kind = STEP_COPY;
     step->in[2] = NULL;

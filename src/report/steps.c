@@ -55,9 +55,10 @@ static void print_view(const struct tensor *tensor, FILE *stream)
 static const char *known_of(const struct step *step, int input)
 {
     const uint32_t bit = UINT32_C(1) << input;
-    return step->zeros & bit ? " = 0" : step->residues & bit ? " < p"
-           : step->nonnegative & bit                         ? " >= 0"
-                                                             : "";
+    return step->zeros & bit         ? " = 0"
+           : step->residues & bit    ? " < p"
+           : step->nonnegative & bit ? " >= 0"
+                                     : "";
 }
 
 /* The kind; of a chain its two, and of those with a number that. */
@@ -92,7 +93,8 @@ static void print_step(const struct step *step, FILE *stream)
         before = ", ";
     }
     if (step->out) {
-        fprintf(stream, step_adds(step) ? " added to %s " : " -> %s ", dtype_name(step->out->storage->dtype));
+        fprintf(stream, step_adds(step) ? " added to %s " : " -> %s ",
+                dtype_name(step->out->storage->dtype));
         print_view(step->out, stream);
         fputs(known_of(step, STEP_INPUTS), stream);
     }
