@@ -33,17 +33,17 @@ static enum healcl_status init(struct live_plan *live, struct healcl_error *erro
     live->planner.values = (struct values){.plan = plan, .arena = arena_create()};
     live->kept.arena = arena_create();
     plan->steps = calloc(LIVE_STEPS_MAX, sizeof *plan->steps);
+    live->dropped = calloc(LIVE_STEPS_MAX, sizeof *live->dropped);
     plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
     live->segment.counts = calloc(operation_count(plan->table), sizeof *live->segment.counts);
     if (!plan->arena || !plan->constants.arena || !live->planner.values.arena ||
-        !live->kept.arena || !plan->steps || !plan->constants.values || !live->segment.counts)
+        !live->kept.arena || !plan->steps || !live->dropped || !plan->constants.values ||
+        !live->segment.counts)
         NO_MEMORY(error);
     live->planner.step_capacity = LIVE_STEPS_MAX;
     live->planner.constant_capacity = LIVE_CONSTANTS_MAX;
     plan->storages = live->storages.by_id;
     plan->storage_count = LIVE_STORAGES_MAX;
-    plan->segments = &live->segment;
-    plan->segment_count = 1;
     plan->constants.storage = live_storage(&live->storages);
     *plan->constants.storage = (struct storage){.id = plan->constants.storage->id,
                                                 .dtype = DTYPE_INT64,
@@ -80,6 +80,7 @@ void live_plan_release(struct live_plan *live)
     arena_free(live->planner.values.arena);
     arena_free(live->kept.arena);
     free(live->plan.steps);
+    free(live->dropped);
     free(live->plan.constants.values);
     free(live->segment.counts);
     free(live->storages.storages);
@@ -164,10 +165,11 @@ enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *t
     static const struct origins origins = {.count = 1, .of = &release};
     if (--tensor->storage->references > 0)
         return HEALCL_OK;
-    struct tensor *kept = NULL; /* the caller's goes */
+    /* The caller's goes; and where memory runs out nothing stays that could be released. */
+    struct tensor *dropped = &live->dropped[live->plan.step_count];
+    *dropped = *tensor;
     live->planner.origins = &origins;
-    TRY(planner_view(&live->planner, tensor->storage, &tensor->layout, &kept, error));
-    return planner_release(&live->planner, kept, error);
+    return planner_release(&live->planner, dropped, error);
 }
 
 void live_plan_executed(struct live_plan *live, size_t first)

@@ -29,6 +29,7 @@ struct live_plan {
     struct planner planner;
     struct live_storages storages;
     struct kept_calls kept;
+    struct tensor *dropped; /* by number of step, LIVE_STEPS_MAX of them: what a release names */
     struct segment segment;
     size_t calls;
     size_t calls_since; /* memory was forgotten; counted by who makes them, refused or not */

@@ -70,6 +70,29 @@ static void errors_name_the_entry_of_the_input(void **state)
     expect_refusal(&script, "entry 6 (axis_modsum): argument 'q': -1 at [2] is below 1");
 }
 
+/* An argument is told of an input alone, and of an operation that somebody has called. */
+static void errors_tell_arguments_of_inputs(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    plan_fused(&script, VALUES(7, 7, 7), VALUES(5, 5, 5), true);
+    const struct step *fused = step_of(script.plan, SUM_ENTRY);
+    struct origin of_body[] = {fused->origins->of[0], fused->origins->of[1]};
+    struct step inside = *fused;
+    of_body[0].outer = of_body[0].form->operation;
+    inside.origins = &(struct origins){.count = 2, .of = of_body};
+    const struct {
+        const struct step *step;
+        int input, argument;
+    } cases[] = {{fused, 1, 2}, {fused, 0, 0}, {fused, NO_INPUT, -1}, {&inside, 1, -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct healcl_error told = {.argument = 77};
+        error_prefix_step(&told, cases[i].step, cases[i].input);
+        assert_int_equal(told.argument, cases[i].argument);
+    }
+    script_release(&script);
+}
+
 static void run_timed(const struct script *script, struct executor *executor)
 {
     struct script_results results = {0};
@@ -128,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_name_the_entry_of_the_input),
+        cmocka_unit_test(errors_tell_arguments_of_inputs),
         cmocka_unit_test(both_operations_have_times),
         cmocka_unit_test(shares_add_up),
     };

@@ -163,6 +163,44 @@ static void products_of_chains(void **state)
     script_release(&script);
 }
 
+/* Sums of a batch are more rows of one where rows of all operands go on evenly; else they lie apart
+ * by these distances. */
+static void sums_of_batches(void **state)
+{
+    (void)state;
+    enum { BATCH = 3, REPS = 2, S = 5, K = 4, N = 8, ROW = K * N };
+    static const struct {
+        int64_t reps, distance; /* of out's requests, in rows */
+        int64_t batch, rows, stride;
+    } cases[] = {
+        {REPS, 2, 1, 6, ROW}, {REPS, 3, BATCH, 2, ROW}, {1, 1, 1, 3, ROW}, {1, 4, 1, 3, 4 * ROW}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t reps = cases[i].reps, of_a = reps * S * ROW;
+        struct storage storage = {.dtype = DTYPE_INT64};
+        const struct tensor a = {&storage,
+                                 {5, 0, {BATCH, reps, S, K, N}, {of_a, S * ROW, ROW, N, 1}}},
+                            b = {&storage, {5, 0, {BATCH, reps, S, K, N}, {0, 0, ROW, N, 1}}},
+                            out = {
+                                &storage,
+                                {4, 0, {BATCH, reps, K, N}, {cases[i].distance * ROW, ROW, N, 1}}};
+        const struct step step = {.kind = STEP_MODMUL_AXIS_SUM, .out = &out, .in = {&a, &b}};
+        const struct product_sum sum = step_product_sum(&step);
+        const bool is_apart = cases[i].batch > 1;
+        assert_int_equal(sum.batch, cases[i].batch);
+        assert_int_equal(sum.out.shape[0], cases[i].rows);
+        assert_int_equal(sum.a.shape[0], cases[i].rows);
+        assert_int_equal(sum.b.shape[0], cases[i].rows);
+        assert_int_equal(sum.out.stride[0], cases[i].stride);
+        assert_int_equal(sum.a.stride[0], S * ROW);
+        assert_int_equal(sum.b.stride[0], 0);
+        assert_int_equal(sum.out_distance, is_apart ? cases[i].distance * ROW : 0);
+        assert_int_equal(sum.a_distance, is_apart ? of_a : 0);
+        assert_int_equal(sum.b_distance, 0);
+        assert_int_equal(sum.out.rank, 3);
+        assert_int_equal(sum.a.rank, 4);
+    }
+}
+
 /* Of what is gathered from, no more is read than what is asked for, and nothing twice. */
 static void gathered_bytes(void **state)
 {
@@ -203,7 +241,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fills_and_products), cmocka_unit_test(fused_products),
         cmocka_unit_test(steps_of_vendors),   cmocka_unit_test(products_of_chains),
-        cmocka_unit_test(gathered_bytes),     cmocka_unit_test(time_of_a_roofline),
+        cmocka_unit_test(gathered_bytes),     cmocka_unit_test(sums_of_batches),
+        cmocka_unit_test(time_of_a_roofline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

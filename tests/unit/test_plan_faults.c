@@ -18,6 +18,7 @@
 #include "helper_queue_calls.h"
 #include "helper_script.h"
 #include "helper_share.h"
+#include "plan/derive.h"
 #include "plan/memory.h"
 #include "plan/places.h"
 #include "plan/transcript.h"
@@ -208,22 +209,26 @@ static void plans_are_derived(void **state)
     struct healcl_transcript *transcript = NULL;
     char path[512];
     path_of("sentiment", path);
-    OK(healcl_transcript_open(path, NULL, &transcript, &error));
-    sweep("widen", widen, transcript);
-    sweep("split", split, transcript);
-    healcl_transcript_close(transcript);
+    for (int is_plain = 0; is_plain < 2; is_plain++) {
+        OK(is_plain ? transcript_open_plain(path, NULL, &transcript, &error)
+                    : healcl_transcript_open(path, NULL, &transcript, &error));
+        sweep("widen", widen, transcript);
+        sweep("split", split, transcript);
+        healcl_transcript_close(transcript);
+    }
 }
 
-/* A call that fails leaves nothing, and the next one is right. */
+/* A call that fails leaves nothing, no storage either, and the next one is right. */
 
 struct calls {
     struct healcl_queue *queue;
     struct healcl_tensor *a;
+    size_t free_storages; /* after each attempt; 0: none was there */
 };
 
 static enum healcl_status multiply(void *context)
 {
-    const struct calls *calls = context;
+    struct calls *calls = context;
     struct healcl_tensor *made = NULL, *column = NULL;
     enum healcl_status status = healcl_tensor_create(calls->queue, HEALCL_INT64, 1,
                                                      (const int64_t[]){4}, NULL, &made, &error);
@@ -242,6 +247,9 @@ static enum healcl_status multiply(void *context)
     /* That says what failed in a release. */
     const enum healcl_status waited =
         healcl_queue_wait(calls->queue, status == HEALCL_OK ? &error : NULL);
+    if (calls->free_storages == 0)
+        calls->free_storages = calls->queue->live.storages.free_count;
+    assert_int_equal(calls->queue->live.storages.free_count, calls->free_storages);
     return status == HEALCL_OK ? waited : status;
 }
 

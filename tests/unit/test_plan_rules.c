@@ -120,7 +120,7 @@ static void expect_program(const struct program *program, void (*declares)(struc
     script_release(&script);
 }
 
-#define EXPECT_AFTER(declare, programs, results)                         \
+#define EXPECT_AFTER(declare, programs, results)                       \
     for (size_t i_ = 0; i_ < sizeof programs / sizeof *programs; i_++) \
     expect_program(&programs[i_], declare, results, i_)
 
@@ -136,43 +136,47 @@ static void copies_that_are_written_through(void **state)
     static const struct program programs[] = {
         /* elementwise: rows stay rows */
         {"copies", 1, {NEW, "- = modmul x y q t", "- = pad_single_axis t 0 0 o"}},
-        {"copies", 0,
+        {"copies",
+         0,
          {NEW_TALL, "- = _modmul_ttc X Y 97 t", "m = moveaxis t 0 1",
           "- = pad_single_axis m 0 0 o"}},
         /* others write anywhere */
-        {"copies", 1,
+        {"copies",
+         1,
          {NEW_TALL, "- = set_const_val t 5", "m = moveaxis t 0 1", "- = pad_single_axis m 0 0 o"}},
-        {"copies", 1,
-         {NEW, "- = take_along_axis x index 0 t", "- = pad_single_axis t 0 0 o"}},
-        {"copies", 1,
-         {"t = empty (6,) :int64", "- = axis_modsum x 0 q t", "f = get_slice X [:,1]", "- = pad_single_axis t 0 0 f"}},
+        {"copies", 1, {NEW, "- = take_along_axis x index 0 t", "- = pad_single_axis t 0 0 o"}},
+        {"copies",
+         1,
+         {"t = empty (6,) :int64", "- = axis_modsum x 0 q t", "f = get_slice X [:,1]",
+          "- = pad_single_axis t 0 0 f"}},
         /* the target is an input */
         {"copies", 0, {NEW, "- = modmul x o q t", "- = pad_single_axis t 0 0 o"}},
         /* the target is used in between, or is not */
-        {"copies", 0,
+        {"copies",
+         0,
          {NEW, "- = modmul x y q t", "- = modsum o y q z", "- = pad_single_axis t 0 0 o"}},
-        {"copies", 0,
+        {"copies",
+         0,
          {NEW, "- = modmul x y q t", "- = modsum x y q o", "- = pad_single_axis t 0 0 o"}},
-        {"copies", 1,
+        {"copies",
+         1,
          {NEW, "- = modmul x y q t", "- = modsum x y q z", "- = pad_single_axis t 0 0 o"}},
         /* a part of what is written, and all of it to a part */
-        {"copies", 0,
+        {"copies",
+         0,
          {NEW, "- = modmul x y q t", "m = get_slice t [0:2]", "f = get_slice o [0:2]",
           "- = pad_single_axis m 0 0 f"}},
-        {"copies", 1,
+        {"copies",
+         1,
          {"t = empty (2,6) :int64", "m = get_slice x [0:2]", "- = modneg m q t",
           "f = get_slice o [2:4]", "- = pad_single_axis t 0 0 f"}},
         /* somebody else reads it, or it is there from before */
-        {"copies", 0,
-         {NEW, "- = modmul x y q t", "- = pad_single_axis t 0 0 o", "down t"}},
+        {"copies", 0, {NEW, "- = modmul x y q t", "- = pad_single_axis t 0 0 o", "down t"}},
         {"copies", 0, {"- = modmul x y q v", "- = pad_single_axis v 0 0 o"}},
-        {"copies", 0,
-         {NEW, "- = modmul x y q t", "segment", "- = pad_single_axis t 0 0 o"}},
+        {"copies", 0, {NEW, "- = modmul x y q t", "segment", "- = pad_single_axis t 0 0 o"}},
         /* not further than the window */
-        {"copies", 1,
-         {NEW, "- = modmul x y q t", "between 63", "- = pad_single_axis t 0 0 o"}},
-        {"copies", 0,
-         {NEW, "- = modmul x y q t", "between 64", "- = pad_single_axis t 0 0 o"}},
+        {"copies", 1, {NEW, "- = modmul x y q t", "between 63", "- = pad_single_axis t 0 0 o"}},
+        {"copies", 0, {NEW, "- = modmul x y q t", "between 64", "- = pad_single_axis t 0 0 o"}},
     };
     EXPECT(programs);
 }
@@ -183,27 +187,41 @@ static void copies_that_are_read_through(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"copies", 1, {"m = moveaxis x 0 1", "t = contiguous m", DIGITS,
-                       "- = apply_g_decomp t 3 4 d", "down d"}},
+        {"copies",
+         1,
+         {"m = moveaxis x 0 1", "t = contiguous m", DIGITS, "- = apply_g_decomp t 3 4 d",
+          "down d"}},
         {"copies", 1, {"m = moveaxis x 0 1", "t = contiguous m", "- = pad_single_axis t 0 0 X"}},
         /* elementwise operations want rows */
         {"copies", 0, {"m = moveaxis x 0 1", "t = contiguous m", "- = _modsum_ttc t X 97 X"}},
         /* the source changes before, where the reader looks or elsewhere */
-        {"copies", 0, {"m = moveaxis x 0 1", "t = contiguous m", "- = set_const_val x 3", DIGITS,
-                       "- = apply_g_decomp t 3 4 d", "down d"}},
-        {"copies", 1, {"m = moveaxis x 0 1", "t = contiguous m", "- = set_const_val y 3", DIGITS,
-                       "- = apply_g_decomp t 3 4 d", "down d"}},
-        {"copies", 1, {"f = get_slice x [0:2]", "m = moveaxis f 0 1", "t = contiguous m",
-                       "e = get_slice x [2:4]", "- = set_const_val e 3",
-                       "d = empty (6,2,3) :int64", "- = apply_g_decomp t 3 4 d", "down d"}},
+        {"copies",
+         0,
+         {"m = moveaxis x 0 1", "t = contiguous m", "- = set_const_val x 3", DIGITS,
+          "- = apply_g_decomp t 3 4 d", "down d"}},
+        {"copies",
+         1,
+         {"m = moveaxis x 0 1", "t = contiguous m", "- = set_const_val y 3", DIGITS,
+          "- = apply_g_decomp t 3 4 d", "down d"}},
+        {"copies",
+         1,
+         {"f = get_slice x [0:2]", "m = moveaxis f 0 1", "t = contiguous m",
+          "e = get_slice x [2:4]", "- = set_const_val e 3", "d = empty (6,2,3) :int64",
+          "- = apply_g_decomp t 3 4 d", "down d"}},
         /* the reader writes over the source */
-        {"copies", 0, {"t = empty (4,6) :int64", "- = pad_single_axis x 0 0 t",
-                       "- = take_along_axis t index 0 x"}},
-        {"copies", 1, {"t = empty (4,6) :int64", "- = pad_single_axis x 0 0 t",
-                       "- = take_along_axis t index 0 y"}},
+        {"copies",
+         0,
+         {"t = empty (4,6) :int64", "- = pad_single_axis x 0 0 t",
+          "- = take_along_axis t index 0 x"}},
+        {"copies",
+         1,
+         {"t = empty (4,6) :int64", "- = pad_single_axis x 0 0 t",
+          "- = take_along_axis t index 0 y"}},
         /* the copy is an index, not what is gathered from */
-        {"copies", 0, {"t = empty (4,6) :int64", "- = pad_single_axis index 0 0 t",
-                       "- = take_along_axis x t 0 y"}},
+        {"copies",
+         0,
+         {"t = empty (4,6) :int64", "- = pad_single_axis index 0 0 t",
+          "- = take_along_axis x t 0 y"}},
     };
     EXPECT(programs);
 }
@@ -221,17 +239,21 @@ static void operands_that_are_written_in_place(void **state)
         {"copies", 1, {NEW, "- = modmul x y q t", "- = mod x q z", "- = modsum t z q o"}},
         {"copies", 0, {NEW, "- = modmul x y q t", "- = modsum t z q o", "down t"}},
         /* rows that do not stay rows */
-        {"copies", 0,
+        {"copies",
+         0,
          {NEW_TALL, "- = _modmul_ttc X Y 97 t", "m = moveaxis t 0 1", "- = modsum m z q o"}},
-        {"copies", 0,
+        {"copies",
+         0,
          {NEW_TALL, "- = set_const_val t 5", "m = moveaxis t 0 1", "- = modsum m z q o"}},
         /* what it takes would be taken earlier, beside what is released in between */
-        {"copies", 1, {NEW, "u = empty (4,6) :int64", "- = modneg x q u", "down u",
-                       "- = modmul u y q t", "d = empty (4,6) :int64", "- = modsum t z q d",
-                       "free u", "down d"}},
-        {"copies", 0, {NEW, "u = empty (4,6) :int64", "- = modneg x q u", "down u",
-                       "- = modmul u y q t", "free u", "d = empty (4,6) :int64",
-                       "- = modsum t z q d", "down d"}},
+        {"copies",
+         1,
+         {NEW, "u = empty (4,6) :int64", "- = modneg x q u", "down u", "- = modmul u y q t",
+          "d = empty (4,6) :int64", "- = modsum t z q d", "free u", "down d"}},
+        {"copies",
+         0,
+         {NEW, "u = empty (4,6) :int64", "- = modneg x q u", "down u", "- = modmul u y q t",
+          "free u", "d = empty (4,6) :int64", "- = modsum t z q d", "down d"}},
     };
     EXPECT(programs);
 }
@@ -254,8 +276,9 @@ static void zeros_that_are_added(void **state)
         {"zeros", 0, {"t = zeros (4,6) :int64", "- = mod t q o"}},
         /* a copy of itself, and of a part of itself */
         {"zeros", 1, {"- = pad_single_axis x 0 0 x"}},
-        {"zeros", 0, {"f = get_slice x [0:2]", "e = get_slice x [2:4]",
-                      "- = pad_single_axis f 0 0 e"}},
+        {"zeros",
+         0,
+         {"f = get_slice x [0:2]", "e = get_slice x [2:4]", "- = pad_single_axis f 0 0 e"}},
     };
     EXPECT(programs);
 }
@@ -268,8 +291,10 @@ static void stores_that_nobody_reads(void **state)
         {"stores", 0, {NEW, "- = set_const_val t 1", "down t", "- = set_const_val t 2", "down t"}},
         {"stores", 1, {NEW, "- = set_const_val t 1", "- = modneg x q t", "down t"}},
         {"stores", 0, {NEW, "- = set_const_val t 1", "- = modsum x t q t", "down t"}},
-        {"stores", 0, {NEW, "- = set_const_val t 1", "f = get_slice t [0:2]",
-                       "- = set_const_val f 2", "down t"}},
+        {"stores",
+         0,
+         {NEW, "- = set_const_val t 1", "f = get_slice t [0:2]", "- = set_const_val f 2",
+          "down t"}},
         {"stores", 1, {NEW, "- = _modmul_ttc x y 97 t", "free t"}},
         {"stores", 2, {NEW, "- = set_const_val t 1", "- = _modsum_ttc x t 97 t", "free t"}},
         /* moduli that are data may refuse */
@@ -303,28 +328,37 @@ static void chains_of_two(void **state)
         {"chains", 0, {NEW, "- = modmul o y 97 t", "- = modsum t z 89 o", "free t"}},
         /* what is between is read, or overwritten */
         {"chains", 0, {NEW, "- = modmul o y q t", "- = modsum t z q o", "down t"}},
-        {"chains", 1, {NEW, "- = modmul o y q t", "- = modsum t z q o", "- = set_const_val t 1",
-                       "down t"}},
-        {"chains", 0, {NEW, "- = modmul o y q t", "- = modsum t z q o", "f = get_slice t [0]",
-                       "- = set_const_val f 1", "down t"}},
+        {"chains",
+         1,
+         {NEW, "- = modmul o y q t", "- = modsum t z q o", "- = set_const_val t 1", "down t"}},
+        {"chains",
+         0,
+         {NEW, "- = modmul o y q t", "- = modsum t z q o", "f = get_slice t [0]",
+          "- = set_const_val f 1", "down t"}},
         {"chains", 0, {NEW, "- = modmul o y q v", "- = modsum v z q o"}},
-        {"chains", 0, {NEW, "- = modmul o y q t", "f = get_slice t [0:2]", "g = get_slice z [0:2]",
-                       "e = get_slice o [0:2]", "- = modsum f g q e", "free t"}},
+        {"chains",
+         0,
+         {NEW, "- = modmul o y q t", "f = get_slice t [0:2]", "g = get_slice z [0:2]",
+          "e = get_slice o [0:2]", "- = modsum f g q e", "free t"}},
         /* what happens in between: data that may refuse, and inputs that change */
         {"chains", 0, {NEW, "- = modmul o y q t", "- = modsum x x r x", "- = modsum t z q o"}},
-        {"chains", 1, {NEW, "- = modmul o y q t", "- = _modsum_ttc x x 97 x", "- = modsum t z q o"}},
+        {"chains",
+         1,
+         {NEW, "- = modmul o y q t", "- = _modsum_ttc x x 97 x", "- = modsum t z q o"}},
         {"chains", 0, {NEW, "- = modmul o y q t", "- = set_const_val y 3", "- = modsum t z q o"}},
         {"chains", 1, {NEW, "- = modmul o y q t", "- = set_const_val z 3", "- = modsum t z q o"}},
         /* not further than the window */
         {"chains", 1, {NEW, "- = modmul o y q t", "between 14", "- = modsum t z q o"}},
         {"chains", 0, {NEW, "- = modmul o y q t", "between 16", "- = modsum t z q o"}},
         /* an input that overlaps the output, beside it */
-        {"chains", 0, {"f = get_slice b [0:24]", "g = get_slice b [1:25]",
-                       "t = empty (24,) :int64", "- = _modmul_ttc f g 97 t",
-                       "- = _modsum_ttc t f 97 f", "free t"}},
-        {"chains", 1, {"f = get_slice b [0:24]", "g = get_slice b [24:48]",
-                       "t = empty (24,) :int64", "- = _modmul_ttc f g 97 t",
-                       "- = _modsum_ttc t f 97 f", "free t"}},
+        {"chains",
+         0,
+         {"f = get_slice b [0:24]", "g = get_slice b [1:25]", "t = empty (24,) :int64",
+          "- = _modmul_ttc f g 97 t", "- = _modsum_ttc t f 97 f", "free t"}},
+        {"chains",
+         1,
+         {"f = get_slice b [0:24]", "g = get_slice b [24:48]", "t = empty (24,) :int64",
+          "- = _modmul_ttc f g 97 t", "- = _modsum_ttc t f 97 f", "free t"}},
     };
     EXPECT(programs);
 }
@@ -367,25 +401,31 @@ static void transforms_that_are_scaled(void **state)
         {"chains", 0, {NEW_ROWS, INTT("t"), "- = modmul t f 97 b", "free t"}},
         {"chains", 0, {NEW_ROWS, INTT("t"), "- = modmul t f k b", "down t"}},
         /* the output lies otherwise, and where inputs are */
-        {"chains", 0, {NEW_ROWS, INTT("t"), "c = empty (2,1,4,2) :int64", "e = moveaxis c 2 3",
-                       "- = modmul t f k e", "down c"}},
-        {"chains", 0, {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]",
-                       "g = get_slice l [4:20]", "b = reshape g [2,1,2,4]", NEW_ROWS,
-                       INTT("t"), "- = modmul t f k b", "free t"}},
-        {"chains", 1, {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]",
-                       "g = get_slice l [16:32]", "b = reshape g [2,1,2,4]", NEW_ROWS,
-                       INTT("t"), "- = modmul t f k b", "free t"}},
-        {"chains", 0, {"g = get_slice l [4:20]", "b = reshape g [2,1,2,4]",
-                       "ipsi = get_slice l [12:20]", "ipsi = reshape ipsi [2,4]", NEW_ROWS,
-                       INTT("t"), "- = modmul t f k b", "free t"}},
+        {"chains",
+         0,
+         {NEW_ROWS, INTT("t"), "c = empty (2,1,4,2) :int64", "e = moveaxis c 2 3",
+          "- = modmul t f k e", "down c"}},
+        {"chains",
+         0,
+         {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]", "g = get_slice l [4:20]",
+          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT("t"), "- = modmul t f k b", "free t"}},
+        {"chains",
+         1,
+         {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]", "g = get_slice l [16:32]",
+          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT("t"), "- = modmul t f k b", "free t"}},
+        {"chains",
+         0,
+         {"g = get_slice l [4:20]", "b = reshape g [2,1,2,4]", "ipsi = get_slice l [12:20]",
+          "ipsi = reshape ipsi [2,4]", NEW_ROWS, INTT("t"), "- = modmul t f k b", "free t"}},
     };
     EXPECT_AFTER(declare_transform, programs, "abl");
 }
 
 /* ---------------------------------------------------------------- batches, products */
 
-#define PARTS(first, second) "f = get_slice x " first, "g = get_slice o " first, \
-                             "d = get_slice x " second, "e = get_slice o " second
+#define PARTS(first, second)                                                       \
+    "f = get_slice x " first, "g = get_slice o " first, "d = get_slice x " second, \
+        "e = get_slice o " second
 
 static void slices_that_become_one(void **state)
 {
@@ -394,15 +434,18 @@ static void slices_that_become_one(void **state)
         {"batches", 1, {PARTS("[0:2]", "[2:4]"), "- = mod f q g", "- = mod d q e"}},
         {"batches", 1, {PARTS("[:,0:3]", "[:,3:6]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
         {"batches", 1, {PARTS("[0]", "[1]"), "- = mod f q g", "- = mod d q e"}},
-        {"batches", 1, {PARTS("[:,0:6:2]", "[:,1:6:2]"), "- = _mod_tc f 97 g",
-                        "- = _mod_tc d 97 e"}},
+        {"batches",
+         1,
+         {PARTS("[:,0:6:2]", "[:,1:6:2]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
         /* backwards, of other sizes, and apart in two directions */
         {"batches", 0, {PARTS("[2:4]", "[0:2]"), "- = mod f q g", "- = mod d q e"}},
         {"batches", 0, {PARTS("[1:2]", "[0:1]"), "- = mod f q g", "- = mod d q e"}},
-        {"batches", 1, {PARTS("[0:2,0:3]", "[2:4,3:6]"), "- = _mod_tc f 97 g",
-                        "- = _mod_tc d 97 e"}},
-        {"batches", 0, {PARTS("[0:2,0:3]", "[2:4,0:2]"), "- = _mod_tc f 97 g",
-                        "- = _mod_tc d 97 e"}},
+        {"batches",
+         1,
+         {PARTS("[0:2,0:3]", "[2:4,3:6]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
+        {"batches",
+         0,
+         {PARTS("[0:2,0:3]", "[2:4,0:2]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
         {"batches", 1, {PARTS("[0:1]", "[1:4]"), "- = mod f q g", "- = mod d q e"}},
         {"batches", 0, {PARTS("[0:1]", "[2:4]"), "- = mod f q g", "- = mod d q e"}},
         /* other values, moduli and kinds */
@@ -411,8 +454,10 @@ static void slices_that_become_one(void **state)
         {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = mod f q g", "- = modneg d q e"}},
         {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = set_const_val g 1", "- = set_const_val e 2"}},
         {"batches", 1, {PARTS("[0:2]", "[2:4]"), "- = set_const_val g 1", "- = set_const_val e 1"}},
-        {"batches", 0, {PARTS("[:,0:3]", "[:,3:6]"), "p = get_slice q [0:3]",
-                        "s = get_slice q [3:6]", "- = mod f p g", "- = mod d s e"}},
+        {"batches",
+         0,
+         {PARTS("[:,0:3]", "[:,3:6]"), "p = get_slice q [0:3]", "s = get_slice q [3:6]",
+          "- = mod f p g", "- = mod d s e"}},
         /* one reads what the other writes */
         {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = mod f q d", "- = mod d q e"}},
         {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = mod g q e", "- = mod e q g"}},
@@ -430,17 +475,23 @@ static void products_that_are_summed(void **state)
         {"products", 1, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 0 q o"}},
         {"products", 0, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 r o"}},
         {"products", 0, {PRODUCT, "- = modsum c d q t", "- = axis_modsum t 1 q o"}},
-        {"products", 0, {NEW, "- = modmul x 5 q t", "s = empty (6,) :int64", "- = axis_modsum t 0 q s", "down s"}},
+        {"products",
+         0,
+         {NEW, "- = modmul x 5 q t", "s = empty (6,) :int64", "- = axis_modsum t 0 q s", "down s"}},
         {"products", 0, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 q o", "down t"}},
         {"products", 0, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 q x"}},
-        {"products", 0, {PRODUCT, "- = modmul c d q t", "- = set_const_val y 2",
-                         "- = axis_modsum t 1 q o"}},
-        {"products", 0, {PRODUCT, "- = modmul c d q t", "- = mod z r v",
-                         "- = axis_modsum t 1 q o"}},
-        {"products", 1, {PRODUCT, "- = modmul c d q t", "- = _mod_tc z 97 v",
-                         "- = axis_modsum t 1 q o"}},
-        {"products", 0, {PRODUCT, "- = modmul c d q t", "s = get_slice t [:,0:2]",
-                         "- = axis_modsum s 1 q o"}},
+        {"products",
+         0,
+         {PRODUCT, "- = modmul c d q t", "- = set_const_val y 2", "- = axis_modsum t 1 q o"}},
+        {"products",
+         0,
+         {PRODUCT, "- = modmul c d q t", "- = mod z r v", "- = axis_modsum t 1 q o"}},
+        {"products",
+         1,
+         {PRODUCT, "- = modmul c d q t", "- = _mod_tc z 97 v", "- = axis_modsum t 1 q o"}},
+        {"products",
+         0,
+         {PRODUCT, "- = modmul c d q t", "s = get_slice t [:,0:2]", "- = axis_modsum s 1 q o"}},
         {"products", 0, {PRODUCT, "- = modmul c d rows t", "- = axis_modsum t 1 q o"}},
     };
     EXPECT(programs);
@@ -453,9 +504,20 @@ struct move {
     int64_t offset, strides[3]; /* of the result; offset -1: there is none */
 };
 
-#define LAYOUT1(offset, shape, stride) {1, offset, {shape}, {stride}}
+#define LAYOUT1(offset, shape, stride) \
+    {                                  \
+        1, offset, {shape},            \
+        {                              \
+            stride                     \
+        }                              \
+    }
 #define LAYOUT2(offset, shape0, shape1, stride0, stride1) \
-    {2, offset, {shape0, shape1}, {stride0, stride1}}
+    {                                                     \
+        2, offset, {shape0, shape1},                      \
+        {                                                 \
+            stride0, stride1                              \
+        }                                                 \
+    }
 
 static void views_that_move(void **state)
 {
