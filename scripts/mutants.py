@@ -173,7 +173,7 @@ PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference
           own("random"), unit("test_plan_passes"), unit("test_executor_origins"),
           unit("test_executor_values"), unit("test_vendor_operations"), MEMORY]
 CALLS = [STEPS, unit("test_plan_limits"), unit("test_plan_names"), own("bad"), own("reference"), own("random"),
-         golden("inspect"), unit("test_plan_steps"), unit("test_executor_errors"), unit("test_public"),
+         golden("inspect"), golden("run"), unit("test_plan_steps"), unit("test_executor_errors"), unit("test_public"),
          unit("test_run_session"), unit("test_vendor_operations"), MEMORY]
 
 # By the start of a file's path, the longest that fits; the cheapest first.
