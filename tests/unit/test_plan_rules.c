@@ -53,7 +53,7 @@ static void declare(struct script *script)
     upload(script, "q", 1, (int64_t[]){COLUMNS}, 90, 200);
     upload(script, "r", 1, (int64_t[]){COLUMNS}, 90, 200);
     upload(script, "rows", 2, (int64_t[]){ROWS, 1}, 90, 200);
-    upload(script, "b", 1, (int64_t[]){2 * ROWS * COLUMNS}, -1000, 1000);
+    upload(script, "b", 1, (int64_t[]){2 * (int64_t)ROWS * COLUMNS}, -1000, 1000);
     upload(script, "index", 2, wide, 0, ROWS - 1);
     upload(script, "w", 1, (int64_t[]){1}, 0, 1000);
     script_segment_end(script);
@@ -383,40 +383,41 @@ static void declare_transform(struct script *script)
     script_segment_start(script, "compute");
 }
 
-#define INTT(out) "- = intt a -1 perm none m none none ipsi n_inv " out " 0"
+#define INTT "- = intt a -1 perm none m none none ipsi n_inv t 0"
+#define INTT_IN_PLACE "- = intt a -1 perm none m none none ipsi n_inv a 0"
 #define NEW_ROWS "t = empty (2,1,2,4) :int64"
 
 static void transforms_that_are_scaled(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"chains", 1, {NEW_ROWS, INTT("t"), "- = modmul t f k b", "free t"}},
-        {"chains", 1, {NEW_ROWS, INTT("t"), "- = modmul f t k b", "free t"}},
-        {"chains", 1, {INTT("a"), "- = modmul a f k a"}},
-        {"chains", 1, {NEW_ROWS, INTT("t"), "- = modmul t f k a", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT("t"), "- = modsum t f k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT("t"), "- = modmul t 5 k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT("t"), "- = modmul t of_row k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT("t"), "- = modmul t of_place k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT("t"), "- = modmul t f 97 b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT("t"), "- = modmul t f k b", "down t"}},
+        {"chains", 1, {NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
+        {"chains", 1, {NEW_ROWS, INTT, "- = modmul f t k b", "free t"}},
+        {"chains", 1, {INTT_IN_PLACE, "- = modmul a f k a"}},
+        {"chains", 1, {NEW_ROWS, INTT, "- = modmul t f k a", "free t"}},
+        {"chains", 0, {NEW_ROWS, INTT, "- = modsum t f k b", "free t"}},
+        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t 5 k b", "free t"}},
+        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t of_row k b", "free t"}},
+        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t of_place k b", "free t"}},
+        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t f 97 b", "free t"}},
+        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t f k b", "down t"}},
         /* the output lies otherwise, and where inputs are */
         {"chains",
          0,
-         {NEW_ROWS, INTT("t"), "c = empty (2,1,4,2) :int64", "e = moveaxis c 2 3",
-          "- = modmul t f k e", "down c"}},
+         {NEW_ROWS, INTT, "c = empty (2,1,4,2) :int64", "e = moveaxis c 2 3", "- = modmul t f k e",
+          "down c"}},
         {"chains",
          0,
          {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]", "g = get_slice l [4:20]",
-          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT("t"), "- = modmul t f k b", "free t"}},
+          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
         {"chains",
          1,
          {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]", "g = get_slice l [16:32]",
-          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT("t"), "- = modmul t f k b", "free t"}},
+          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
         {"chains",
          0,
          {"g = get_slice l [4:20]", "b = reshape g [2,1,2,4]", "ipsi = get_slice l [12:20]",
-          "ipsi = reshape ipsi [2,4]", NEW_ROWS, INTT("t"), "- = modmul t f k b", "free t"}},
+          "ipsi = reshape ipsi [2,4]", NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
     };
     EXPECT_AFTER(declare_transform, programs, "abl");
 }
