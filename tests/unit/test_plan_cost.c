@@ -168,17 +168,26 @@ static void products_of_chains(void **state)
 static void sums_of_batches(void **state)
 {
     (void)state;
-    enum { BATCH = 3, REPS = 2, S = 5, K = 4, N = 8, ROW = K * N };
+    enum {
+        BATCH = 3,
+        REPS = 2,
+        S = 5,
+        K = 4,
+        N = 8,
+        ROW = K * N,
+        ROWS_4 = 4 * ROW,
+        TERMS = S * ROW
+    };
     static const struct {
         int64_t reps, distance; /* of out's requests, in rows */
         int64_t batch, rows, stride;
     } cases[] = {
-        {REPS, 2, 1, 6, ROW}, {REPS, 3, BATCH, 2, ROW}, {1, 1, 1, 3, ROW}, {1, 4, 1, 3, 4 * ROW}};
+        {REPS, 2, 1, 6, ROW}, {REPS, 3, BATCH, 2, ROW}, {1, 1, 1, 3, ROW}, {1, 4, 1, 3, ROWS_4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const int64_t reps = cases[i].reps, of_a = reps * S * ROW;
+        const int64_t reps = cases[i].reps, of_a = reps * TERMS;
         struct storage storage = {.dtype = DTYPE_INT64};
         const struct tensor a = {&storage,
-                                 {5, 0, {BATCH, reps, S, K, N}, {of_a, S * ROW, ROW, N, 1}}},
+                                 {5, 0, {BATCH, reps, S, K, N}, {of_a, TERMS, ROW, N, 1}}},
                             b = {&storage, {5, 0, {BATCH, reps, S, K, N}, {0, 0, ROW, N, 1}}},
                             out = {
                                 &storage,
@@ -191,7 +200,7 @@ static void sums_of_batches(void **state)
         assert_int_equal(sum.a.shape[0], cases[i].rows);
         assert_int_equal(sum.b.shape[0], cases[i].rows);
         assert_int_equal(sum.out.stride[0], cases[i].stride);
-        assert_int_equal(sum.a.stride[0], S * ROW);
+        assert_int_equal(sum.a.stride[0], TERMS);
         assert_int_equal(sum.b.stride[0], 0);
         assert_int_equal(sum.out_distance, is_apart ? cases[i].distance * ROW : 0);
         assert_int_equal(sum.a_distance, is_apart ? of_a : 0);
