@@ -108,14 +108,16 @@ struct healcl_operations *operations_retain(const struct healcl_operations *hand
 enum healcl_status operation_table_create(struct operation_table **table,
                                           struct healcl_error *error)
 {
-    *table = calloc(1, sizeof **table);
-    if (!*table)
+    struct operation_table *made = calloc(1, sizeof *made);
+    if (!made)
         NO_MEMORY(error);
-    (*table)->arena = arena_create();
-    if ((*table)->arena)
-        return HEALCL_OK;
-    free(*table);
-    NO_MEMORY(error);
+    made->arena = arena_create();
+    if (!made->arena) {
+        free(made);
+        NO_MEMORY(error);
+    }
+    *table = made;
+    return HEALCL_OK;
 }
 
 void operation_table_free(struct operation_table *table)

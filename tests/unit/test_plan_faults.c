@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "core/arena.h"
+#include "extensions/vendor.h"
 #include "helper_queue_calls.h"
 #include "helper_script.h"
 #include "helper_share.h"
-#include "plan/derive.h"
 #include "plan/memory.h"
 #include "plan/places.h"
 #include "plan/transcript.h"
@@ -218,6 +218,54 @@ static void plans_are_derived(void **state)
     }
 }
 
+/* Manifests are read, and a transcript is planned that has an operation of theirs with a body. */
+
+static enum healcl_status load(void *folder)
+{
+    struct healcl_operations *loaded = NULL;
+    const enum healcl_status status = healcl_operations_load(folder, &loaded, &error);
+    healcl_operations_free(loaded);
+    return status;
+}
+
+struct text {
+    struct script script;
+    struct healcl_limits limits;
+};
+
+static enum healcl_status open_text(void *context)
+{
+    const struct text *text = context;
+    struct healcl_transcript *transcript = NULL;
+    const enum healcl_status status = healcl_transcript_open_memory(
+        text->script.writer.bytes, text->script.writer.length, &text->limits, &transcript, &error);
+    healcl_transcript_close(transcript);
+    return status;
+}
+
+static void operations_are_planned(void **state)
+{
+    (void)state;
+    struct text text = {.limits = {.passes = "all"}};
+    struct script *script = &text.script;
+    struct healcl_operations *loaded = NULL;
+    const int64_t values[2 * 8] = {0, 5, 2, 7, 4, 1, 6, 3, 97, 193};
+    sweep("manifests", load, EXTENSIONS);
+    OK(healcl_operations_load(EXTENSIONS, &loaded, &error));
+    text.limits.operations = loaded;
+    script->operations = loaded->table;
+    script_upload(script, "a", DTYPE_INT64, 2, (int64_t[]){2, 8}, values);
+    script_upload(script, "index", DTYPE_INT64, 1, (int64_t[]){8}, values);
+    script_upload(script, "q", DTYPE_INT64, 1, (int64_t[]){2}, values + 8);
+    script_call(script, "b", "empty", "(2,8) :int64");
+    script_call(script, NULL, "automorphism", "a index index q b");
+    script_download(script, "b");
+    script_finish(script);
+    sweep("a manifest's operation", open_text, &text);
+    script_release(script);
+    healcl_operations_free(loaded);
+}
+
 /* A call that fails leaves nothing, no storage either, and the next one is right. */
 
 struct calls {
@@ -270,6 +318,7 @@ int main(void)
         cmocka_unit_test(transcripts_are_planned),
         cmocka_unit_test(plans_are_looked_at),
         cmocka_unit_test(plans_are_derived),
+        cmocka_unit_test(operations_are_planned),
         cmocka_unit_test(calls_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
