@@ -204,7 +204,7 @@ static int print_devices(struct devices_command *self)
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
     if (!self_tests)
-        printing = printed(HEALCL_NO_MEMORY);
+        printing = code == EXIT_DEVICE ? code : printed(HEALCL_NO_MEMORY);
     else if (count > 0 && !json->on_stdout)
         printing = printed(report_devices(&facts, &style));
     FILE *stream = self_tests ? report_file_stream(json) : NULL;

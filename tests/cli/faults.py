@@ -61,8 +61,8 @@ class Memory:
         healcl, package, baseline = build / "healcl", folder / "small.zip", folder / "baseline.json"
         compare = [healcl, "compare", "-d", "reference", "--repeat", "1"]
         run, check = [healcl, "run", "-q"], [healcl, "check", "--quick", "--op"]
-        self.modes = {"reference": Mode([*run, "--reference", SMALL], 60),
-                      "inspect": Mode([healcl, "inspect", SMALL], 60),
+        self.modes = {"reference": Mode([*run, "--reference", SMALL], 8),
+                      "inspect": Mode([healcl, "inspect", SMALL], 8),
                       "baseline": Mode([*compare, "--baseline", baseline, SMALL], 15)}
         subprocess.run([*compare, "--json", baseline, SMALL], check=True, stdout=subprocess.DEVNULL)
         if "HEALCL_DEVICE" not in os.environ:
