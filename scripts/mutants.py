@@ -131,13 +131,20 @@ def told(change):
 
 # ---------------------------------------------------------------- tests
 
-Test = collections.namedtuple("Test", "name targets command environment")
+# build: "build", or "sanitized", which is made with sanitizers.
+Test = collections.namedtuple("Test", "name targets command environment build", defaults=["build"])
 PROGRAM = "{build}/healcl"
 
 
 def unit(name, *arguments, **environment):
     of = ".".join([name, *environment.values()])
     return Test("unit." + of, ["tests/" + name], ["{build}/tests/" + name, *arguments], environment)
+
+
+def sanitized(name):
+    """A unit test that opens no device, for what reads out of bounds and leaks."""
+    return Test("sanitized." + name, ["tests/" + name], ["{sanitized}/tests/" + name],
+                {"ASAN_OPTIONS": "detect_leaks=1"}, "sanitized")
 
 
 def golden(case):
@@ -169,6 +176,7 @@ def simulated(**environment):
 
 
 MEMORY, STEPS = unit("test_plan_faults"), golden("steps")
+SANITIZED = [sanitized("test_plan_faults"), sanitized("test_plan_rules")]
 PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference"), unit("test_plan_values"), golden("inspect"),
           own("random"), unit("test_plan_passes"), unit("test_executor_origins"),
           unit("test_executor_values"), unit("test_vendor_operations"), MEMORY]
@@ -271,11 +279,12 @@ KERNELS = {
 
 
 def tests_of(file):
-    table = KERNELS if file.startswith("cl/") else PLAN
+    is_kernel = file.startswith("cl/")
+    table = KERNELS if is_kernel else PLAN
     fitting = [start for start in table if file.startswith(start)]
     if not fitting:
         sys.exit("no tests are known for %s" % file)
-    return table[max(fitting, key=len)]
+    return table[max(fitting, key=len)] + ([] if is_kernel else SANITIZED)
 
 
 def run_transcripts(kind, program):
@@ -374,6 +383,7 @@ class Copy:
     def __init__(self, folder, jobs):
         self.tree = os.path.join(folder, "tree")
         self.build = os.path.join(folder, "build")
+        self.sanitized = os.path.join(folder, "sanitized")
         self.jobs = jobs
         self.log = open(os.path.join(folder, "log.txt"), "w", encoding="utf-8")
         self.environment = {
@@ -382,11 +392,16 @@ class Copy:
             "OCLGRIND_LOG": os.path.join(folder, "oclgrind.log")}
         os.makedirs(self.environment["HEALCL_MUTANTS_RANDOM"], exist_ok=True)
         self.update()
-        if not os.path.exists(os.path.join(self.build, "build.ninja")):
-            subprocess.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja",
-                            "-DCMAKE_BUILD_TYPE=Release", "-DHEALCL_WERROR=OFF"], check=True,
-                           stdout=self.log)
+        self.configure(self.build, "OFF", "cc")
+        self.configure(self.sanitized, "ON", "clang")
         self.units, self.digests = self.commands(), {}
+
+    def configure(self, build, sanitize, compiler):
+        if not os.path.exists(os.path.join(build, "build.ninja")):
+            subprocess.run(["cmake", "-S", self.tree, "-B", build, "-G", "Ninja",
+                            "-DCMAKE_BUILD_TYPE=Release", "-DHEALCL_WERROR=OFF",
+                            "-DHEALCL_SANITIZE=" + sanitize, "-DCMAKE_C_COMPILER=" + compiler],
+                           check=True, stdout=self.log)
 
     def update(self):
         """What differs from the tree is copied."""
@@ -412,8 +427,9 @@ class Copy:
         return {os.path.relpath(unit["file"], self.tree): unit["output"] for unit in json.loads(text)
                 if unit["file"].startswith(self.tree + "/src/") and unit["output"].endswith(".o")}
 
-    def make(self, targets):
-        code, _ = run(["ninja", "-C", self.build, "-j", str(self.jobs), *targets], self.log, {}, 600)
+    def make(self, targets, build="build"):
+        code, _ = run(["ninja", "-C", getattr(self, build), "-j", str(self.jobs), *targets], self.log,
+                      {}, 600)
         return code == 0
 
     def digest(self, file):
@@ -426,7 +442,7 @@ class Copy:
 
     def test(self, test, seconds):
         """-> (what went wrong or None, processor seconds)."""
-        names = {"build": self.build, "tree": self.tree, "source": SOURCE}
+        names = {"build": self.build, "sanitized": self.sanitized, "tree": self.tree, "source": SOURCE}
         self.log.write("-- %s\n" % test.name)
         self.log.flush()
         code, spent = run([word.format(**names) if "{" in word else word for word in test.command],
@@ -443,8 +459,10 @@ def allowed(usual, slack):
 def baseline(copy, tests, times):
     """Adds the processor seconds of each test of the unchanged tree; None for one that fails."""
     tests = [test for test in tests if test.name not in times]
-    if tests and not copy.make(sorted({target for test in tests for target in test.targets})):
-        sys.exit("the unchanged tree does not build: see " + copy.log.name)
+    for build in sorted({test.build for test in tests}):
+        targets = {target for test in tests if test.build == build for target in test.targets}
+        if not copy.make(sorted(targets), build):
+            sys.exit("the unchanged tree does not build: see " + copy.log.name)
     for test in tests:
         wrong, times[test.name] = copy.test(test, 600)
         print("%8.2f s  %s%s" % (times[test.name], test.name, ": %s, left out" % wrong if wrong else ""),
@@ -473,7 +491,7 @@ def try_mutant(copy, change, text, tests, times):
     for test in tests:
         if times[test.name] is None:
             continue
-        if not copy.make(test.targets):
+        if not copy.make(test.targets, test.build):
             return "not viable"
         wrong, _ = copy.test(test, allowed(times[test.name], slack))
         if wrong:

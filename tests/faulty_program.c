@@ -4,11 +4,11 @@
  *
  *     faulty_program OF FIRST COMMAND...
  *
- * The command is run once to see which calls lead to an allocation. Then for each such stack of calls
- * it is run with its first allocation failing, alone, and together with all that come after it: of OF
- * of these runs one, number FIRST % OF. Each ends as if nothing had happened, or with exit code 4 and
- * one line. Those that do otherwise are told on standard output, and the exit code is 1 then. What the
- * command prints is lost.
+ * The command is run once to see which calls lead to an allocation. Then for each such stack of
+ * calls it is run with its first allocation failing, alone, and together with all that come after
+ * it: of OF of these runs one, number FIRST % OF. Each ends as if nothing had happened, or with
+ * exit code 4 and one line. Those that do otherwise are told on standard output, and the exit code
+ * is 1 then. What the command prints is lost.
  */
 #include <errno.h>
 #include <execinfo.h>
@@ -98,7 +98,8 @@ static char told[TEXT_SIZE]; /* what the last run has written to standard error 
 static int run(int argc, char **argv, int way, unsigned long at)
 {
     FILE *errors = tmpfile();
-    char **copy = __real_calloc((size_t)argc + 1, sizeof *copy); /* options may change their order */
+    char **copy =
+        __real_calloc((size_t)argc + 1, sizeof *copy); /* options may change their order */
     if (!errors || !copy || dup2(fileno(errors), STDERR_FILENO) < 0)
         abort();
     memcpy(copy, argv, (size_t)argc * sizeof *copy);
@@ -118,8 +119,8 @@ static int run(int argc, char **argv, int way, unsigned long at)
     return code;
 }
 
-/* Whether a run that has ended with that code has said one line of memory, warnings aside; or with 0
- * nothing. */
+/* Whether a run that has ended with that code has said one line of memory, warnings aside; or with
+ * 0 nothing. */
 static bool is_right(int code)
 {
     int lines = 0, of_memory = 0;
