@@ -195,7 +195,7 @@ PLAN = {
                         MEMORY],
     "src/plan/split": [STEPS, MEMORY, unit("test_plan_split"), unit("test_plan_derive")],
     "src/plan/widen": [unit("test_plan_derive"), unit("test_run_widen"), MEMORY],
-    "src/plan/live": [MEMORY, unit("test_public"), unit("test_run_session"), unit("test_vendor_operations"),
+    "src/plan/live": [MEMORY, unit("test_public"), unit("test_run_causes"), unit("test_run_queue"), unit("test_run_session"), unit("test_vendor_operations"),
                       unit("test_executor_errors")],
     "src/plan/memory": [unit("test_plan_memory"), golden("inspect"), own("bad"), own("random"), MEMORY],
     "src/plan/origin": PASSES + [golden("fallback")],
@@ -323,12 +323,14 @@ def run_transcripts(kind, program):
 # ---------------------------------------------------------------- one mutant
 
 
-def limited(seconds):
-    """For preexec_fn: processor time ends, and memory. Tests set limits of their own."""
+def limited(seconds, environment):
+    """For preexec_fn: processor time ends, and memory, but for sanitizers, which map much. Tests set
+    limits of their own."""
     def set_limits():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
+        if "ASAN_OPTIONS" not in environment:
+            resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
     return set_limits
 
 
@@ -364,7 +366,7 @@ def run(command, log, environment, seconds):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                           env={**os.environ, **environment}, start_new_session=True,
-                          preexec_fn=limited(seconds)) as child:
+                          preexec_fn=limited(seconds, environment)) as child:
         try:
             code = exit_code(child, 60 + 10 * seconds)
         finally:

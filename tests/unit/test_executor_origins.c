@@ -141,6 +141,9 @@ static void shares_add_up(void **state)
     expect_shares(fused, 1, 0, 1);
     expect_shares(fused, (uint64_t)1 << 50, 450359962737049, 675539944105575);
     struct origin unknown[] = {fused->of[0], fused->of[1]};
+    unknown[0].visits = 1;
+    unknown[1].visits = 0;
+    expect_shares(&(struct origins){.count = 2, .of = unknown}, 11, 11, 0);
     unknown[0].visits = unknown[1].visits = 0;
     expect_shares(&(struct origins){.count = 2, .of = unknown}, 11, 5, 6);
     expect_shares(&(struct origins){.count = 1, .of = unknown}, 11, 11, 0);

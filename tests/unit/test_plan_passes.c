@@ -781,6 +781,7 @@ static void chains_have_limits(void **state)
                 continue;
             assert_string_equal(step_origin(step, 0)->name, "modmul");
             assert_string_equal(step_origin(step, 3)->name, "modsum");
+            assert_string_equal(step_input_name(step, 3), "b");
             break;
         }
         script_release(&script);

@@ -15,7 +15,7 @@
 #include "helper_script.h"
 #include "plan/pass.h"
 
-enum { CALLS_MOST = 12, ROWS = 4, COLUMNS = 6, BETWEEN_MOST = 70 };
+enum { CALLS_MOST = 12, ROWS = 4, COLUMNS = 6, ELEMENTS_MOST = 128 };
 
 static struct healcl_error error;
 
@@ -32,9 +32,10 @@ struct program {
 static void upload(struct script *script, const char *name, uint32_t rank, const int64_t *shape,
                    int64_t least, int64_t most)
 {
-    int64_t values[2 * ROWS * COLUMNS];
+    int64_t values[ELEMENTS_MOST];
     struct random random = {(uint64_t)name[0] * 7919};
     const struct layout layout = layout_of_shape(rank, shape);
+    assert_true(layout_elements(&layout) <= ELEMENTS_MOST);
     for (int64_t i = 0; i < layout_elements(&layout); i++)
         values[i] = random_between(&random, least, most);
     script_upload(script, name, DTYPE_INT64, rank, shape, values);
@@ -498,6 +499,114 @@ static void products_that_are_summed(void **state)
     EXPECT(programs);
 }
 
+/* Key products that are added to what is not negative where they are made. */
+
+static void declare_key(struct script *script)
+{
+    script_segment_start(script, "inputs");
+    script_upload(script, "m", DTYPE_INT64, 1, (int64_t[]){2}, (int64_t[]){97, 193});
+    script_upload(script, "n", DTYPE_INT64, 1, (int64_t[]){4}, (int64_t[]){97, 193, 97, 193});
+    upload(script, "a", 4, (int64_t[]){3, 5, 2, 4}, -1000, 1000);
+    upload(script, "b", 3, (int64_t[]){5, 2, 4}, -1000, 1000);
+    upload(script, "o", 3, (int64_t[]){3, 2, 4}, -1000, 1000);
+    upload(script, "p", 3, (int64_t[]){3, 2, 4}, -1000, 1000);
+    script_call(script, "k", "unsqueeze", "m 1");
+    script_segment_end(script);
+    script_segment_start(script, "compute");
+}
+
+#define KEY "t = zeros (3,2,4) :int64", "- = modmul_axis_sum a b m t -1"
+#define SQUARE "- = modmul o o k o"
+
+static void sums_that_are_added(void **state)
+{
+    (void)state;
+    /* first the sum is only written, and zeros are not: two changes */
+    static const struct program programs[] = {
+        {"products,zeros,stores", 3, {SQUARE, KEY, "- = modsum o t k o"}},
+        {"products,zeros,stores", 3, {SQUARE, KEY, "- = modsum t o k o"}},
+        {"products,zeros,stores", 2, {KEY, "- = modsum o t k o"}},
+        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t k p"}},
+        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t 97 o"}},
+        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t n o"}},
+        {"products,zeros",
+         1,
+         {SQUARE, KEY, "l = get_slice n [0:2]", "l = unsqueeze l 1", "- = modsum o t l o"}},
+        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t k o", "down t"}},
+        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modneg o k p", "- = modsum o t k o"}},
+        {"products,zeros,stores", 3, {SQUARE, KEY, "- = modneg p k p", "- = modsum o t k o"}},
+        {"products,zeros",
+         1,
+         {SQUARE, KEY, "u = moveaxis t 1 2", "v = reshape o [3,4,2]", "w = reshape m [1,1,2]",
+          "- = modsum v u w v"}},
+        {"products,zeros",
+         1,
+         {SQUARE, KEY, "f = get_slice t [0:2]", "g = get_slice o [0:2]", "- = modsum g f k g"}},
+    };
+    EXPECT_AFTER(declare_key, programs, "op");
+}
+
+/* ---------------------------------------------------------------- origins */
+
+/* The step of a kind, its one in the plan. */
+static const struct step *step_of(const struct plan *plan, enum step_kind kind)
+{
+    const struct step *step = plan->steps;
+    while (step->kind != kind)
+        step++;
+    return step;
+}
+
+/* Of steps that became one each input is told as what it was. */
+static void inputs_keep_their_names(void **state)
+{
+    (void)state;
+    static const struct {
+        struct program program;
+        enum step_kind kind;
+        const char *inputs[STEP_INPUTS]; /* operation and parameter */
+    } cases[] = {
+        {{"copies",
+          1,
+          {"m = moveaxis x 0 1", "t = empty (6,4) :int64", "- = pad_single_axis m 0 0 t",
+           "i = moveaxis index 0 1", "i = contiguous i", "- = take_along_axis t i 0 X"}},
+         STEP_GATHER,
+         {"pad_single_axis a", "take_along_axis idx"}},
+        {{"chains", 1, {NEW, "- = modneg x q t", "- = modmul o t q o"}},
+         STEP_CHAIN,
+         {"modneg a", NULL, "modneg p", "modmul a"}},
+        {{"chains", 1, {NEW, "- = modmul x o q t", "- = modsum t o q o"}},
+         STEP_CHAIN,
+         {"modmul a", "modmul b", "modmul p", "modsum b"}},
+        {{"products", 1, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 0 q o"}},
+         STEP_MODMUL_AXIS_SUM,
+         {"modmul a", "modmul b", "modmul p"}},
+        {{"products", 1, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 q o"}},
+         STEP_MODMUL_AXIS_SUM,
+         {"modmul b", "modmul a", "modmul p"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script script = {0};
+        declare(&script);
+        for (int j = 0; j < CALLS_MOST && cases[i].program.lines[j]; j++)
+            add_line(&script, cases[i].program.lines[j]);
+        script_segment_end(&script);
+        script_plan(&script);
+        assert_int_equal(plan_optimise(script.plan, set_of(cases[i].program.pass), &error),
+                         HEALCL_OK);
+        const struct step *step = step_of(script.plan, cases[i].kind);
+        for (int j = 0; j < STEP_INPUTS; j++) {
+            char name[64];
+            if (!cases[i].inputs[j])
+                continue;
+            snprintf(name, sizeof name, "%s %s", step_origin(step, j)->name,
+                     step_input_name(step, j));
+            assert_string_equal(name, cases[i].inputs[j]);
+        }
+        script_release(&script);
+    }
+}
+
 /* ---------------------------------------------------------------- views of other storages */
 
 struct move {
@@ -569,6 +678,8 @@ int main(void)
         cmocka_unit_test(transforms_that_are_scaled),
         cmocka_unit_test(slices_that_become_one),
         cmocka_unit_test(products_that_are_summed),
+        cmocka_unit_test(sums_that_are_added),
+        cmocka_unit_test(inputs_keep_their_names),
         cmocka_unit_test(views_that_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -439,7 +439,7 @@ static void refusals(void **state)
 {
     (void)state;
     static const int64_t zeros[8];
-    struct script length = {0}, dtypes = {0}, axis = {0};
+    struct script length = {0}, dtypes = {0}, axis = {0}, rank = {0}, view = {0};
     script_upload(&length, "q", DTYPE_INT64, SHAPE(2), zeros);
     script_call(&length, "a", "empty", "(1,0,1,2) :int64");
     script_call(&length, "psi", "empty", "(2,0) :int64");
@@ -460,6 +460,12 @@ static void refusals(void **state)
     script_call(&axis, "a", "get_slice", "a [1]");
     script_call(&axis, "a", "flatten", "a 0 1");
     expect_refused(&axis, "entry 2 (flatten): argument 'last': axis 1 is outside of rank 1");
+
+    script_call(&rank, "a", "empty", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1) :int64");
+    expect_refused(&rank, "entry 0 (empty): argument 'shape': rank 17 is above 16");
+    script_upload(&view, "a", DTYPE_INT64, SHAPE(2), zeros);
+    script_call(&view, "b", "reshape", "a [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]");
+    expect_refused(&view, "entry 1 (reshape): argument 'shape': rank 20 is above 16");
 }
 
 /* What has no axes counts as one. */

@@ -130,6 +130,31 @@ static void parts(void **state)
     CHECK("0", {"z", "set_const_val", "z -1"}, {"z", "modsum", "z z 7 z"});
 }
 
+/* What is written over a part leaves the larger rest of what was known, before it or behind it. */
+static void rests(void **state)
+{
+    (void)state;
+    CHECK("30", {"z", "modneg", "y q z"}, {"v", "get_slice", "z [1]"},
+          {"w", "get_slice", "x [0,1]"}, {"v", "pad_single_axis", "w 0 0 v"},
+          {"s", "get_slice", "z [2:4]"}, {"t", "get_slice", "z [0]"}, {"s", "modsum", "s s q s"},
+          {"t", "modsum", "t t q t"});
+    CHECK("30", {"z", "modneg", "y q z"}, {"v", "get_slice", "z [2]"},
+          {"w", "get_slice", "x [0,1]"}, {"v", "pad_single_axis", "w 0 0 v"},
+          {"s", "get_slice", "z [0:2]"}, {"t", "get_slice", "z [3]"}, {"s", "modsum", "s s q s"},
+          {"t", "modsum", "t t q t"});
+    CHECK("03", {"z", "modneg", "y q z"}, {"v", "get_slice", "z [0]"},
+          {"w", "get_slice", "x [0,1]"}, {"v", "pad_single_axis", "w 0 0 v"},
+          {"t", "modsum", "v v q v"}, {"s", "get_slice", "z [1:4]"}, {"s", "modsum", "s s q s"});
+    /* Of columns, whose rows go on. */
+    CHECK("30", {"c", "get_slice", "z [:,0:2]"}, {"r", "get_slice", "q [0:2]"},
+          {"c", "modneg", "c r c"}, {"v", "get_slice", "c [3]"}, {"w", "get_slice", "x [0,1,0:2]"},
+          {"v", "pad_single_axis", "w 0 0 v"}, {"s", "get_slice", "c [0:3]"},
+          {"s", "modsum", "s s r s"}, {"v", "modsum", "v v r v"});
+    /* Of a single element nothing is left. */
+    CHECK("0", {"v", "get_slice", "z [2,1]"}, {"r", "get_slice", "q [1]"}, {"v", "modneg", "v r v"},
+          {"v", "set_const_val", "v -3"}, {"v", "modsum", "v v r v"});
+}
+
 static void moves(void **state)
 {
     (void)state;
@@ -188,10 +213,15 @@ static void bundled_transcripts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(remainders),    cmocka_unit_test(squares),
-        cmocka_unit_test(moduli),        cmocka_unit_test(views),
-        cmocka_unit_test(parts),         cmocka_unit_test(moves),
-        cmocka_unit_test(narrow_values), cmocka_unit_test(bundled_transcripts),
+        cmocka_unit_test(remainders),
+        cmocka_unit_test(squares),
+        cmocka_unit_test(moduli),
+        cmocka_unit_test(views),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(rests),
+        cmocka_unit_test(moves),
+        cmocka_unit_test(narrow_values),
+        cmocka_unit_test(bundled_transcripts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
