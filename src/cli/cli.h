@@ -169,6 +169,9 @@ int finish_output(int code);
 /* The exit code of a printer of report.h. */
 int printed(enum healcl_status status);
 
+/* The same after what ended with code, and said why: that memory has run out is told once. */
+int printed_after(enum healcl_status status, int code);
+
 /* ---- limits ---- */
 
 /* Takes the value of --expand, a member of enum healcl_expand. */

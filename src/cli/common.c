@@ -97,9 +97,15 @@ int finish_output(int code)
 
 int printed(enum healcl_status status)
 {
+    return printed_after(status, EXIT_VERIFIED);
+}
+
+int printed_after(enum healcl_status status, int code)
+{
     if (status == HEALCL_OK)
         return EXIT_VERIFIED;
-    print_notice("out of memory");
+    if (code != exit_code(status))
+        print_notice("out of memory");
     return exit_code(status);
 }
 

@@ -129,11 +129,22 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
     return code;
 }
 
+/* A device whose kernels cannot be measured has none. */
+static enum healcl_status measure_roofline(struct healcl_device *device, struct healcl_error *error)
+{
+    struct roofline roofline;
+    const enum healcl_status status = roofline_measure(device, ROOFLINE_SECONDS, &roofline, error);
+    if (status == HEALCL_OK || status == HEALCL_NO_MEMORY)
+        return status;
+    healcl_error_clear(error);
+    print_notice("%s has no roofline: its kernels cannot be measured", device->info.name);
+    return HEALCL_OK;
+}
+
 /* Measures one device, after its self-test, and its kernels, whose rates are kept. What fails is
  * told, and leaves its rates at 0. */
 static int measure(const struct device_info *info, struct device_rates *rates)
 {
-    struct roofline roofline;
     char selector[SELECTOR_SIZE];
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -143,9 +154,8 @@ static int measure(const struct device_info *info, struct device_rates *rates)
         status = device_measure(device, rates, &error);
     if (status == HEALCL_OK)
         status = transfers_measure(device, rates, &error);
-    if (status == HEALCL_OK &&
-        roofline_measure(device, ROOFLINE_SECONDS, &roofline, NULL) != HEALCL_OK)
-        print_notice("%s has no roofline: its kernels cannot be measured", info->name);
+    if (status == HEALCL_OK)
+        status = measure_roofline(device, &error);
     healcl_device_close(device);
     if (status == HEALCL_OK)
         return EXIT_VERIFIED;
@@ -204,9 +214,9 @@ static int print_devices(struct devices_command *self)
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
     if (!self_tests)
-        printing = code == EXIT_DEVICE ? code : printed(HEALCL_NO_MEMORY);
+        printing = printed_after(HEALCL_NO_MEMORY, code);
     else if (count > 0 && !json->on_stdout)
-        printing = printed(report_devices(&facts, &style));
+        printing = printed_after(report_devices(&facts, &style), code);
     FILE *stream = self_tests ? report_file_stream(json) : NULL;
     if (stream)
         printing = report_file_end(json, report_devices_json(&facts, stream), printing, false);

@@ -60,8 +60,7 @@ FILE *report_file_stream(struct report_file *output)
 int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    /* What has failed before and was told is mostly the same. */
-    int end = written == HEALCL_NO_MEMORY && code == exit_code(written) ? code : printed(written);
+    int end = printed_after(written, code);
     if (end == EXIT_VERIFIED && !output->on_stdout &&
         new_file_commit(&output->file, &error) != HEALCL_OK)
         end = print_error(NULL, &error, verbose);
