@@ -174,6 +174,11 @@ static enum healcl_status split(void *context)
     struct healcl_split split = {.rank = 1, .ranks = 2};
     TRY(healcl_transcript_choose_split(context, &split, &error));
     const enum healcl_status status = healcl_transcript_split(context, &split, &part, &error);
+    size_t inputs, results;
+    (void)healcl_transcript_inputs(part, &inputs);
+    (void)healcl_transcript_results(part, &results);
+    assert_int_equal(healcl_transcript_input_part(part, inputs).period, 0);
+    assert_int_equal(healcl_transcript_result_part(part, results).period, 0);
     healcl_transcript_close(part);
     return status;
 }

@@ -239,6 +239,7 @@ static void operands_that_are_written_in_place(void **state)
         {"copies", 0, {NEW, "- = modmul x y q t", "- = mod o q z", "- = modsum t z q o"}},
         {"copies", 1, {NEW, "- = modmul x y q t", "- = mod x q z", "- = modsum t z q o"}},
         {"copies", 0, {NEW, "- = modmul x y q t", "- = modsum t z q o", "down t"}},
+        {"copies", 0, {NEW, "- = set_const_val t 97", "- = modmul x y t o"}},
         /* rows that do not stay rows */
         {"copies",
          0,
@@ -544,6 +545,23 @@ static void sums_that_are_added(void **state)
          {SQUARE, KEY, "f = get_slice t [0:2]", "g = get_slice o [0:2]", "- = modsum g f k g"}},
     };
     EXPECT_AFTER(declare_key, programs, "op");
+    /* Other elements of the sum's moduli; and of one modulus, those of rows. */
+    static const struct program others[] = {
+        {"products,zeros,stores",
+         3,
+         {"m = get_slice n [0:2]", SQUARE, KEY, "l = unsqueeze m 1", "- = modsum o t l o"}},
+        {"products,zeros,stores",
+         2,
+         {"m = get_slice n [0:2]", SQUARE, KEY, "l = get_slice n [0:4:2]", "l = unsqueeze l 1",
+          "- = modsum o t l o"}},
+        {"products,zeros,stores",
+         2,
+         {"m = get_slice n [0:1]", "a = get_slice a [:,:,0:1]", "b = get_slice b [:,0:1]",
+          "k = get_slice k [0:1]", "o = get_slice o [:,0:1]", SQUARE, "t = zeros (3,1,4) :int64",
+          "- = modmul_axis_sum a b m t -1", "l = get_slice n [0:3]", "l = reshape l [3,1,1]",
+          "- = modsum o t l o"}},
+    };
+    EXPECT_AFTER(declare_key, others, "op");
 }
 
 /* ---------------------------------------------------------------- origins */
