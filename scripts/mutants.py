@@ -180,7 +180,7 @@ SANITIZED = [sanitized("test_plan_faults"), sanitized("test_plan_rules")]
 PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference"), unit("test_plan_values"), golden("inspect"),
           own("random"), unit("test_plan_passes"), unit("test_executor_origins"),
           unit("test_executor_values"), unit("test_vendor_operations"), MEMORY]
-CALLS = [STEPS, unit("test_plan_limits"), unit("test_plan_names"), own("bad"), own("reference"), own("random"),
+CALLS = [STEPS, golden("bad"), unit("test_plan_limits"), unit("test_plan_names"), own("bad"), own("reference"), own("random"),
          golden("inspect"), golden("run"), unit("test_plan_steps"), unit("test_executor_errors"), unit("test_public"),
          unit("test_run_session"), unit("test_vendor_operations"), MEMORY]
 
