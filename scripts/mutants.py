@@ -177,27 +177,31 @@ def simulated(**environment):
 
 MEMORY, STEPS = unit("test_plan_faults"), golden("steps")
 SANITIZED = [sanitized("test_plan_faults"), sanitized("test_plan_rules")]
-PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference"), unit("test_plan_values"), golden("inspect"),
-          own("random"), unit("test_plan_passes"), unit("test_executor_origins"),
-          unit("test_executor_values"), unit("test_vendor_operations"), MEMORY]
-CALLS = [STEPS, golden("bad"), unit("test_plan_limits"), unit("test_plan_names"), own("bad"), own("reference"), own("random"),
-         golden("inspect"), golden("run"), unit("test_plan_steps"), unit("test_executor_errors"), unit("test_public"),
-         unit("test_run_session"), unit("test_vendor_operations"), MEMORY]
+PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference"),
+          unit("test_plan_values"), golden("inspect"), own("random"), unit("test_plan_passes"),
+          unit("test_executor_origins"), unit("test_executor_values"),
+          unit("test_vendor_operations"), MEMORY]
+CALLS = [STEPS, golden("bad"), unit("test_plan_limits"), unit("test_plan_names"), own("bad"),
+         own("reference"), own("random"), golden("inspect"), golden("run"), unit("test_plan_steps"),
+         unit("test_executor_errors"), unit("test_public"), unit("test_run_session"),
+         unit("test_vendor_operations"), MEMORY]
 
 # By the start of a file's path, the longest that fits; the cheapest first.
 PLAN = {
     "src/plan/": CALLS,
     "src/plan/axes": [STEPS, unit("test_plan_axes"), unit("test_plan_steps"), unit("test_run_audit"),
                       golden("diagnose"), unit("test_plan_memory"), unit("test_plan_split")],
-    "src/plan/cost": [unit("test_plan_cost"), unit("test_plan_axes"), STEPS, unit("test_plan_limits"), golden("inspect"),
-                      golden("json"), own("bad"), unit("test_plan_steps"), golden("diagnose")],
-    "src/plan/derive": [STEPS, unit("test_plan_derive"), unit("test_run_widen"), unit("test_plan_split"),
-                        MEMORY],
-    "src/plan/split": [STEPS, MEMORY, unit("test_plan_split"), unit("test_plan_derive")],
-    "src/plan/widen": [unit("test_plan_derive"), unit("test_run_widen"), MEMORY],
-    "src/plan/live": [MEMORY, unit("test_public"), unit("test_run_causes"), unit("test_run_queue"), unit("test_run_session"), unit("test_vendor_operations"),
+    "src/plan/cost": [unit("test_plan_cost"), unit("test_plan_axes"), STEPS, unit("test_plan_limits"),
+                      golden("inspect"), golden("json"), own("bad"), unit("test_plan_steps"),
+                      golden("diagnose")],
+    "src/plan/derive": [STEPS, unit("test_plan_derive"), unit("test_run_widen"),
+                        unit("test_plan_split"), MEMORY],
+    "src/plan/live": [MEMORY, unit("test_public"), unit("test_run_causes"), unit("test_run_queue"),
+                      unit("test_run_session"), unit("test_vendor_operations"),
                       unit("test_executor_errors")],
     "src/plan/memory": [unit("test_plan_memory"), golden("inspect"), own("bad"), own("random"), MEMORY],
+    "src/plan/split": [STEPS, MEMORY, unit("test_plan_split"), unit("test_plan_derive")],
+    "src/plan/widen": [unit("test_plan_derive"), unit("test_run_widen"), MEMORY],
     "src/plan/origin": PASSES + [golden("fallback")],
     "src/plan/pass": PASSES,
     "src/plan/places": [unit("test_plan_places"), unit("test_executor_batching"), golden("inspect"),
