@@ -184,7 +184,7 @@ PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference
 CALLS = [STEPS, golden("bad"), unit("test_plan_limits"), unit("test_plan_names"), own("bad"),
          own("reference"), own("random"), golden("inspect"), golden("run"), unit("test_plan_steps"),
          unit("test_executor_errors"), unit("test_public"), unit("test_run_session"),
-         unit("test_vendor_operations"), MEMORY]
+         unit("test_run_tensor"), unit("test_vendor_operations"), MEMORY]
 
 # By the start of a file's path, the longest that fits; the cheapest first.
 PLAN = {

@@ -429,17 +429,12 @@ static enum healcl_status bring(struct memory *memory, const struct storage *sto
 
 /* ---------------------------------------------------------------- steps */
 
-/* Whether a step needs what is in the storage of one of its operands. */
+/* Whether a step needs what is in the storage of one of its operands. Inputs come before out, which
+ * may be in the place of one. */
 static bool needs_contents(const struct step *step, int operand)
 {
-    const struct storage *storage = operand_storage(step, operand);
-    if (operand != STEP_OUT || step_traits[step->kind].adds ||
-        layout_elements(&step->out->layout) < storage->elements)
-        return true;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (operand_storage(step, i) == storage)
-            return true;
-    return false;
+    return operand != STEP_OUT || step_traits[step->kind].adds ||
+           layout_elements(&step->out->layout) < step->out->storage->elements;
 }
 
 /* Where there is no room for it now, it comes when it is needed. */

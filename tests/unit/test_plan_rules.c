@@ -496,6 +496,17 @@ static void products_that_are_summed(void **state)
          0,
          {PRODUCT, "- = modmul c d q t", "s = get_slice t [:,0:2]", "- = axis_modsum s 1 q o"}},
         {"products", 0, {PRODUCT, "- = modmul c d rows t", "- = axis_modsum t 1 q o"}},
+        /* one axis in front of reps and n, and two */
+        {"products",
+         1,
+         {"t = empty (2,2,2,4,6) :int64", "d = empty (2,2,2,1,6) :int64", "- = set_const_val d 3",
+          "c = reshape x [1,1,1,4,6]", "- = modmul c d q t", "s = empty (2,2,2,6) :int64",
+          "- = axis_modsum t 3 q s", "down s"}},
+        {"products",
+         0,
+         {"t = empty (2,2,2,2,4,6) :int64", "d = empty (2,2,2,2,1,6) :int64",
+          "- = set_const_val d 3", "c = reshape x [1,1,1,1,4,6]", "- = modmul c d q t",
+          "s = empty (2,2,2,2,6) :int64", "- = axis_modsum t 4 q s", "down s"}},
     };
     EXPECT(programs);
 }

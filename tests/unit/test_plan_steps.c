@@ -439,7 +439,7 @@ static void refusals(void **state)
 {
     (void)state;
     static const int64_t zeros[8];
-    struct script length = {0}, dtypes = {0}, axis = {0}, rank = {0}, view = {0};
+    struct script length = {0}, dtypes = {0}, axis = {0}, rank = {0}, view = {0}, flag = {0};
     script_upload(&length, "q", DTYPE_INT64, SHAPE(2), zeros);
     script_call(&length, "a", "empty", "(1,0,1,2) :int64");
     script_call(&length, "psi", "empty", "(2,0) :int64");
@@ -466,6 +466,12 @@ static void refusals(void **state)
     script_upload(&view, "a", DTYPE_INT64, SHAPE(2), zeros);
     script_call(&view, "b", "reshape", "a [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]");
     expect_refused(&view, "entry 1 (reshape): argument 'shape': rank 20 is above 16");
+    script_upload(&flag, "a", DTYPE_INT64, SHAPE(1, 2, 1, 2), zeros);
+    script_upload(&flag, "q", DTYPE_INT64, SHAPE(2), ((int64_t[]){5, 7}));
+    script_upload(&flag, "psi", DTYPE_INT64, SHAPE(2, 2), zeros);
+    script_upload(&flag, "perm", DTYPE_INT64, SHAPE(2), ((int64_t[]){0, 1}));
+    script_call(&flag, "a", "ntt", "a perm none q psi a 2 0");
+    expect_refused(&flag, "entry 4 (ntt): argument 'tile': flag 2 is neither 0 nor 1");
 }
 
 /* What has no axes counts as one. */
