@@ -422,6 +422,21 @@ static void transforms_that_are_scaled(void **state)
           "ipsi = reshape ipsi [2,4]", NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
     };
     EXPECT_AFTER(declare_transform, programs, "abl");
+    /* Rows become one transform, halves of them do not. */
+    static const struct program parts[] = {
+        {"batches",
+         1,
+         {"e = get_slice a [0:1]", "g = get_slice a [1:2]",
+          "- = intt e -1 perm none m none none ipsi n_inv e 0",
+          "- = intt g -1 perm none m none none ipsi n_inv g 0"}},
+        {"batches",
+         0,
+         {"h = get_slice l [0:32]", "h = reshape h [2,2,2,4]", "e = get_slice h [...,0:2]",
+          "g = get_slice h [...,2:4]", "i = get_slice ipsi [:,0:2]", "j = get_slice perm [0:2]",
+          "- = intt e -1 j none m none none i n_inv e 0",
+          "- = intt g -1 j none m none none i n_inv g 0"}},
+    };
+    EXPECT_AFTER(declare_transform, parts, "al");
 }
 
 /* ---------------------------------------------------------------- batches, products */
@@ -636,6 +651,27 @@ static void inputs_keep_their_names(void **state)
     }
 }
 
+/* Of numbers that are not negative a chain leaves residues, and that is known. */
+static void residues_of_chains(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"- = modmul o o q o", "- = modmul v v q v", NEW,
+                                        "- = modmul o v q t", "- = modsum t o q o", "free t",
+                                        "- = modmul o x q z"};
+    struct script script = {0};
+    declare(&script);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        add_line(&script, lines[i]);
+    script_segment_end(&script);
+    script_plan(&script);
+    assert_int_equal(plan_optimise(script.plan, set_of("chains"), &error), HEALCL_OK);
+    const struct step *chain = step_of(script.plan, STEP_CHAIN), *last = chain + 1;
+    while (last->kind != STEP_MODMUL)
+        last++;
+    assert_int_equal(last->residues, 1);
+    script_release(&script);
+}
+
 /* ---------------------------------------------------------------- views of other storages */
 
 struct move {
@@ -709,6 +745,7 @@ int main(void)
         cmocka_unit_test(products_that_are_summed),
         cmocka_unit_test(sums_that_are_added),
         cmocka_unit_test(inputs_keep_their_names),
+        cmocka_unit_test(residues_of_chains),
         cmocka_unit_test(views_that_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
