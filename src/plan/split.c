@@ -20,8 +20,8 @@ struct splitter {
     struct split_axes axes;
     int64_t start, size;        /* the rank's indices of the axis */
     const struct segment *from; /* the whole plan's, in hand */
-    bool is_behind;             /* an exchange has ended one of the part's for it */
-    size_t last_entry;          /* of an operation that has been counted behind it */
+    size_t front;               /* the first of the part's for it */
+    size_t last_entry;          /* of an operation that has been counted */
     struct pending *pending;
     size_t pending_count, pending_capacity;
     size_t inputs, results; /* so far */
@@ -223,30 +223,27 @@ static enum healcl_status open_sum(struct splitter *splitter, const struct step 
 
 /* ---------------------------------------------------------------- steps */
 
-/* Behind an exchange operations are counted with their steps; views stay in front. */
+/* Operations are counted with the first of their steps; views stay in front. */
 static void count_operation(struct splitter *splitter, const struct step *step)
 {
     struct plan *plan = splitter->rewrite->planner.plan;
+    struct segment *front = &plan->segments[splitter->front];
+    struct segment *in_hand = segment_in_hand(splitter);
     const struct origin *origin = step_origin(step, NO_INPUT);
-    struct segment *behind = &plan->segments[plan->segment_count - 1], *before = behind - 1;
-    if (!splitter->is_behind || !origin->form || origin->entry == splitter->last_entry)
+    if (!origin->form || origin->entry == splitter->last_entry)
         return;
-    splitter->last_entry = origin->entry;
     const size_t number = origin_operation(origin)->number;
-    if (before->counts[number] == 0)
-        return;
-    before->counts[number]--;
-    before->operations--;
-    behind->counts[number]++;
-    behind->operations++;
+    splitter->last_entry = origin->entry;
+    front->counts[number]--;
+    front->operations--;
+    in_hand->counts[number]++;
+    in_hand->operations++;
 }
 
 /* The segment goes on behind an exchange. */
 static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
 {
     TRY(exchange(splitter, error));
-    splitter->is_behind = true;
-    splitter->last_entry = SIZE_MAX;
     return planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error);
 }
 
@@ -279,8 +276,8 @@ static enum healcl_status split_segments(struct splitter *splitter, struct healc
     const struct plan *from = splitter->rewrite->from;
     for (size_t s = 0; s < from->segment_count; s++) {
         splitter->from = &from->segments[s];
-        splitter->is_behind = false;
         TRY(rewrite_segment(splitter->rewrite, splitter->from, error));
+        splitter->front = splitter->rewrite->planner.plan->segment_count - 1;
         for (size_t i = 0; i < splitter->from->step_count; i++)
             TRY(split_step(splitter, &from->steps[splitter->from->first_step + i], error));
         TRY(exchange(splitter, error));

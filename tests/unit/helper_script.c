@@ -42,6 +42,67 @@ void script_segment_end(struct script *script)
     writer_entry(&script->writer, "SEGMENT_END", NULL, NULL);
 }
 
+/* ---------------------------------------------------------------- lines */
+
+enum { WORD_SIZE = 64, LINE_SIZE = 256, VALUES_MAX = 4096 };
+
+/* "(2,3) :int8", or without a dtype int64. */
+static void upload_line(struct script *script, const char *name, const char *text)
+{
+    static int64_t values[VALUES_MAX];
+    int64_t shape[MAX_RANK];
+    uint32_t rank = 0;
+    char dtype[WORD_SIZE] = "int64", *next;
+    for (const char *size = text + 1; *size >= '0' && *size <= '9'; size = next + (*next == ','))
+        shape[rank++] = strtoll(size, &next, 10);
+    for (int64_t i = 0; i < VALUES_MAX; i++)
+        values[i] = 1 + i % 97;
+    (void)sscanf(strchr(text, ')'), ") :%63s", dtype);
+    script_upload(script, name,
+                  strcmp(dtype, "int8") == 0    ? DTYPE_INT8
+                  : strcmp(dtype, "int32") == 0 ? DTYPE_INT32
+                                                : DTYPE_INT64,
+                  rank, shape, values);
+}
+
+static void put_line(struct script *script, char *line)
+{
+    char word[WORD_SIZE], result[WORD_SIZE];
+    int at = 0;
+    const bool has_result = sscanf(line, "%63s = %n", result, &at) == 1 && at > 0;
+    line += at;
+    if (sscanf(line, "%63s %n", word, &at) != 1)
+        abort();
+    line += at;
+    if (*line == '(' && strcmp(word, "empty") != 0 && strcmp(word, "zeros") != 0)
+        upload_line(script, word, line);
+    else if (strcmp(word, "get") == 0)
+        script_download(script, line);
+    else if (strcmp(word, "free") == 0)
+        script_free(script, line);
+    else if (strcmp(word, "segment") == 0)
+        script_segment_start(script, line);
+    else if (strcmp(word, "end") == 0)
+        script_segment_end(script);
+    else
+        script_call(script, has_result ? result : NULL, word, line);
+}
+
+void script_lines(struct script *script, const char *lines)
+{
+    for (size_t length; *lines; lines += length + (lines[length] == ';')) {
+        char line[LINE_SIZE];
+        lines += strspn(lines, " ");
+        length = strcspn(lines, ";");
+        if (length >= sizeof line)
+            abort();
+        memcpy(line, lines, length);
+        line[length] = 0;
+        if (length > 0)
+            put_line(script, line);
+    }
+}
+
 void script_finish(struct script *script)
 {
     if (!writer_finish(&script->writer))
@@ -58,6 +119,14 @@ void script_plan(struct script *script)
         fprintf(stderr, "%s\n", error.message);
         abort();
     }
+}
+
+void script_spoil(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->step_count; i++)
+        for (int j = 0; j < STEP_INPUTS; j++)
+            if (!plan->steps[i].in[j])
+                plan->steps[i].arguments[j].parameter = 1;
 }
 
 enum healcl_status script_open(struct script *script, const char *path, struct healcl_error *error)

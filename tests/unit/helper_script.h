@@ -36,11 +36,19 @@ void script_free(struct script *script, const char *name);
 void script_segment_start(struct script *script, const char *name);
 void script_segment_end(struct script *script);
 
+/* All of these by lines, which end with a semicolon: "a (2,3)" uploads int64, and "a (2,3) :int8"
+ * another dtype, of values from 1 to 97; "b = abs a b" and "ntt ..." are calls; "get a", "free a",
+ * "segment NAME" and "end" the rest. */
+void script_lines(struct script *script, const char *lines);
+
 /* Ends the text. */
 void script_finish(struct script *script);
 
 /* The same, and plans it; ends the program where that fails. */
 void script_plan(struct script *script);
+
+/* Writes into a plan's steps what nobody is to read: of inputs that are not there. */
+void script_spoil(struct plan *plan);
 
 /* Plans a file. */
 enum healcl_status script_open(struct script *script, const char *path, struct healcl_error *error);

@@ -18,11 +18,12 @@
 
 #include "core/layout.h"
 #include "helper_one_device.h"
+#include "helper_random_script.h"
 #include "helper_script.h"
 #include "helper_share.h"
 #include "plan/transcript.h"
 
-enum { RANKS_MOST = 4, FILE_MOST = 200 << 10 };
+enum { RANKS_MOST = 4, FILE_MOST = 200 << 10, SCRIPTS = 150 };
 
 static const char *transcripts = TRANSCRIPTS;
 
@@ -299,6 +300,26 @@ static void bundled_transcripts_split(void **state)
     assert_true(splits > 50 && exchanges > 10 && refusals > 30);
 }
 
+static void random_scripts_split(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SCRIPTS; seed++) {
+        struct script script = {0};
+        struct healcl_transcript *whole = NULL;
+        char name[32];
+        if (seed >= SCRIPTS_CHOSEN && !share_takes("random scripts", seed, 15))
+            continue;
+        snprintf(name, sizeof name, "random script %d", (int)seed);
+        script_random(&script, seed);
+        script_finish(&script);
+        OK(healcl_transcript_open_memory(script.writer.bytes, script.writer.length, NULL, &whole,
+                                         &error));
+        expect_splits(name, whole);
+        healcl_transcript_close(whole);
+        script_release(&script);
+    }
+}
+
 /* ---------------------------------------------------------------- sums */
 
 static void upload(struct script *script, const char *name, enum dtype dtype, uint32_t rank,
@@ -452,6 +473,7 @@ int main(int argc, char **argv)
     transcripts = argc > 1 ? argv[1] : transcripts;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bundled_transcripts_split),
+        cmocka_unit_test(random_scripts_split),
         cmocka_unit_test(sums_join),
         cmocka_unit_test(splits_are_refused),
     };
