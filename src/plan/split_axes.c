@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Ways there and back that the axis is followed through a plan. More take none that people write,
  * and time that grows with the square of the plan. */
@@ -195,8 +196,7 @@ static int64_t unit_for(const struct split_axes *axes, const struct tensor *tens
     struct view_cut cut = {0};
     const struct layout *layout = &tensor->layout;
     int64_t unit, period;
-    if (axis == NO_AXIS || tensor->storage->scalars ||
-        __builtin_mul_overflow(layout->stride[axis], each, &unit) || unit == 0 ||
+    if (axis == NO_AXIS || __builtin_mul_overflow(layout->stride[axis], each, &unit) || unit == 0 ||
         __builtin_mul_overflow(unit, axes->count, &period) ||
         tensor->storage->elements % period != 0 ||
         find_view_cut(layout, unit, axes->count, &cut) != VIEW_CUT || (int)cut.axis != axis)
@@ -314,8 +314,7 @@ static bool cut_back(struct split_axes *axes, int64_t *wanted)
 {
     const struct plan *plan = axes->plan;
     bool changed = false;
-    for (size_t i = 0; i < plan->storage_count; i++)
-        wanted[i] = 0;
+    memset(wanted, 0, plan->storage_count * sizeof *wanted);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step_cut cut = split_axes_step(axes, &plan->steps[i]);
         if (plan->steps[i].kind != STEP_RELEASE)
@@ -362,8 +361,7 @@ static enum healcl_status find_with(struct split_axes *axes, int64_t *wanted,
                                     int64_t each, struct fault *other, struct healcl_error *error)
 {
     const struct tensor *input = upload->out;
-    for (size_t i = 0; i < axes->plan->storage_count; i++)
-        axes->units[i] = 0;
+    memset(axes->units, 0, axes->plan->storage_count * sizeof *axes->units);
     axes->units[input->storage->id] = input->layout.stride[split->axis] * each;
     TRY(check_count(axes, upload, split, error));
     TRY(follow(axes, other, error));
@@ -394,9 +392,9 @@ enum healcl_status split_axes_find(const struct plan *plan, const struct step *u
                                    const struct healcl_split *split, struct split_axes *axes,
                                    struct healcl_error *error)
 {
-    int64_t *wanted = calloc(plan->storage_count + 1, sizeof *wanted);
+    int64_t *wanted = calloc(plan->storage_count, sizeof *wanted);
     *axes = (struct split_axes){.plan = plan, .count = 1};
-    axes->units = calloc(plan->storage_count + 1, sizeof *axes->units);
+    axes->units = calloc(plan->storage_count, sizeof *axes->units);
     enum healcl_status status = HEALCL_OK;
     if (!wanted || !axes->units)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
