@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/array.h"
 #include "plan/split_axes.h"
@@ -14,6 +13,11 @@ struct pending {
     struct exchange part;
 };
 
+struct sums {
+    struct pending *of;
+    size_t count, capacity;
+};
+
 struct splitter {
     struct rewrite *rewrite;
     const struct healcl_split *split;
@@ -22,8 +26,7 @@ struct splitter {
     const struct segment *from; /* the whole plan's, in hand */
     size_t front;               /* the first of the part's for it */
     size_t last_entry;          /* of an operation that has been counted */
-    struct pending *pending;
-    size_t pending_count, pending_capacity;
+    struct sums pending;
     size_t inputs, results; /* so far */
 };
 
@@ -150,14 +153,14 @@ static enum healcl_status exchange(struct splitter *splitter, struct healcl_erro
 {
     struct segment *segment = segment_in_hand(splitter);
     struct exchange *exchanges = arena_alloc(splitter->rewrite->planner.plan->arena,
-                                             (splitter->pending_count + 1) * sizeof *exchanges);
+                                             splitter->pending.count * sizeof *exchanges);
     if (!exchanges)
         NO_MEMORY(error);
-    for (size_t i = 0; i < splitter->pending_count; i++)
-        exchanges[i] = splitter->pending[i].part;
+    for (size_t i = 0; i < splitter->pending.count; i++)
+        exchanges[i] = splitter->pending.of[i].part;
     segment->exchanges = exchanges;
-    segment->exchange_count = splitter->pending_count;
-    splitter->pending_count = 0;
+    segment->exchange_count = splitter->pending.count;
+    splitter->pending.count = 0;
     return HEALCL_OK;
 }
 
@@ -186,13 +189,13 @@ static bool wants(const struct step *step, const struct pending *pending, int bu
 
 /* Whether a step waits for an exchange. moduli: of the sum that it makes a summand of, or NULL.
  * *adds: such a sum is pending, and it only adds to it. */
-static bool waits(const struct splitter *splitter, const struct step *step,
-                  const struct tensor *moduli, bool *adds)
+static bool waits(const struct sums *sums, const struct step *step, const struct tensor *moduli,
+                  bool *adds)
 {
     bool found = false;
     *adds = false;
-    for (size_t i = 0; i < splitter->pending_count; i++) {
-        const struct pending *pending = &splitter->pending[i];
+    for (size_t i = 0; i < sums->count; i++) {
+        const struct pending *pending = &sums->of[i];
         const bool is_more = moduli && step_adds(step) && same_view(step->out, &pending->sum) &&
                              same_view(moduli, &pending->moduli);
         *adds |= is_more;
@@ -201,16 +204,24 @@ static bool waits(const struct splitter *splitter, const struct step *step,
     return found;
 }
 
+static enum healcl_status add_pending(struct sums *sums, const struct tensor *sum,
+                                      const struct tensor *moduli, struct healcl_error *error)
+{
+    if (!ARRAY_GROW(sums->of, sums->count, &sums->capacity))
+        NO_MEMORY(error);
+    sums->of[sums->count++] = (struct pending){.sum = *sum, .moduli = *moduli};
+    return HEALCL_OK;
+}
+
 /* The first summands of a sum. What it adds to is counted by one rank alone. */
 static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
                                    const struct tensor *moduli, const struct step *part,
                                    struct healcl_error *error)
 {
-    if (!ARRAY_GROW(splitter->pending, splitter->pending_count, &splitter->pending_capacity))
-        NO_MEMORY(error);
-    struct pending *pending = &splitter->pending[splitter->pending_count++];
-    *pending = (struct pending){*whole->out, *moduli, {.sum = part->out}};
-    TRY(write_view(splitter, moduli->storage, &moduli->layout, &pending->part.moduli, error));
+    TRY(add_pending(&splitter->pending, whole->out, moduli, error));
+    struct exchange *exchange = &splitter->pending.of[splitter->pending.count - 1].part;
+    exchange->sum = part->out;
+    TRY(write_view(splitter, moduli->storage, &moduli->layout, &exchange->moduli, error));
     if (!step_adds(whole) || splitter->split->rank == 0)
         return HEALCL_OK;
     const struct step fill = {.kind = STEP_FILL,
@@ -258,7 +269,7 @@ static enum healcl_status split_step(struct splitter *splitter, const struct ste
     step_axes(step, &names);
     if (cut.sums && !step_moduli_of(step, &names, STEP_OUT, &moduli))
         REFUSE(error, "a sum without moduli");
-    if (waits(splitter, step, cut.sums ? &moduli : NULL, &adds)) {
+    if (waits(&splitter->pending, step, cut.sums ? &moduli : NULL, &adds)) {
         TRY(go_on(splitter, error));
         adds = false;
     }
@@ -324,9 +335,9 @@ static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_erro
 {
     struct plan *plan = rewrite->planner.plan;
     plan->input_parts =
-        arena_alloc(plan->arena, (rewrite->from->uploads + 1) * sizeof *plan->input_parts);
+        arena_alloc(plan->arena, rewrite->from->uploads * sizeof *plan->input_parts);
     plan->result_parts =
-        arena_alloc(plan->arena, (rewrite->from->results + 1) * sizeof *plan->result_parts);
+        arena_alloc(plan->arena, rewrite->from->results * sizeof *plan->result_parts);
     if (!plan->input_parts || !plan->result_parts)
         NO_MEMORY(error);
     return HEALCL_OK;
@@ -342,7 +353,7 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
     find_indices(&splitter);
     enum healcl_status status = split_segments(&splitter, error);
     split_axes_release(&splitter.axes);
-    free(splitter.pending);
+    free(splitter.pending.of);
     return status;
 }
 
@@ -368,10 +379,30 @@ struct prices {
     bool *is_live;                  /* by storage */
     uint64_t live, peak, exchanged; /* bytes */
     double work;                    /* elements that steps visit */
-    const struct step *last_sum;
+    struct sums pending;
 };
 
-static void price_step(struct prices *prices, const struct step *step)
+/* The bytes of sums that ranks add up, each time that they have to. */
+static enum healcl_status price_sums(struct prices *prices, const struct step *step,
+                                     const struct step_cut *cut, struct healcl_error *error)
+{
+    struct step_axes names;
+    struct tensor moduli;
+    bool adds;
+    step_axes(step, &names);
+    const bool sums = cut->sums && step_moduli_of(step, &names, STEP_OUT, &moduli);
+    if (waits(&prices->pending, step, sums ? &moduli : NULL, &adds)) {
+        prices->pending.count = 0;
+        adds = false;
+    }
+    if (!sums || adds)
+        return HEALCL_OK;
+    prices->exchanged += packed_bytes(step->out);
+    return add_pending(&prices->pending, step->out, &moduli, error);
+}
+
+static enum healcl_status price_step(struct prices *prices, const struct step *step,
+                                     struct healcl_error *error)
 {
     const struct step_cut cut = split_axes_step(prices->axes, step);
     for (int i = 0; i < STEP_OPERANDS; i++) {
@@ -386,26 +417,37 @@ static void price_step(struct prices *prices, const struct step *step)
     prices->peak = prices->live > prices->peak ? prices->live : prices->peak;
     if (step->kind != STEP_RELEASE)
         prices->work += (double)step_visits(step) / (cut.letter ? prices->ranks : 1);
-    if (!cut.sums || prices->ranks == 1)
-        return;
-    if (!prices->last_sum || !same_view(prices->last_sum->out, step->out))
-        prices->exchanged += packed_bytes(step->out);
-    prices->last_sum = step;
+    return price_sums(prices, step, &cut, error);
+}
+
+static enum healcl_status price_segments(struct prices *prices, const struct plan *plan,
+                                         struct healcl_error *error)
+{
+    prices->is_live = calloc(plan->storage_count, sizeof *prices->is_live);
+    if (!prices->is_live)
+        NO_MEMORY(error);
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        const struct step *steps = plan->steps + plan->segments[s].first_step;
+        prices->pending.count = 0;
+        for (size_t i = 0; i < plan->segments[s].step_count; i++)
+            TRY(price_step(prices, &steps[i], error));
+    }
+    return HEALCL_OK;
 }
 
 /* The input is NULL where nothing is split. */
 static enum healcl_status price_plan(const struct plan *plan, const struct step *upload,
-                                     const struct healcl_split *split, bool *is_live,
-                                     struct prices *prices, struct healcl_error *error)
+                                     const struct healcl_split *split, struct prices *prices,
+                                     struct healcl_error *error)
 {
     struct split_axes axes;
-    *prices = (struct prices){.axes = &axes, .ranks = split->ranks, .is_live = is_live};
+    *prices = (struct prices){.axes = &axes, .ranks = split->ranks};
     TRY(split_axes_find(plan, upload, split, &axes, error));
-    memset(is_live, 0, plan->storage_count * sizeof *is_live);
-    for (size_t i = 0; i < plan->step_count; i++)
-        price_step(prices, &plan->steps[i]);
+    const enum healcl_status status = price_segments(prices, plan, error);
+    free(prices->is_live);
+    free(prices->pending.of);
     split_axes_release(&axes);
-    return HEALCL_OK;
+    return status;
 }
 
 /* What of the whole's a rank has left, as a sum of shares. */
@@ -420,8 +462,9 @@ struct candidate {
     size_t input;
 };
 
-/* The largest inputs, in falling order. Returns how many there are. */
-static size_t find_largest(const struct plan *plan, struct candidate largest[INPUTS_MOST])
+/* The largest inputs, in falling order, with room for the one that is none of them. Returns how
+ * many there are. */
+static size_t find_largest(const struct plan *plan, struct candidate largest[INPUTS_MOST + 1])
 {
     size_t count = 0, input = 0;
     for (size_t i = 0; i < plan->step_count; i++) {
@@ -429,10 +472,7 @@ static size_t find_largest(const struct plan *plan, struct candidate largest[INP
         if (step->kind != STEP_UPLOAD)
             continue;
         const struct candidate candidate = {step, input++};
-        size_t place = count < INPUTS_MOST ? count++ : count - 1;
-        if (place + 1 == INPUTS_MOST && largest[place].upload &&
-            storage_bytes(largest[place].upload->out->storage) >= storage_bytes(step->out->storage))
-            continue;
+        size_t place = count < INPUTS_MOST ? count++ : INPUTS_MOST;
         for (; place > 0 && storage_bytes(largest[place - 1].upload->out->storage) <
                                 storage_bytes(step->out->storage);
              place--)
@@ -444,14 +484,13 @@ static size_t find_largest(const struct plan *plan, struct candidate largest[INP
 
 /* Tries all axes of an input. */
 static enum healcl_status try_input(const struct plan *plan, const struct candidate *candidate,
-                                    bool *is_live, const struct prices *whole, double *least,
+                                    const struct prices *whole, double *least,
                                     struct healcl_split *split, struct healcl_error *error)
 {
     for (uint32_t axis = 0; axis < candidate->upload->out->layout.rank; axis++) {
         const struct healcl_split one = {candidate->input, axis, 0, split->ranks};
         struct prices part;
-        const enum healcl_status status =
-            price_plan(plan, candidate->upload, &one, is_live, &part, error);
+        const enum healcl_status status = price_plan(plan, candidate->upload, &one, &part, error);
         if (status == HEALCL_NO_MEMORY)
             return status;
         if (status != HEALCL_OK)
@@ -469,19 +508,13 @@ enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_spli
                                      struct healcl_error *error)
 {
     const struct healcl_split alone = {.ranks = 1};
-    struct candidate largest[INPUTS_MOST] = {{NULL, 0}};
+    struct candidate largest[INPUTS_MOST + 1];
     struct prices whole;
     const size_t count = find_largest(plan, largest);
-    bool *is_live = calloc(plan->storage_count + 1, sizeof *is_live);
     double least = INFINITY;
-    if (!is_live)
-        NO_MEMORY(error);
-    enum healcl_status status = price_plan(plan, NULL, &alone, is_live, &whole, error);
-    for (size_t i = 0; i < count && status == HEALCL_OK; i++)
-        status = try_input(plan, &largest[i], is_live, &whole, &least, split, error);
-    free(is_live);
-    if (status != HEALCL_OK)
-        return status;
+    TRY(price_plan(plan, NULL, &alone, &whole, error));
+    for (size_t i = 0; i < count; i++)
+        TRY(try_input(plan, &largest[i], &whole, &least, split, error));
     if (isinf(least))
         REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
     return HEALCL_OK;
