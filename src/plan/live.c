@@ -150,7 +150,6 @@ enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *en
 void live_plan_written(struct live_plan *live, struct storage *storage)
 {
     values_forget(&live->planner.values, storage);
-    storage->writes++;
 }
 
 void live_plan_hold(struct tensor *tensor)
