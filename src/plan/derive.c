@@ -85,14 +85,11 @@ enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step
                                 struct healcl_error *error)
 {
     struct planner *planner = &rewrite->planner;
-    struct step added = *step;
-    added.nonnegative = added.residues = 0;
-    added.zeros = 0;
     planner->visits = 0;
     if (step->kind == STEP_RELEASE)
         planner->bytes_live -= storage_bytes(step->in[0]->storage);
     count_transfer(planner->plan, planner->segment, step);
-    enum healcl_status status = planner_add_step(planner, &added, error);
+    enum healcl_status status = planner_add_step(planner, step, error);
     if (status != HEALCL_OK)
         error_prefix_step(error, step, step->in[0] ? 0 : NO_INPUT);
     return status;
@@ -180,7 +177,7 @@ enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct heal
     struct rewrite rewrite = {.from = from};
     enum healcl_status status = HEALCL_OK;
     rewrite.planner.plan = calloc(1, sizeof *rewrite.planner.plan);
-    rewrite.of = calloc(from->storage_count + 1, sizeof(struct storage *));
+    rewrite.of = calloc(from->storage_count, sizeof(struct storage *));
     if (!rewrite.planner.plan || !rewrite.of)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK)

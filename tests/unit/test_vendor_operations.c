@@ -3,6 +3,8 @@
 #include "helper_manifest.h"
 #include "helper_queue.h"
 #include "helper_script.h"
+#include "plan/split.h"
+#include "plan/transcript.h"
 
 static const char manifest[] =
     "{\"healcl\": 1, \"operations\": [\n"
@@ -429,6 +431,7 @@ static void requests_together(void **state)
     assert_int_equal(healcl_transcript_widen(transcript, &input, 1, REQUESTS, &wide, &error),
                      HEALCL_REFUSED);
     assert_int_equal(error.entry, 4);
+    assert_int_equal(error.cause, HEALCL_CAUSE_OPERATION);
     assert_string_equal(error.message,
                         "entry 4 (strided_row): an operation of a manifest without a "
                         "body cannot take requests together");
@@ -436,6 +439,72 @@ static void requests_together(void **state)
     healcl_transcript_close(wide);
     healcl_transcript_close(transcript);
     script_release(&with_row);
+}
+
+static struct healcl_transcript *open_doubles(struct script *script)
+{
+    const struct healcl_limits limits = {.operations = loaded, .passes = "none"};
+    struct healcl_transcript *transcript = NULL;
+    script->operations = loaded->table;
+    script_lines(
+        script,
+        "b (2,3); a (2,3); x (4); set_const_val b 5; t = brittle_double a; u = brittle_double b;"
+        "c = empty (2,3) :int64; _modsum_ttc u u 1000003 c; abs x x; get t; get c");
+    script_plan(script);
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &limits,
+                                     &transcript, &error));
+    return transcript;
+}
+
+/* Calls of one request's values have bodies alone, others kernels beside them. */
+static void calls_are_widened_or_stay(void **state)
+{
+    static const struct {
+        enum step_kind kind;
+        enum step_side side;
+        int64_t elements;
+    } expected[] = {{STEP_UPLOAD, STEP_ALWAYS, 6},  {STEP_UPLOAD, STEP_ALWAYS, 18},
+                    {STEP_UPLOAD, STEP_ALWAYS, 4},  {STEP_FILL, STEP_ALWAYS, 6},
+                    {STEP_MODSUM, STEP_ALWAYS, 18}, {STEP_VENDOR, STEP_OF_KERNEL, 6},
+                    {STEP_MODSUM, STEP_OF_BODY, 6}, {STEP_MODSUM, STEP_ALWAYS, 6},
+                    {STEP_ABS, STEP_ALWAYS, 4}};
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_doubles(&script), *wide = NULL;
+    (void)state;
+    OK(healcl_transcript_widen(transcript, (const size_t[]){1}, 1, REQUESTS, &wide, &error));
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct step *step = &wide->plan->steps[i];
+        assert_int_equal(step->kind, expected[i].kind);
+        assert_int_equal(step->side, expected[i].side);
+        assert_int_equal(!step->vendor, step->side == STEP_ALWAYS);
+        assert_int_equal(step->out->storage->elements, expected[i].elements);
+    }
+    assert_int_equal(wide->plan->step_count, sizeof expected / sizeof *expected + 2);
+    healcl_transcript_close(wide);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
+/* What bodies say of results holds for no kernel: derived plans, too, know nothing of them. */
+static void derived_plans_know_no_more(void **state)
+{
+    const struct healcl_limits limits = {.passes = "none"};
+    const struct healcl_split split = {.input = 2, .axis = 0, .rank = 1, .ranks = 2};
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_doubles(&script);
+    struct plan *part = NULL;
+    (void)state;
+    OK(plan_rewrite(script.plan, true, &limits, plan_split, &split, &part, &error));
+    assert_int_equal(part->step_count, script.plan->step_count);
+    for (size_t i = 0; i < part->step_count; i++) {
+        assert_int_equal(part->steps[i].residues, script.plan->steps[i].residues);
+        assert_int_equal(part->steps[i].nonnegative, script.plan->steps[i].nonnegative);
+        if (part->steps[i].kind == STEP_MODSUM && part->steps[i].side == STEP_ALWAYS)
+            assert_int_equal(part->steps[i].residues, 0);
+    }
+    plan_free(part);
+    healcl_transcript_close(transcript);
+    script_release(&script);
 }
 
 int main(void)
@@ -450,6 +519,8 @@ int main(void)
         cmocka_unit_test(describes_them),
         cmocka_unit_test(are_kept),
         cmocka_unit_test(requests_together),
+        cmocka_unit_test(calls_are_widened_or_stay),
+        cmocka_unit_test(derived_plans_know_no_more),
         cmocka_unit_test(bodies_take_over), /* the last one: what has failed stays so */
     };
     return cmocka_run_group_tests(tests, load, unload_manifest);
