@@ -88,7 +88,6 @@ bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2])
 {
     struct step_axes axes;
-    memcpy(value, step->value, sizeof step->value);
     if (step_takes_more_axes(step))
         return add_axis(step, batch, distance, views, value);
     step_axes(step, &axes);
@@ -113,14 +112,14 @@ struct widen_how {
 /* An input of a step that reads a storage. */
 struct reader {
     const struct step *step;
-    uint32_t next; /* of the same storage; 0: none */
+    size_t next; /* of the same storage; 0: none */
 };
 
 struct widening {
     struct rewrite *rewrite;
     const struct widen_how *how;
     bool *is_wide, *is_live; /* by storage of the plan: depends on an input; is one */
-    uint32_t *first_reader;  /* by storage; 0: none */
+    size_t *first_reader;    /* by storage; 0: none */
     struct reader *readers;  /* from number 1 on */
     uint32_t *found;         /* storages that readers are still to be looked at of */
     uint32_t found_count;
@@ -128,7 +127,7 @@ struct widening {
 
 static void find_wide(struct widening *widening, const struct storage *storage)
 {
-    if (storage->scalars || widening->is_wide[storage->id])
+    if (widening->is_wide[storage->id])
         return;
     widening->is_wide[storage->id] = true;
     widening->found[widening->found_count++] = storage->id;
@@ -160,18 +159,18 @@ static void find_inputs(struct widening *widening)
 static void find_storages(struct widening *widening)
 {
     const struct plan *from = widening->rewrite->from;
-    uint32_t readers = 0;
+    size_t readers = 0;
     for (size_t i = 0; i < from->step_count; i++)
         for (int j = 0; from->steps[i].out && j < STEP_INPUTS; j++)
             if (from->steps[i].in[j]) {
-                uint32_t *first = &widening->first_reader[from->steps[i].in[j]->storage->id];
+                size_t *first = &widening->first_reader[from->steps[i].in[j]->storage->id];
                 widening->readers[++readers] = (struct reader){&from->steps[i], *first};
                 *first = readers;
             }
     find_inputs(widening);
     while (widening->found_count > 0) {
         uint32_t storage = widening->found[--widening->found_count];
-        for (uint32_t i = widening->first_reader[storage]; i > 0; i = widening->readers[i].next)
+        for (size_t i = widening->first_reader[storage]; i > 0; i = widening->readers[i].next)
             find_wide(widening, widening->readers[i].step->out->storage);
     }
 }
@@ -379,13 +378,11 @@ static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
 {
     const struct plan *from = rewrite->from;
     struct widening widening = {.rewrite = rewrite, .how = how};
-    if (from->step_count > UINT32_MAX / STEP_INPUTS - 1)
-        REFUSE_FOR(error, LIMIT, "%zu steps are too many", from->step_count);
-    widening.is_wide = calloc(from->storage_count + 1, sizeof *widening.is_wide);
-    widening.is_live = calloc(from->storage_count + 1, sizeof *widening.is_live);
-    widening.first_reader = calloc(from->storage_count + 1, sizeof *widening.first_reader);
+    widening.is_wide = calloc(from->storage_count, sizeof *widening.is_wide);
+    widening.is_live = calloc(from->storage_count, sizeof *widening.is_live);
+    widening.first_reader = calloc(from->storage_count, sizeof *widening.first_reader);
     widening.readers = calloc(from->step_count * STEP_INPUTS + 1, sizeof *widening.readers);
-    widening.found = calloc(from->storage_count + 1, sizeof *widening.found);
+    widening.found = calloc(from->storage_count, sizeof *widening.found);
     enum healcl_status status = write_segments(&widening, error);
     free(widening.found);
     free(widening.readers);

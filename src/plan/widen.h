@@ -14,8 +14,8 @@
 #include "plan/plan.h"
 
 /* Views of a step's operands for all of a batch. distance: by operand, elements from what belongs
- * to one request to what belongs to the next; 0 where all of them share it. Sets views, and value,
- * as the step that does all at once has them; returns whether there is one. */
+ * to one request to what belongs to the next; 0 where all of them share it. Sets views, and makes
+ * value, the step's, what the step that does all at once has; returns whether there is one. */
 bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2]);
 

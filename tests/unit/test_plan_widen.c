@@ -1,0 +1,388 @@
+/* Plans of several requests: which steps do all at once, and which one after the other; what of
+ * transfers and payloads; what is refused. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "helper_script.h"
+#include "plan/axes.h"
+#include "plan/memory.h"
+#include "plan/transcript.h"
+
+enum { BATCH = 3, ELEMENTS = 4 };
+
+static struct healcl_error error;
+
+#define OK(expression) assert_int_equal(expression, HEALCL_OK)
+
+static struct healcl_transcript *open_lines(struct script *script, const char *lines)
+{
+    const struct healcl_limits limits = {.passes = "none"};
+    struct healcl_transcript *transcript = NULL;
+    script_lines(script, lines);
+    script_finish(script);
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &limits,
+                                     &transcript, &error));
+    script_spoil(transcript->plan);
+    transcript->is_plain = true; /* without passes it is: what is derived is derived of this */
+    return transcript;
+}
+
+/* ---------------------------------------------------------------- steps */
+
+/* "abs[3,4]@8/12": what a step makes, or ends, where that begins, and by how much what is behind
+ * its first index lies behind that in its first input. */
+static int tell(const struct step *step, char *text, size_t size)
+{
+    const struct tensor *tensor = step->out ? step->out : step->in[0];
+    int at = snprintf(text, size, " %s[", step_traits[step->kind].id);
+    for (uint32_t i = 0; i < tensor->layout.rank; i++)
+        at += snprintf(text + at, size - (size_t)at, "%s%" PRId64, i ? "," : "",
+                       tensor->layout.shape[i]);
+    at += snprintf(text + at, size - (size_t)at, "]");
+    if (tensor->layout.offset > 0)
+        at += snprintf(text + at, size - (size_t)at, "@%" PRId64, tensor->layout.offset);
+    if (step->out && step->in[0])
+        at += snprintf(text + at, size - (size_t)at, "/%" PRId64, step->in[0]->layout.stride[0]);
+    return at;
+}
+
+/* All that a step has is the plan's, and axes that go together are as long. */
+static void expect_fit(const struct plan *plan, const struct step *step)
+{
+    int64_t sizes[AXIS_LETTERS] = {0};
+    struct step_axes axes;
+    step_axes(step, &axes);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        if (!tensor)
+            continue;
+        assert_ptr_equal(plan->storages[tensor->storage->id], tensor->storage);
+        assert_true(tensor->storage->scalars ||
+                    layout_last(&tensor->layout) < tensor->storage->elements);
+        for (uint32_t axis = 0; axis < tensor->layout.rank; axis++) {
+            int64_t *size = &sizes[(int)axes.names[i][axis]];
+            if (axes.names[i][axis] != '*' && *size != 0)
+                assert_int_equal(tensor->layout.shape[axis], *size);
+            *size = tensor->layout.shape[axis];
+        }
+    }
+}
+
+struct widen_case {
+    const char *lines, *expected; /* ends with the most bytes at one time */
+    size_t inputs[3], count;
+};
+
+static bool expect_steps(const struct widen_case *of)
+{
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_lines(&script, of->lines), *wide = NULL;
+    char text[1024];
+    int at = 0;
+    if (healcl_transcript_widen(transcript, of->inputs, of->count, BATCH, &wide, &error) ==
+        HEALCL_OK) {
+        for (size_t i = 0; i < wide->plan->step_count; i++) {
+            expect_fit(wide->plan, &wide->plan->steps[i]);
+            at += tell(&wide->plan->steps[i], text + at, sizeof text - (size_t)at);
+        }
+        snprintf(text + at, sizeof text - (size_t)at, " %" PRIu64, wide->plan->bytes_peak);
+    } else
+        snprintf(text, sizeof text, " %s, cause %d", error.message, (int)error.cause);
+    healcl_error_clear(&error);
+    healcl_transcript_close(wide);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+    if (strcmp(text + 1, of->expected) == 0)
+        return true;
+    print_error("%s:\n%s, not\n%s\n", of->lines, text + 1, of->expected);
+    return false;
+}
+
+static void expect_all(const struct widen_case *cases, size_t count)
+{
+    bool all = true;
+    for (size_t i = 0; i < count; i++)
+        all &= expect_steps(&cases[i]);
+    assert_true(all);
+}
+
+static void steps_do_all_at_once(void **state)
+{
+    static const struct widen_case cases[] = {
+        /* What depends on an input, and nothing else. */
+        {"a (4); b (4); c = empty (4) :int64; _modsum_ttc a b 7 c; get c; get b; free a; free "
+         "c",
+         "upload[4] upload[4] modsum[4]/1 download[4] download[4] release[4] release[4] 96",
+         {0},
+         0},
+        {"a (4); b (4); c = empty (4) :int64; _modsum_ttc a b 7 c; get c; get b; free a; free "
+         "c",
+         "upload[3,4] upload[4] modsum[3,4]/4 download[3,4] download[4] release[4] release[4] "
+         "224",
+         {0},
+         1},
+        {"a (4); b (4); c = empty (4) :int64; _modsum_ttc a b 7 c; get c; get b; free a; free "
+         "c",
+         "upload[4] upload[3,4] modsum[3,4]/0 download[3,4] download[3,4] release[4] "
+         "release[4] 224",
+         {1},
+         1},
+        {"a (4); b (4); c = empty (4) :int64; _modsum_ttc a b 7 c; get c; get b; free a; free "
+         "c",
+         "upload[3,4] upload[3,4] modsum[3,4]/4 download[3,4] download[3,4] release[4] "
+         "release[4] 288",
+         {1, 0},
+         2},
+        {"b (2); d = empty (2) :int64; a (4); c = zeros (2) :int64; v = get_slice a [0:2]; "
+         "abs d d; abs c d; abs v c; get b",
+         "upload[2] upload[3,4] fill[3,2] abs[3,2]/2 abs[3,2]/2 abs[3,2]/4 download[2] 208",
+         {1},
+         1},
+        /* What all requests share is copied where they write to it. */
+        {"a (4); b (4); _modsum_ttc a b 7 b; get b",
+         "upload[3,4] upload[4] copy[3,4]/0 release[3,4] modsum[3,4]/4 download[3,4] 224",
+         {0},
+         1},
+    };
+    (void)state;
+    expect_all(cases, sizeof cases / sizeof *cases);
+}
+
+static void kinds_have_room_or_not(void **state)
+{
+    static const struct widen_case cases[] = {
+        {"a (3,2); q (2); c = empty (2) :int64; axis_modsum a 0 q c",
+         "upload[3,3,2] upload[2] axis_modsum[3,2]/6 208",
+         {0},
+         1},
+        {"a (3,2); q (2); c = empty (2) :int64; axis_modsum a 0 q c",
+         "upload[3,2] upload[3,2] axis_modsum[2]/2 axis_modsum[2]@2/2 axis_modsum[2]@4/2 144",
+         {1},
+         1},
+        {"a (2,5,2,4); b (5,2,4); q (2); o (2,2,4); modmul_axis_sum a b q o -1",
+         "upload[3,2,5,2,4] upload[5,2,4] upload[2] upload[2,2,4] copy[3,16]/0 release[3,16] "
+         "modmul_axis_sum[3,2,2,4]/80 2768",
+         {0},
+         1},
+        {"a (2,5,2,4); b (5,2,4); q (2); o (2,2,4); modmul_axis_sum a b q o -1",
+         "upload[2,5,2,4] upload[3,5,2,4] upload[2] upload[2,2,4] copy[3,16]/0 release[3,16] "
+         "modmul_axis_sum[3,2,2,4]/0 2128",
+         {1},
+         1},
+        {"a (2,5,2,4); b (5,2,4); q (2); o (2,2,4); modmul_axis_sum a b q o -1",
+         "upload[2,5,2,4] upload[5,2,4] upload[3,2] upload[2,2,4] copy[3,16]/0 release[3,16] "
+         "modmul_axis_sum[2,2,4]/40 modmul_axis_sum[2,2,4]@16/40 modmul_axis_sum[2,2,4]@32/40 "
+         "1520",
+         {2},
+         1},
+        {"a (2,3,2,8); q (2); t (2,8); o = empty (2,3,2,8) :int64; ntt a -1 none none q none "
+         "none t o 0 1",
+         "upload[3,2,3,2,8] upload[2] upload[2,8] ntt[6,3,2,8]/48 4752",
+         {0},
+         1},
+        {"a (2,3,2,8); q (2); t (2,8); o = empty (2,3,2,8) :int64; ntt a -1 none none q none "
+         "none t o 0 1",
+         "upload[2,3,2,8] upload[3,2] upload[2,8] ntt[2,3,2,8]/48 ntt[2,3,2,8]@96/48 "
+         "ntt[2,3,2,8]@192/48 3248",
+         {1},
+         1},
+        {"a (1,3,2,8); q (2); t (2,8); o = empty (1,3,2,8) :int64; ntt a -1 none none q none "
+         "none t o 0 1",
+         "upload[3,1,3,2,8] upload[2] upload[2,8] ntt[3,3,2,8]/48 2448",
+         {0},
+         1},
+        {"w (4,3,2,8); a = get_slice w [0:2]; q (2); t (2,8); o = empty (2,3,2,8) :int64; ntt "
+         "a -1 none none q none none t o 0 1",
+         "upload[3,4,3,2,8] upload[2] upload[2,8] ntt[2,3,2,8]/48 ntt[2,3,2,8]@96/48 "
+         "ntt[2,3,2,8]@192/48 7056",
+         {0},
+         1},
+        {"w (4,3,2,8); a = get_slice w [0:1]; q (2); t (2,8); o = empty (1,3,2,8) :int64; ntt "
+         "a -1 none none q none none t o 0 1",
+         "upload[3,4,3,2,8] upload[2] upload[2,8] ntt[3,3,2,8]/192 5904",
+         {0},
+         1},
+        {"w (4,3,1,8); a = get_slice w [0:2]; q (1); t (1,8); o = empty (2,3,1,8) :int64; ntt "
+         "a -1 none none q none none t o 0 1",
+         "upload[3,4,3,1,8] upload[1] upload[1,8] ntt[2,3,1,8]/24 ntt[2,3,1,8]@48/24 "
+         "ntt[2,3,1,8]@96/24 3528",
+         {0},
+         1},
+        {"a (2,3,1,8); q (1); t (1,8); o = empty (2,3,1,8) :int64; ntt a -1 none none q none "
+         "none t o 0 1",
+         "upload[3,2,3,1,8] upload[3,1] upload[3,1,8] ntt[2,3,3,8]/24 2520",
+         {0, 1, 2},
+         3},
+        {"a (3,5,1,4); b (5,1,4); q (1); o = empty (3,1,4) :int64; modmul_axis_sum a b q o -1",
+         "upload[3,5,1,4] upload[3,5,1,4] upload[1] modmul_axis_sum[3,3,1,4]/0 1256",
+         {1},
+         1},
+        {"a (3,5,1,4); b (5,1,4); q (1); o = empty (3,1,4) :int64; modmul_axis_sum a b q o -1",
+         "upload[3,5,1,4] upload[5,1,4] upload[3,1] modmul_axis_sum[3,1,4]/20 "
+         "modmul_axis_sum[3,1,4]@12/20 modmul_axis_sum[3,1,4]@24/20 952",
+         {2},
+         1},
+        {"a (3,1); q (1); c = empty (1) :int64; axis_modsum a 0 q c",
+         "upload[3,1] upload[3,1] axis_modsum[1]/1 axis_modsum[1]@1/1 axis_modsum[1]@2/1 72",
+         {1},
+         1},
+        {"a (4); c = empty (4) :int64; d = empty (4) :int64; _modsum_ttc c a 7 d",
+         "upload[3,4] modsum[3,4]/0 224",
+         {0},
+         1},
+        {"a (2,2,4); q (2); c = empty (2,5,4) :int64; apply_g_decomp_relative_to_full_q a q 5 "
+         "2 c",
+         "upload[3,2,2,4] upload[2] digits_full_q[6,5,4]/8 1552",
+         {0},
+         1},
+        {"a (2,2,4); q (2); c = empty (2,5,4) :int64; apply_g_decomp_relative_to_full_q a q 5 "
+         "2 c",
+         "upload[2,2,4] upload[3,2] digits_full_q[2,5,4]/8 digits_full_q[2,5,4]@40/8 "
+         "digits_full_q[2,5,4]@80/8 1328",
+         {1},
+         1},
+        {"a (3,4); i (2,4); c = empty (2,4) :int64; take_along_axis a i 0 c",
+         "upload[3,3,4] upload[2,4] gather[3,2,4]/12 544",
+         {0},
+         1},
+        {"a (3,4); i (2,4); c = empty (2,4) :int64; take_along_axis a i 0 c",
+         "upload[3,4] upload[3,2,4] gather[3,2,4]/0 480",
+         {1},
+         1},
+        {"a (2); v = reshape a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2); abs v v",
+         "upload[3,2] abs[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]/2 "
+         "abs[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]@2/2 abs[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]@4/2 48",
+         {0},
+         1},
+        {"a (2); v = reshape a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,2); abs v v",
+         "upload[3,2] abs[3,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]/2 48",
+         {0},
+         1},
+        {"a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2)",
+         "entry 0 (host_to_device): its rank cannot grow by an axis of requests, cause 5",
+         {0},
+         1},
+        {"a (2); v = reshape a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2); get v",
+         "entry 2 (device_to_host): its rank cannot grow by an axis of requests, cause 5",
+         {0},
+         1},
+    };
+    (void)state;
+    expect_all(cases, sizeof cases / sizeof *cases);
+}
+
+/* ---------------------------------------------------------------- payloads */
+
+/* Of inputs that come with requests callers bring the data; what is expected of one is of each. */
+static void payloads_are_of_one_request(void **state)
+{
+    const struct layout layout = layout_of_shape(1, (int64_t[]){ELEMENTS});
+    const int64_t values[ELEMENTS] = {1, 2, 3, 4};
+    struct healcl_transcript *transcript = NULL, *wide = NULL;
+    struct script script = {0};
+    (void)state;
+    script_lines(&script, "a (4); b (4); c = empty (4) :int64; abs a c");
+    writer_download(&script.writer, "c", DTYPE_INT64, &layout, values);
+    writer_download(&script.writer, "b", DTYPE_INT64, &layout, values);
+    transcript = open_lines(&script, "");
+    OK(healcl_transcript_widen(transcript, (const size_t[]){0}, 1, BATCH, &wide, &error));
+    const struct payload *input = wide->input_steps[0]->payload;
+    assert_true(!input->base64 && input->dtype == DTYPE_INT64 && input->copies == 0);
+    assert_true(input->layout.rank == 2 && input->layout.shape[0] == BATCH &&
+                input->layout.shape[1] == ELEMENTS && input->layout.stride[0] == ELEMENTS);
+    assert_ptr_equal(wide->input_steps[1]->payload->base64,
+                     transcript->input_steps[1]->payload->base64);
+    const struct payload *result = wide->result_steps[0]->payload;
+    assert_int_equal(result->copies, BATCH);
+    assert_ptr_equal(result->base64, transcript->result_steps[0]->payload->base64);
+    assert_true(layout_same_shape(&result->layout, &layout));
+    assert_int_equal(wide->result_steps[1]->payload->copies, 0);
+    assert_int_equal(wide->plan->expected, 2);
+    healcl_transcript_close(wide);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
+/* ---------------------------------------------------------------- errors */
+
+static void expect_refused(const struct healcl_transcript *transcript, const size_t *inputs,
+                           size_t count, int64_t batch, enum healcl_status status,
+                           const char *message)
+{
+    struct healcl_transcript *wide = NULL;
+    assert_int_equal(healcl_transcript_widen(transcript, inputs, count, batch, &wide, &error),
+                     status);
+    assert_string_equal(error.message, message);
+    if (strncmp(message, "entry", strlen("entry")) == 0)
+        assert_int_equal(error.cause, HEALCL_CAUSE_LIMIT);
+    assert_null(wide);
+    healcl_error_clear(&error);
+}
+
+static void batches_are_refused(void **state)
+{
+    static const size_t last[] = {1}, none[] = {0, 2}, first[] = {2, 0};
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_lines(&script, "a (4); b (4)"), *wide = NULL;
+    (void)state;
+    expect_refused(transcript, last, 1, 0, HEALCL_USAGE, "a batch of 0 requests is none");
+    expect_refused(transcript, last, 1, -1, HEALCL_USAGE, "a batch of -1 requests is none");
+    expect_refused(transcript, last, 1, 65537, HEALCL_REFUSED,
+                   "a batch of 65537 requests is more than 65536");
+    expect_refused(transcript, none, 2, 2, HEALCL_USAGE, "there is no input 2, but 2 of them");
+    expect_refused(transcript, first, 2, 2, HEALCL_USAGE, "there is no input 2, but 2 of them");
+    expect_refused(transcript, NULL, 1, 2, HEALCL_USAGE, "inputs is NULL");
+    expect_refused(NULL, last, 1, 2, HEALCL_USAGE, "transcript is NULL");
+    assert_int_equal(healcl_transcript_widen(transcript, last, 1, 2, NULL, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "wide is NULL");
+    for (int64_t batch = 1; batch <= 65536; batch += 65535) {
+        OK(healcl_transcript_widen(transcript, last, 1, batch, &wide, &error));
+        assert_int_equal(wide->plan->steps[1].out->storage->elements, batch * ELEMENTS);
+        healcl_transcript_close(wide);
+    }
+    OK(healcl_transcript_widen(transcript, NULL, 0, 2, &wide, &error));
+    healcl_transcript_close(wide);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
+/* Up to what can be counted in bytes; then the limit of memory says no. */
+static void elements_are_counted(void **state)
+{
+    static const int64_t most = INT64_MAX / 8 / BATCH;
+    static const size_t first[] = {0};
+    char text[256], message[256];
+    (void)state;
+    for (int more = 0; more <= 1; more++) {
+        struct script script = {0};
+        snprintf(text, sizeof text,
+                 "a (1); b = empty (%" PRId64 ") :int64; v = get_slice b [0:1]; abs a v",
+                 most + more);
+        struct healcl_transcript *transcript = open_lines(&script, text);
+        snprintf(message, sizeof message,
+                 more ? "entry 1 (empty): 3 times %" PRId64 " elements are too many"
+                      : "entry 1 (empty): %" PRId64
+                        " bytes beside 24 in use are above the limit of "
+                        "9223372036854775807",
+                 more ? most + 1 : most * 8 * BATCH);
+        expect_refused(transcript, first, 1, BATCH, HEALCL_REFUSED, message);
+        healcl_transcript_close(transcript);
+        script_release(&script);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_do_all_at_once),        cmocka_unit_test(kinds_have_room_or_not),
+        cmocka_unit_test(payloads_are_of_one_request), cmocka_unit_test(batches_are_refused),
+        cmocka_unit_test(elements_are_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
