@@ -297,7 +297,7 @@ static void bundled_transcripts_split(void **state)
     closedir(folder);
     printf("%zu splits, %zu of them on devices too, %zu exchanges, %zu refused\n", splits,
            on_devices, exchanges, refusals);
-    assert_true(splits > 50 && exchanges > 10 && refusals > 30);
+    assert_true(splits > 50 && exchanges > 0 && refusals > 30);
 }
 
 static void random_scripts_split(void **state)
