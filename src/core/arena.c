@@ -4,18 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under sanitizers each allocation is one of its own, so that they see what is beyond it. */
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED
-#endif
-#endif
-#ifdef IS_SANITIZED
-enum { BLOCK_SIZE = 0 };
-#else
-enum { BLOCK_SIZE = 64 * 1024 };
-#endif
-
 struct block {
     struct block *next;
     size_t used, size;
@@ -65,7 +53,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     size = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
     struct block *block = arena->newest;
     if (!block || block->size - block->used < size) {
-        size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        size_t room = size > ARENA_BLOCK_SIZE ? size : ARENA_BLOCK_SIZE;
         block = calloc(1, sizeof *block + room);
         if (!block)
             return NULL;

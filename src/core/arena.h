@@ -4,6 +4,19 @@
 
 #include <stddef.h>
 
+/* Bytes that an arena asks for at a time. Under sanitizers each allocation is one of its own, so
+ * that they see what is beyond it. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define ARENA_IS_SANITIZED
+#endif
+#endif
+#ifdef ARENA_IS_SANITIZED
+enum { ARENA_BLOCK_SIZE = 0 };
+#else
+enum { ARENA_BLOCK_SIZE = 64 * 1024 };
+#endif
+
 struct arena;
 
 /* NULL when out of memory. */

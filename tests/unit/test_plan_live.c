@@ -1,5 +1,6 @@
 /* Plans that grow by calls: ids of storages come again, what is refused leaves nothing, steps and
  * integers are forgotten in time, and memory with them. */
+#include "core/arena.h"
 #include "plan/live.h"
 
 #include <setjmp.h>
@@ -329,6 +330,13 @@ static void integers_have_an_end(void **state)
     assert_string_equal(error.message, "more than 4096 different integers");
 }
 
+/* Each is the first of an arena that has been cleared, in the same memory. */
+static void expect_first(const struct tensor *before, const struct tensor *after)
+{
+    if (ARENA_BLOCK_SIZE > 0)
+        assert_ptr_equal(before, after);
+}
+
 /* Where they are few they stay, and what reads them. */
 static void integers_are_forgotten_in_time(void **state)
 {
@@ -348,7 +356,7 @@ static void integers_are_forgotten_in_time(void **state)
     assert_true(live_plan_forget(&live));
     OK(planner_constant(&live.planner, 6, &after, &error));
     assert_int_equal(after->layout.offset, 0);
-    assert_ptr_equal(before, after); /* the first in the same memory */
+    expect_first(before, after);
 }
 
 static void steps_are_forgotten(void **state)
@@ -361,7 +369,7 @@ static void steps_are_forgotten(void **state)
     assert_true(live.plan.step_count == 0 && live.segment.step_count == 0);
     assert_int_equal(live.calls_since, 0);
     after = empty(2);
-    assert_ptr_equal(before, after); /* the first in the same memory */
+    expect_first(before, after);
 }
 
 static bool runs_again(const struct step *step, const struct healcl_device *device)
