@@ -210,6 +210,8 @@ PLAN = {
     "src/plan/pass": PASSES,
     "src/plan/places": [unit("test_plan_places"), unit("test_executor_batching"), golden("inspect"),
                         golden("json"), own("random"), MEMORY],
+    "src/plan/transcript": CALLS + [unit("test_plan_derive"), unit("test_plan_split"),
+                                    unit("test_run_widen")],
     "src/plan/values": PASSES,
 }
 

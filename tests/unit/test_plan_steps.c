@@ -439,7 +439,8 @@ static void refusals(void **state)
 {
     (void)state;
     static const int64_t zeros[8];
-    struct script length = {0}, dtypes = {0}, axis = {0}, rank = {0}, view = {0}, flag = {0};
+    struct script length = {0}, dtypes = {0}, axis = {0}, rank = {0}, view = {0}, flag = {0},
+                  out = {0};
     script_upload(&length, "q", DTYPE_INT64, SHAPE(2), zeros);
     script_call(&length, "a", "empty", "(1,0,1,2) :int64");
     script_call(&length, "psi", "empty", "(2,0) :int64");
@@ -466,6 +467,14 @@ static void refusals(void **state)
     script_upload(&view, "a", DTYPE_INT64, SHAPE(2), zeros);
     script_call(&view, "b", "reshape", "a [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]");
     expect_refused(&view, "entry 1 (reshape): argument 'shape': rank 20 is above 16");
+    script_upload(&out, "a", DTYPE_INT64, SHAPE(1, 2, 1, 2), zeros);
+    script_upload(&out, "q", DTYPE_INT64, SHAPE(2), ((int64_t[]){5, 7}));
+    script_upload(&out, "psi", DTYPE_INT64, SHAPE(2, 2), zeros);
+    script_upload(&out, "perm", DTYPE_INT64, SHAPE(2), ((int64_t[]){0, 1}));
+    script_call(&out, "o", "empty", "(2,2,1,2) :int64");
+    script_call(&out, "o", "ntt", "a perm none q psi o 0 0");
+    expect_refused(&out,
+                   "entry 5 (ntt): argument 'out': shape [2, 2, 1, 2], but must be [1, 2, 1, 2]");
     script_upload(&flag, "a", DTYPE_INT64, SHAPE(1, 2, 1, 2), zeros);
     script_upload(&flag, "q", DTYPE_INT64, SHAPE(2), ((int64_t[]){5, 7}));
     script_upload(&flag, "psi", DTYPE_INT64, SHAPE(2, 2), zeros);
