@@ -140,6 +140,22 @@ static void costs_of_operations(void **state)
     }
 }
 
+/* What an operation's copy visits is added to what the operation does. */
+static void copies_count_with_their_operation(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_call(&script, "a", "zeros", "(20,2) :int64");
+    script_call(&script, "idx", "zeros", "(20,2) :int32");
+    script_call(&script, "a", "take_along_axis", "a idx 0 a");
+    script_finish(&script);
+    assert_string_equal(plan_within(&script, 0, 80), "");
+    assert_string_equal(plan_within(&script, 0, 79),
+                        "entry 2 (take_along_axis): argument 'a': 80 elements to visit, above the "
+                        "limit of 79");
+    script_release(&script);
+}
+
 /* What an operation visits is not added to what the next one does. */
 static void operations_count_apart(void **state)
 {
@@ -295,9 +311,13 @@ static void scalars_are_stored_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_of_operations),     cmocka_unit_test(operations_count_apart),
-        cmocka_unit_test(default_limit),           cmocka_unit_test(counts_do_not_overflow),
-        cmocka_unit_test(downloads_are_counted),   cmocka_unit_test(tables_are_counted),
+        cmocka_unit_test(costs_of_operations),
+        cmocka_unit_test(copies_count_with_their_operation),
+        cmocka_unit_test(operations_count_apart),
+        cmocka_unit_test(default_limit),
+        cmocka_unit_test(counts_do_not_overflow),
+        cmocka_unit_test(downloads_are_counted),
+        cmocka_unit_test(tables_are_counted),
         cmocka_unit_test(scalars_are_stored_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
