@@ -402,6 +402,7 @@ static void transforms_that_are_scaled(void **state)
         {"chains", 0, {NEW_ROWS, INTT, "- = modmul t of_row k b", "free t"}},
         {"chains", 0, {NEW_ROWS, INTT, "- = modmul t of_place k b", "free t"}},
         {"chains", 0, {NEW_ROWS, INTT, "- = modmul t f 97 b", "free t"}},
+        {"chains", 0, {NEW_ROWS, INTT, "p = reshape m [2,1,1,1]", "- = modmul t f p b", "free t"}},
         {"chains", 0, {NEW_ROWS, INTT, "- = modmul t f k b", "down t"}},
         /* the output lies otherwise, and where inputs are */
         {"chains",
