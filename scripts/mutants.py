@@ -17,8 +17,8 @@ Changes: < and <=, > and >=, == and !=, + and -, += and -=, && and ||, true and 
 by one; conditions negated; single statements removed. In kernels also: terms as `- q` dropped, indices
 one higher, loops that end one earlier.
 
-Files of src/plan are tested by unit tests, golden files, refused and bundled transcripts, and random
-programs (where a Python has NumPy); kernels by the operations that use them, as `healcl check` tests them
+Files of src/plan are tested by unit tests, golden files, refused and bundled transcripts, random programs
+(where a Python has NumPy), and unit tests under sanitizers, by clang; kernels by the operations that use them, as `healcl check` tests them
 with the variants that the file has, and by unit tests of kernels. All of it needs a device that OpenCL
 finds. Environment variables of the caller count: POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable and a
 POCL_CACHE_DIR of its own save time."""

@@ -9,12 +9,15 @@
 /* Entries of the transcript that a step comes from, "23" or "23+25". */
 static void print_entries(const struct origins *origins, FILE *stream)
 {
-    char text[64];
-    size_t length = 0;
-    for (size_t i = 0; i < origins->count && length + 24 < sizeof text; i++)
-        length += (size_t)snprintf(text + length, sizeof text - length, i > 0 ? "+%zu" : "%zu",
-                                   origins->of[i].entry);
-    fprintf(stream, "%8s  ", text);
+    enum { WIDTH = 8 };
+    char text[WIDTH + 1];
+    int width = 0;
+    for (size_t i = 0; i < origins->count; i++)
+        width += snprintf(text, sizeof text, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
+    fprintf(stream, "%*s", width < WIDTH ? WIDTH - width : 0, "");
+    for (size_t i = 0; i < origins->count; i++)
+        fprintf(stream, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
+    fputs("  ", stream);
 }
 
 static void print_sizes(const int64_t *sizes, uint32_t rank, FILE *stream)

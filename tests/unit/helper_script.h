@@ -47,7 +47,7 @@ void script_finish(struct script *script);
 /* The same, and plans it; ends the program where that fails. */
 void script_plan(struct script *script);
 
-/* Writes into a plan's steps what nobody is to read: of inputs that are not there. */
+/* Sets the arguments of inputs that a step lacks, so that tests notice who reads them. */
 void script_spoil(struct plan *plan);
 
 /* Plans a file. */

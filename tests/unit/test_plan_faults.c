@@ -4,8 +4,6 @@
  * HEALCL_NO_MEMORY and one line, and leaves nothing; what was there before is as it was. Memory of
  * an arena (core/arena.h) is counted too, which is rarely allocated anew.
  */
-#include <errno.h>
-#include <execinfo.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "core/arena.h"
 #include "extensions/vendor.h"
+#include "helper_memory.h"
 #include "helper_queue_calls.h"
 #include "helper_script.h"
 #include "helper_share.h"
@@ -25,101 +23,39 @@
 #include "plan/split.h"
 #include "plan/transcript.h"
 
-/* ---------------------------------------------------------------- allocations */
-
-enum { FRAMES = 10, STACKS_MOST = 4096, ALLOCATIONS_MOST = 1 << 16 };
-
-static struct {
-    bool counts; /* what is allocated meanwhile is counted, and may fail */
-    bool stays;  /* all fail from that one on */
-    uint64_t at; /* which one fails, from 1 on; 0: none, and all are noted */
-    uint64_t count;
-    struct {
-        void *frames[FRAMES];
-    } stacks[STACKS_MOST]; /* met so far */
-    size_t stack_count;
-    uint64_t
-        firsts[ALLOCATIONS_MOST]; /* of those that an attempt has met: their first allocations */
-    size_t first_count;
-} faults;
-
-/* Notes the allocation if other calls have led to it than to all before. */
-static void note_stack(uint64_t number)
-{
-    void *frames[FRAMES] = {NULL};
-    (void)backtrace(frames, FRAMES);
-    for (size_t i = 0; i < faults.stack_count && !share_is_all(); i++)
-        if (memcmp(faults.stacks[i].frames, frames, sizeof frames) == 0)
-            return;
-    assert_true(faults.first_count < ALLOCATIONS_MOST);
-    if (faults.stack_count < STACKS_MOST)
-        memcpy(faults.stacks[faults.stack_count++].frames, frames, sizeof frames);
-    faults.firsts[faults.first_count++] = number;
-}
-
-static bool fails(void)
-{
-    if (!faults.counts)
-        return false;
-    const uint64_t number = ++faults.count;
-    if (faults.at == 0)
-        note_stack(number);
-    if (faults.at == 0 || (faults.stays ? number < faults.at : number != faults.at))
-        return false;
-    errno = ENOMEM;
-    return true;
-}
-
-/* The linker has these called in the place of those without __wrap_ (tests/CMakeLists.txt). */
-#define FAULTY(type, name, parameters, arguments)        \
-    type __real_##name parameters;                       \
-    type __wrap_##name parameters;                       \
-    type __wrap_##name parameters                        \
-    {                                                    \
-        return fails() ? NULL : __real_##name arguments; \
-    }
-
-FAULTY(void *, malloc, (size_t size), (size))
-FAULTY(void *, calloc, (size_t number, size_t size), (number, size))
-FAULTY(void *, realloc, (void *memory, size_t size), (memory, size))
-FAULTY(void *, arena_alloc, (struct arena * arena, size_t size), (arena, size))
-FAULTY(char *, arena_strdup, (struct arena * arena, const char *text), (arena, text))
-
 /* ---------------------------------------------------------------- sweeps */
 
 static size_t failed; /* allocations so far, alone and with others */
 
 typedef enum healcl_status attempt(void *context);
 
-static enum healcl_status try_at(attempt *tries, void *context, uint64_t at, bool stays)
+/* *count: how many allocations there were. */
+static enum healcl_status try_with(attempt *tries, void *context, enum memory_way way, size_t at,
+                                   size_t *count)
 {
-    faults.stays = stays;
-    faults.at = at;
-    faults.count = 0;
-    faults.counts = true;
+    memory_begin(way, at);
     const enum healcl_status status = tries(context);
-    faults.counts = false;
+    *count = memory_end();
     return status;
 }
 
 static void sweep(const char *name, attempt *tries, void *context)
 {
-    faults.first_count = 0;
-    OK(try_at(tries, context, 0, false));
-    const size_t firsts = faults.first_count;
-    for (int stays = 0; stays < 2; stays++)
-        for (size_t i = 0; i < firsts; i++) {
-            const uint64_t at = faults.firsts[i];
-            const enum healcl_status status = try_at(tries, context, at, stays);
-            if (faults.count < at) /* what an earlier attempt has allocated was there */
+    size_t first_count, count;
+    OK(try_with(tries, context, MEMORY_IS_NOTED, 0, &count));
+    const size_t *firsts = memory_firsts(&first_count);
+    for (enum memory_way way = MEMORY_FAILS_ONCE; way <= MEMORY_FAILS_ON; way++)
+        for (size_t i = 0; i < first_count; i++) {
+            const enum healcl_status status = try_with(tries, context, way, firsts[i], &count);
+            if (count < firsts[i]) /* what an earlier attempt has allocated was there */
                 OK(status);
             else if (status != HEALCL_NO_MEMORY || !strstr(error.message, "out of memory"))
-                fail_msg("%s: allocation %zu: status %d: %s", name, (size_t)at, status,
+                fail_msg("%s: allocation %zu: status %d: %s", name, firsts[i], status,
                          error.message);
             healcl_error_clear(&error);
         }
-    OK(try_at(tries, context, UINT64_MAX, false));
-    failed += firsts;
+    OK(try_with(tries, context, MEMORY_WORKS, 0, &count));
+    failed += first_count;
 }
 
 /* ---------------------------------------------------------------- what is tried */
@@ -366,10 +302,12 @@ static void calls_go_on(void **state)
     healcl_tensor_release(calls.a);
     healcl_queue_close(calls.queue);
     printf("%zu allocations have failed\n", failed);
+    assert_true(failed > 200);
 }
 
 int main(void)
 {
+    memory_note_each(share_is_all());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transcripts_are_planned),
         cmocka_unit_test(plans_are_looked_at),
