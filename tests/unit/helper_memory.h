@@ -21,8 +21,8 @@ void memory_begin(enum memory_way way, size_t at);
 /* They work again. Returns how many there were. */
 size_t memory_end(void);
 
-/* The first allocation of each stack of calls that the last MEMORY_IS_NOTED has met and none before;
- * with each_one of all, whatever has led to them. They stay until the next one. */
+/* The first allocation of each stack of calls that the last MEMORY_IS_NOTED has met and none
+ * before; with each_one of all, whatever has led to them. They stay until the next one. */
 const size_t *memory_firsts(size_t *count);
 void memory_note_each(bool each_one);
 

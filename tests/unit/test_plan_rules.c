@@ -2,7 +2,6 @@
  * The conditions of passes, one by one: small programs that a pass just changes, or just does not.
  * What it changes, or leaves, gives what the plan without it does, on the reference.
  */
-#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,16 +14,16 @@
 #include "helper_script.h"
 #include "plan/pass.h"
 
-enum { CALLS_MOST = 12, ROWS = 4, COLUMNS = 6, ELEMENTS_MOST = 128 };
+enum { LINES_SIZE = 256, ROWS = 4, COLUMNS = 6, ELEMENTS_MOST = 128 };
 
 static struct healcl_error error;
 
-/* A program: lines "OUT = OPERATION ARGUMENTS", with "-" for no OUT, "free NAME", "down NAME",
- * "segment", and "between N", so many steps that have nothing to do with the others. */
+/* A program by its lines (helper_script.h), and "between N;", so many steps that have nothing to do
+ * with the others; and how many changes the passes make. */
 struct program {
     const char *pass;
     int changes;
-    const char *lines[CALLS_MOST];
+    const char *lines;
 };
 
 /* ---------------------------------------------------------------- programs */
@@ -61,24 +60,18 @@ static void declare(struct script *script)
     script_segment_start(script, "compute");
 }
 
-static void add_line(struct script *script, const char *line)
+static void add_lines(struct script *script, const char *lines)
 {
-    char out[16], operation[32], arguments[96] = "";
-    int count = 0;
-    if (strcmp(line, "segment") == 0) {
-        script_segment_end(script);
-        script_segment_start(script, "more");
-    } else if (sscanf(line, "between %d", &count) == 1) {
-        for (int i = 0; i < count; i++)
-            script_call(script, NULL, "_modsum_tcc", "w 1 1009 w");
-    } else if (sscanf(line, "free %15s", out) == 1) {
-        script_free(script, out);
-    } else if (sscanf(line, "down %15s", out) == 1) {
-        script_download(script, out);
-    } else {
-        assert_true(sscanf(line, "%15s = %31s %95[^\n]", out, operation, arguments) >= 2);
-        script_call(script, strcmp(out, "-") == 0 ? NULL : out, operation, arguments);
+    const char *gap = strstr(lines, "between ");
+    if (gap) {
+        char before[LINES_SIZE];
+        snprintf(before, sizeof before, "%.*s", (int)(gap - lines), lines);
+        script_lines(script, before);
+        for (int left = atoi(gap + strlen("between ")); left > 0; left--)
+            script_lines(script, "_modsum_tcc w 1 1009 w");
+        lines = strchr(gap, ';') + 1;
     }
+    script_lines(script, lines);
 }
 
 static struct script_results results_of(const struct script *script)
@@ -101,8 +94,7 @@ static void expect_program(const struct program *program, void (*declares)(struc
 {
     struct script script = {0};
     declares(&script);
-    for (int i = 0; i < CALLS_MOST && program->lines[i]; i++)
-        add_line(&script, program->lines[i]);
+    add_lines(&script, program->lines);
     script_segment_end(&script);
     for (const char *name = results; *name; name++)
         script_download(&script, (char[]){*name, 0});
@@ -110,12 +102,11 @@ static void expect_program(const struct program *program, void (*declares)(struc
     struct script_results expected = results_of(&script);
     assert_int_equal(plan_optimise(script.plan, set_of(program->pass), &error), HEALCL_OK);
     if (script.plan->pass_changes != (uint64_t)program->changes)
-        fail_msg("%s, program %zu (%s ...): %zu changes, not %d", program->pass, number,
-                 program->lines[0], (size_t)script.plan->pass_changes, program->changes);
+        fail_msg("%s, program %zu (%s): %zu changes, not %d", program->pass, number, program->lines,
+                 (size_t)script.plan->pass_changes, program->changes);
     struct script_results found = results_of(&script);
     if (!script_same_results(&expected, &found))
-        fail_msg("%s, program %zu (%s ...): other results", program->pass, number,
-                 program->lines[0]);
+        fail_msg("%s, program %zu (%s): other results", program->pass, number, program->lines);
     script_results_release(&expected);
     script_results_release(&found);
     script_release(&script);
@@ -126,8 +117,8 @@ static void expect_program(const struct program *program, void (*declares)(struc
     expect_program(&programs[i_], declare, results, i_)
 
 #define EXPECT(programs) EXPECT_AFTER(declare, programs, "xyzvoXYbw")
-#define NEW "t = empty (4,6) :int64"
-#define NEW_TALL "t = empty (6,4) :int64"
+#define NEW "t = empty (4,6) :int64;"
+#define NEW_TALL "t = empty (6,4) :int64;"
 
 /* ---------------------------------------------------------------- copies */
 
@@ -136,93 +127,68 @@ static void copies_that_are_written_through(void **state)
     (void)state;
     static const struct program programs[] = {
         /* elementwise: rows stay rows */
-        {"copies", 1, {NEW, "- = modmul x y q t", "- = pad_single_axis t 0 0 o"}},
-        {"copies",
-         0,
-         {NEW_TALL, "- = _modmul_ttc X Y 97 t", "m = moveaxis t 0 1",
-          "- = pad_single_axis m 0 0 o"}},
+        {"copies", 1, NEW "modmul x y q t; pad_single_axis t 0 0 o;"},
+        {"copies", 0,
+         NEW_TALL "_modmul_ttc X Y 97 t; m = moveaxis t 0 1; pad_single_axis m 0 0 o;"},
         /* others write anywhere */
-        {"copies",
-         1,
-         {NEW_TALL, "- = set_const_val t 5", "m = moveaxis t 0 1", "- = pad_single_axis m 0 0 o"}},
-        {"copies", 1, {NEW, "- = take_along_axis x index 0 t", "- = pad_single_axis t 0 0 o"}},
-        {"copies",
-         1,
-         {"t = empty (6,) :int64", "- = axis_modsum x 0 q t", "f = get_slice X [:,1]",
-          "- = pad_single_axis t 0 0 f"}},
+        {"copies", 1, NEW_TALL "set_const_val t 5; m = moveaxis t 0 1; pad_single_axis m 0 0 o;"},
+        {"copies", 1, NEW "take_along_axis x index 0 t; pad_single_axis t 0 0 o;"},
+        {"copies", 1,
+         "t = empty (6,) :int64; axis_modsum x 0 q t; f = get_slice X [:,1]; pad_single_axis t 0 0 "
+         "f;"},
         /* the target is an input */
-        {"copies", 0, {NEW, "- = modmul x o q t", "- = pad_single_axis t 0 0 o"}},
+        {"copies", 0, NEW "modmul x o q t; pad_single_axis t 0 0 o;"},
         /* the target is used in between, or is not */
-        {"copies",
-         0,
-         {NEW, "- = modmul x y q t", "- = modsum o y q z", "- = pad_single_axis t 0 0 o"}},
-        {"copies",
-         0,
-         {NEW, "- = modmul x y q t", "- = modsum x y q o", "- = pad_single_axis t 0 0 o"}},
-        {"copies",
-         1,
-         {NEW, "- = modmul x y q t", "- = modsum x y q z", "- = pad_single_axis t 0 0 o"}},
+        {"copies", 0, NEW "modmul x y q t; modsum o y q z; pad_single_axis t 0 0 o;"},
+        {"copies", 0, NEW "modmul x y q t; modsum x y q o; pad_single_axis t 0 0 o;"},
+        {"copies", 1, NEW "modmul x y q t; modsum x y q z; pad_single_axis t 0 0 o;"},
         /* a part of what is written, and all of it to a part */
-        {"copies",
-         0,
-         {NEW, "- = modmul x y q t", "m = get_slice t [0:2]", "f = get_slice o [0:2]",
-          "- = pad_single_axis m 0 0 f"}},
-        {"copies",
-         1,
-         {"t = empty (2,6) :int64", "m = get_slice x [0:2]", "- = modneg m q t",
-          "f = get_slice o [2:4]", "- = pad_single_axis t 0 0 f"}},
+        {"copies", 0,
+         NEW
+         "modmul x y q t; m = get_slice t [0:2]; f = get_slice o [0:2]; pad_single_axis m 0 0 f;"},
+        {"copies", 1,
+         "t = empty (2,6) :int64; m = get_slice x [0:2]; modneg m q t; f = get_slice o [2:4]; "
+         "pad_single_axis t 0 0 f;"},
         /* somebody else reads it, or it is there from before */
-        {"copies", 0, {NEW, "- = modmul x y q t", "- = pad_single_axis t 0 0 o", "down t"}},
-        {"copies", 0, {"- = modmul x y q v", "- = pad_single_axis v 0 0 o"}},
-        {"copies", 0, {NEW, "- = modmul x y q t", "segment", "- = pad_single_axis t 0 0 o"}},
+        {"copies", 0, NEW "modmul x y q t; pad_single_axis t 0 0 o; get t;"},
+        {"copies", 0, "modmul x y q v; pad_single_axis v 0 0 o;"},
+        {"copies", 0, NEW "modmul x y q t; end; segment more; pad_single_axis t 0 0 o;"},
         /* not further than the window */
-        {"copies", 1, {NEW, "- = modmul x y q t", "between 63", "- = pad_single_axis t 0 0 o"}},
-        {"copies", 0, {NEW, "- = modmul x y q t", "between 64", "- = pad_single_axis t 0 0 o"}},
+        {"copies", 1, NEW "modmul x y q t; between 63; pad_single_axis t 0 0 o;"},
+        {"copies", 0, NEW "modmul x y q t; between 64; pad_single_axis t 0 0 o;"},
     };
     EXPECT(programs);
 }
 
-#define DIGITS "d = empty (6,4,3) :int64"
+#define DIGITS "d = empty (6,4,3) :int64;"
 
 static void copies_that_are_read_through(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"copies",
-         1,
-         {"m = moveaxis x 0 1", "t = contiguous m", DIGITS, "- = apply_g_decomp t 3 4 d",
-          "down d"}},
-        {"copies", 1, {"m = moveaxis x 0 1", "t = contiguous m", "- = pad_single_axis t 0 0 X"}},
+        {"copies", 1,
+         "m = moveaxis x 0 1; t = contiguous m;" DIGITS "apply_g_decomp t 3 4 d; get d;"},
+        {"copies", 1, "m = moveaxis x 0 1; t = contiguous m; pad_single_axis t 0 0 X;"},
         /* elementwise operations want rows */
-        {"copies", 0, {"m = moveaxis x 0 1", "t = contiguous m", "- = _modsum_ttc t X 97 X"}},
+        {"copies", 0, "m = moveaxis x 0 1; t = contiguous m; _modsum_ttc t X 97 X;"},
         /* the source changes before, where the reader looks or elsewhere */
-        {"copies",
-         0,
-         {"m = moveaxis x 0 1", "t = contiguous m", "- = set_const_val x 3", DIGITS,
-          "- = apply_g_decomp t 3 4 d", "down d"}},
-        {"copies",
-         1,
-         {"m = moveaxis x 0 1", "t = contiguous m", "- = set_const_val y 3", DIGITS,
-          "- = apply_g_decomp t 3 4 d", "down d"}},
-        {"copies",
-         1,
-         {"f = get_slice x [0:2]", "m = moveaxis f 0 1", "t = contiguous m",
-          "e = get_slice x [2:4]", "- = set_const_val e 3", "d = empty (6,2,3) :int64",
-          "- = apply_g_decomp t 3 4 d", "down d"}},
+        {"copies", 0,
+         "m = moveaxis x 0 1; t = contiguous m; set_const_val x 3;" DIGITS
+         "apply_g_decomp t 3 4 d; get d;"},
+        {"copies", 1,
+         "m = moveaxis x 0 1; t = contiguous m; set_const_val y 3;" DIGITS
+         "apply_g_decomp t 3 4 d; get d;"},
+        {"copies", 1,
+         "f = get_slice x [0:2]; m = moveaxis f 0 1; t = contiguous m; e = get_slice x [2:4]; "
+         "set_const_val e 3; d = empty (6,2,3) :int64; apply_g_decomp t 3 4 d; get d;"},
         /* the reader writes over the source */
-        {"copies",
-         0,
-         {"t = empty (4,6) :int64", "- = pad_single_axis x 0 0 t",
-          "- = take_along_axis t index 0 x"}},
-        {"copies",
-         1,
-         {"t = empty (4,6) :int64", "- = pad_single_axis x 0 0 t",
-          "- = take_along_axis t index 0 y"}},
+        {"copies", 0,
+         "t = empty (4,6) :int64; pad_single_axis x 0 0 t; take_along_axis t index 0 x;"},
+        {"copies", 1,
+         "t = empty (4,6) :int64; pad_single_axis x 0 0 t; take_along_axis t index 0 y;"},
         /* the copy is an index, not what is gathered from */
-        {"copies",
-         0,
-         {"t = empty (4,6) :int64", "- = pad_single_axis index 0 0 t",
-          "- = take_along_axis x t 0 y"}},
+        {"copies", 0,
+         "t = empty (4,6) :int64; pad_single_axis index 0 0 t; take_along_axis x t 0 y;"},
     };
     EXPECT(programs);
 }
@@ -231,31 +197,25 @@ static void operands_that_are_written_in_place(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"copies", 1, {NEW, "- = modmul x y q t", "- = modsum t z q o"}},
-        {"copies", 1, {NEW, "- = modmul x y q t", "- = modsum z t q o"}},
-        {"copies", 0, {NEW, "- = modmul x o q t", "- = modsum t z q o"}},
-        {"copies", 0, {NEW, "- = modmul x y q t", "- = modsum t o q o"}},
-        {"copies", 0, {NEW, "- = modmul x y q t", "- = modsum t t q o"}},
-        {"copies", 0, {NEW, "- = modmul x y q t", "- = mod o q z", "- = modsum t z q o"}},
-        {"copies", 1, {NEW, "- = modmul x y q t", "- = mod x q z", "- = modsum t z q o"}},
-        {"copies", 0, {NEW, "- = modmul x y q t", "- = modsum t z q o", "down t"}},
-        {"copies", 0, {NEW, "- = set_const_val t 97", "- = modmul x y t o"}},
+        {"copies", 1, NEW "modmul x y q t; modsum t z q o;"},
+        {"copies", 1, NEW "modmul x y q t; modsum z t q o;"},
+        {"copies", 0, NEW "modmul x o q t; modsum t z q o;"},
+        {"copies", 0, NEW "modmul x y q t; modsum t o q o;"},
+        {"copies", 0, NEW "modmul x y q t; modsum t t q o;"},
+        {"copies", 0, NEW "modmul x y q t; mod o q z; modsum t z q o;"},
+        {"copies", 1, NEW "modmul x y q t; mod x q z; modsum t z q o;"},
+        {"copies", 0, NEW "modmul x y q t; modsum t z q o; get t;"},
+        {"copies", 0, NEW "set_const_val t 97; modmul x y t o;"},
         /* rows that do not stay rows */
-        {"copies",
-         0,
-         {NEW_TALL, "- = _modmul_ttc X Y 97 t", "m = moveaxis t 0 1", "- = modsum m z q o"}},
-        {"copies",
-         0,
-         {NEW_TALL, "- = set_const_val t 5", "m = moveaxis t 0 1", "- = modsum m z q o"}},
+        {"copies", 0, NEW_TALL "_modmul_ttc X Y 97 t; m = moveaxis t 0 1; modsum m z q o;"},
+        {"copies", 0, NEW_TALL "set_const_val t 5; m = moveaxis t 0 1; modsum m z q o;"},
         /* what it takes would be taken earlier, beside what is released in between */
-        {"copies",
-         1,
-         {NEW, "u = empty (4,6) :int64", "- = modneg x q u", "down u", "- = modmul u y q t",
-          "d = empty (4,6) :int64", "- = modsum t z q d", "free u", "down d"}},
-        {"copies",
-         0,
-         {NEW, "u = empty (4,6) :int64", "- = modneg x q u", "down u", "- = modmul u y q t",
-          "free u", "d = empty (4,6) :int64", "- = modsum t z q d", "down d"}},
+        {"copies", 1,
+         NEW "u = empty (4,6) :int64; modneg x q u; get u; modmul u y q t; d = empty (4,6) :int64; "
+             "modsum t z q d; free u; get d;"},
+        {"copies", 0,
+         NEW "u = empty (4,6) :int64; modneg x q u; get u; modmul u y q t; free u; d = empty (4,6) "
+             ":int64; modsum t z q d; get d;"},
     };
     EXPECT(programs);
 }
@@ -266,21 +226,19 @@ static void zeros_that_are_added(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"zeros", 1, {"t = zeros (4,6) :int64", "- = modsum x t q o"}},
-        {"zeros", 1, {"t = zeros (4,6) :int64", "- = modsum t x q o"}},
-        {"zeros", 0, {"t = zeros (4,6) :int64", "- = modmul x t q o"}},
-        {"zeros", 0, {NEW, "- = set_const_val t 1", "- = modsum x t q o"}},
-        {"zeros", 0, {"t = zeros (4,6) :int64", "- = modsum t 5 q o"}},
+        {"zeros", 1, "t = zeros (4,6) :int64; modsum x t q o;"},
+        {"zeros", 1, "t = zeros (4,6) :int64; modsum t x q o;"},
+        {"zeros", 0, "t = zeros (4,6) :int64; modmul x t q o;"},
+        {"zeros", 0, NEW "set_const_val t 1; modsum x t q o;"},
+        {"zeros", 0, "t = zeros (4,6) :int64; modsum t 5 q o;"},
         /* residues are not reduced again, by their moduli */
-        {"zeros", 1, {NEW, "- = modneg x q t", "- = mod t q o"}},
-        {"zeros", 0, {NEW, "- = modneg x q t", "- = mod t r o"}},
-        {"zeros", 0, {NEW, "- = modmul x y q t", "- = mod t q o"}}, /* of any sign */
-        {"zeros", 0, {"t = zeros (4,6) :int64", "- = mod t q o"}},
+        {"zeros", 1, NEW "modneg x q t; mod t q o;"},
+        {"zeros", 0, NEW "modneg x q t; mod t r o;"},
+        {"zeros", 0, NEW "modmul x y q t; mod t q o;"}, /* of any sign */
+        {"zeros", 0, "t = zeros (4,6) :int64; mod t q o;"},
         /* a copy of itself, and of a part of itself */
-        {"zeros", 1, {"- = pad_single_axis x 0 0 x"}},
-        {"zeros",
-         0,
-         {"f = get_slice x [0:2]", "e = get_slice x [2:4]", "- = pad_single_axis f 0 0 e"}},
+        {"zeros", 1, "pad_single_axis x 0 0 x;"},
+        {"zeros", 0, "f = get_slice x [0:2]; e = get_slice x [2:4]; pad_single_axis f 0 0 e;"},
     };
     EXPECT(programs);
 }
@@ -289,22 +247,19 @@ static void stores_that_nobody_reads(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"stores", 1, {NEW, "- = set_const_val t 1", "- = set_const_val t 2", "down t"}},
-        {"stores", 0, {NEW, "- = set_const_val t 1", "down t", "- = set_const_val t 2", "down t"}},
-        {"stores", 1, {NEW, "- = set_const_val t 1", "- = modneg x q t", "down t"}},
-        {"stores", 0, {NEW, "- = set_const_val t 1", "- = modsum x t q t", "down t"}},
-        {"stores",
-         0,
-         {NEW, "- = set_const_val t 1", "f = get_slice t [0:2]", "- = set_const_val f 2",
-          "down t"}},
-        {"stores", 1, {NEW, "- = _modmul_ttc x y 97 t", "free t"}},
-        {"stores", 2, {NEW, "- = set_const_val t 1", "- = _modsum_ttc x t 97 t", "free t"}},
+        {"stores", 1, NEW "set_const_val t 1; set_const_val t 2; get t;"},
+        {"stores", 0, NEW "set_const_val t 1; get t; set_const_val t 2; get t;"},
+        {"stores", 1, NEW "set_const_val t 1; modneg x q t; get t;"},
+        {"stores", 0, NEW "set_const_val t 1; modsum x t q t; get t;"},
+        {"stores", 0, NEW "set_const_val t 1; f = get_slice t [0:2]; set_const_val f 2; get t;"},
+        {"stores", 1, NEW "_modmul_ttc x y 97 t; free t;"},
+        {"stores", 2, NEW "set_const_val t 1; _modsum_ttc x t 97 t; free t;"},
         /* moduli that are data may refuse */
-        {"stores", 0, {NEW, "- = modmul x y q t", "free t"}},
-        {"stores", 0, {NEW, "- = take_along_axis x index 0 t", "free t"}},
+        {"stores", 0, NEW "modmul x y q t; free t;"},
+        {"stores", 0, NEW "take_along_axis x index 0 t; free t;"},
         /* a later segment, and what was there before */
-        {"stores", 0, {NEW, "- = set_const_val t 1", "segment", "- = set_const_val t 2", "down t"}},
-        {"stores", 0, {"- = set_const_val o 1", "- = set_const_val o 2"}},
+        {"stores", 0, NEW "set_const_val t 1; end; segment more; set_const_val t 2; get t;"},
+        {"stores", 0, "set_const_val o 1; set_const_val o 2;"},
     };
     EXPECT(programs);
 }
@@ -315,52 +270,43 @@ static void chains_of_two(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"chains", 1, {NEW, "- = modmul o y q t", "- = modsum t z q o", "free t"}},
-        {"chains", 1, {NEW, "- = modmul o y q t", "- = modsum z t q o", "free t"}},
-        {"chains", 1, {NEW, "- = modmul y o q t", "- = modneg t q o", "free t"}},
-        {"chains", 1, {NEW, "- = modneg x q t", "- = modmul t o q o", "free t"}},
-        {"chains", 1, {NEW, "- = modmul o y q t", "- = modsum t z q o"}},
+        {"chains", 1, NEW "modmul o y q t; modsum t z q o; free t;"},
+        {"chains", 1, NEW "modmul o y q t; modsum z t q o; free t;"},
+        {"chains", 1, NEW "modmul y o q t; modneg t q o; free t;"},
+        {"chains", 1, NEW "modneg x q t; modmul t o q o; free t;"},
+        {"chains", 1, NEW "modmul o y q t; modsum t z q o;"},
         /* no operand is the output; in its own place */
-        {"chains", 0, {NEW, "- = modmul x y q t", "- = modsum t z q o", "free t"}},
-        {"chains", 1, {"- = modmul o y q o", "- = modsum o z q o"}},
-        {"chains", 0, {NEW, "- = modmul o y q t", "- = modsum t t q o", "free t"}},
+        {"chains", 0, NEW "modmul x y q t; modsum t z q o; free t;"},
+        {"chains", 1, "modmul o y q o; modsum o z q o;"},
+        {"chains", 0, NEW "modmul o y q t; modsum t t q o; free t;"},
         /* other moduli, of rows in the place of columns */
-        {"chains", 0, {NEW, "- = modmul o y q t", "- = modsum t z r o", "free t"}},
-        {"chains", 1, {NEW, "- = modmul o y rows t", "- = modsum t z rows o", "free t"}},
-        {"chains", 0, {NEW, "- = modmul o y 97 t", "- = modsum t z 89 o", "free t"}},
+        {"chains", 0, NEW "modmul o y q t; modsum t z r o; free t;"},
+        {"chains", 1, NEW "modmul o y rows t; modsum t z rows o; free t;"},
+        {"chains", 0, NEW "modmul o y 97 t; modsum t z 89 o; free t;"},
         /* what is between is read, or overwritten */
-        {"chains", 0, {NEW, "- = modmul o y q t", "- = modsum t z q o", "down t"}},
-        {"chains",
-         1,
-         {NEW, "- = modmul o y q t", "- = modsum t z q o", "- = set_const_val t 1", "down t"}},
-        {"chains",
-         0,
-         {NEW, "- = modmul o y q t", "- = modsum t z q o", "f = get_slice t [0]",
-          "- = set_const_val f 1", "down t"}},
-        {"chains", 0, {NEW, "- = modmul o y q v", "- = modsum v z q o"}},
-        {"chains",
-         0,
-         {NEW, "- = modmul o y q t", "f = get_slice t [0:2]", "g = get_slice z [0:2]",
-          "e = get_slice o [0:2]", "- = modsum f g q e", "free t"}},
+        {"chains", 0, NEW "modmul o y q t; modsum t z q o; get t;"},
+        {"chains", 1, NEW "modmul o y q t; modsum t z q o; set_const_val t 1; get t;"},
+        {"chains", 0,
+         NEW "modmul o y q t; modsum t z q o; f = get_slice t [0]; set_const_val f 1; get t;"},
+        {"chains", 0, NEW "modmul o y q v; modsum v z q o;"},
+        {"chains", 0,
+         NEW "modmul o y q t; f = get_slice t [0:2]; g = get_slice z [0:2]; e = get_slice o [0:2]; "
+             "modsum f g q e; free t;"},
         /* what happens in between: data that may refuse, and inputs that change */
-        {"chains", 0, {NEW, "- = modmul o y q t", "- = modsum x x r x", "- = modsum t z q o"}},
-        {"chains",
-         1,
-         {NEW, "- = modmul o y q t", "- = _modsum_ttc x x 97 x", "- = modsum t z q o"}},
-        {"chains", 0, {NEW, "- = modmul o y q t", "- = set_const_val y 3", "- = modsum t z q o"}},
-        {"chains", 1, {NEW, "- = modmul o y q t", "- = set_const_val z 3", "- = modsum t z q o"}},
+        {"chains", 0, NEW "modmul o y q t; modsum x x r x; modsum t z q o;"},
+        {"chains", 1, NEW "modmul o y q t; _modsum_ttc x x 97 x; modsum t z q o;"},
+        {"chains", 0, NEW "modmul o y q t; set_const_val y 3; modsum t z q o;"},
+        {"chains", 1, NEW "modmul o y q t; set_const_val z 3; modsum t z q o;"},
         /* not further than the window */
-        {"chains", 1, {NEW, "- = modmul o y q t", "between 14", "- = modsum t z q o"}},
-        {"chains", 0, {NEW, "- = modmul o y q t", "between 16", "- = modsum t z q o"}},
+        {"chains", 1, NEW "modmul o y q t; between 14; modsum t z q o;"},
+        {"chains", 0, NEW "modmul o y q t; between 16; modsum t z q o;"},
         /* an input that overlaps the output, beside it */
-        {"chains",
-         0,
-         {"f = get_slice b [0:24]", "g = get_slice b [1:25]", "t = empty (24,) :int64",
-          "- = _modmul_ttc f g 97 t", "- = _modsum_ttc t f 97 f", "free t"}},
-        {"chains",
-         1,
-         {"f = get_slice b [0:24]", "g = get_slice b [24:48]", "t = empty (24,) :int64",
-          "- = _modmul_ttc f g 97 t", "- = _modsum_ttc t f 97 f", "free t"}},
+        {"chains", 0,
+         "f = get_slice b [0:24]; g = get_slice b [1:25]; t = empty (24,) :int64; _modmul_ttc f g "
+         "97 t; _modsum_ttc t f 97 f; free t;"},
+        {"chains", 1,
+         "f = get_slice b [0:24]; g = get_slice b [24:48]; t = empty (24,) :int64; _modmul_ttc f g "
+         "97 t; _modsum_ttc t f 97 f; free t;"},
     };
     EXPECT(programs);
 }
@@ -385,144 +331,116 @@ static void declare_transform(struct script *script)
     script_segment_start(script, "compute");
 }
 
-#define INTT "- = intt a -1 perm none m none none ipsi n_inv t 0"
-#define INTT_IN_PLACE "- = intt a -1 perm none m none none ipsi n_inv a 0"
-#define NEW_ROWS "t = empty (2,1,2,4) :int64"
+#define INTT "intt a -1 perm none m none none ipsi n_inv t 0;"
+#define INTT_IN_PLACE "intt a -1 perm none m none none ipsi n_inv a 0;"
+#define NEW_ROWS "t = empty (2,1,2,4) :int64;"
 
 static void transforms_that_are_scaled(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"chains", 1, {NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
-        {"chains", 1, {NEW_ROWS, INTT, "- = modmul f t k b", "free t"}},
-        {"chains", 1, {INTT_IN_PLACE, "- = modmul a f k a"}},
-        {"chains", 1, {NEW_ROWS, INTT, "- = modmul t f k a", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT, "- = modsum t f k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t 5 k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t of_row k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t of_place k b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t f 97 b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT, "p = reshape m [2,1,1,1]", "- = modmul t f p b", "free t"}},
-        {"chains", 0, {NEW_ROWS, INTT, "- = modmul t f k b", "down t"}},
+        {"chains", 1, NEW_ROWS INTT "modmul t f k b; free t;"},
+        {"chains", 1, NEW_ROWS INTT "modmul f t k b; free t;"},
+        {"chains", 1, INTT_IN_PLACE "modmul a f k a;"},
+        {"chains", 1, NEW_ROWS INTT "modmul t f k a; free t;"},
+        {"chains", 0, NEW_ROWS INTT "modsum t f k b; free t;"},
+        {"chains", 0, NEW_ROWS INTT "modmul t 5 k b; free t;"},
+        {"chains", 0, NEW_ROWS INTT "modmul t of_row k b; free t;"},
+        {"chains", 0, NEW_ROWS INTT "modmul t of_place k b; free t;"},
+        {"chains", 0, NEW_ROWS INTT "modmul t f 97 b; free t;"},
+        {"chains", 0, NEW_ROWS INTT "p = reshape m [2,1,1,1]; modmul t f p b; free t;"},
+        {"chains", 0, NEW_ROWS INTT "modmul t f k b; get t;"},
         /* the output lies otherwise, and where inputs are */
-        {"chains",
-         0,
-         {NEW_ROWS, INTT, "c = empty (2,1,4,2) :int64", "e = moveaxis c 2 3", "- = modmul t f k e",
-          "down c"}},
-        {"chains",
-         0,
-         {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]", "g = get_slice l [4:20]",
-          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
-        {"chains",
-         1,
-         {"e = get_slice l [0:16]", "a = reshape e [2,1,2,4]", "g = get_slice l [16:32]",
-          "b = reshape g [2,1,2,4]", NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
-        {"chains",
-         0,
-         {"g = get_slice l [4:20]", "b = reshape g [2,1,2,4]", "ipsi = get_slice l [12:20]",
-          "ipsi = reshape ipsi [2,4]", NEW_ROWS, INTT, "- = modmul t f k b", "free t"}},
+        {"chains", 0,
+         NEW_ROWS INTT "c = empty (2,1,4,2) :int64; e = moveaxis c 2 3; modmul t f k e; get c;"},
+        {"chains", 0,
+         "e = get_slice l [0:16]; a = reshape e [2,1,2,4]; g = get_slice l [4:20]; b = reshape g "
+         "[2,1,2,4];" NEW_ROWS INTT "modmul t f k b; free t;"},
+        {"chains", 1,
+         "e = get_slice l [0:16]; a = reshape e [2,1,2,4]; g = get_slice l [16:32]; b = reshape g "
+         "[2,1,2,4];" NEW_ROWS INTT "modmul t f k b; free t;"},
+        {"chains", 0,
+         "g = get_slice l [4:20]; b = reshape g [2,1,2,4]; ipsi = get_slice l [12:20]; ipsi = "
+         "reshape ipsi [2,4];" NEW_ROWS INTT "modmul t f k b; free t;"},
     };
     EXPECT_AFTER(declare_transform, programs, "abl");
     /* Rows become one transform, halves of them do not. */
     static const struct program parts[] = {
-        {"batches",
-         1,
-         {"e = get_slice a [0:1]", "g = get_slice a [1:2]",
-          "- = intt e -1 perm none m none none ipsi n_inv e 0",
-          "- = intt g -1 perm none m none none ipsi n_inv g 0"}},
-        {"batches",
-         0,
-         {"h = get_slice l [0:32]", "h = reshape h [2,2,2,4]", "e = get_slice h [...,0:2]",
-          "g = get_slice h [...,2:4]", "i = get_slice ipsi [:,0:2]", "j = get_slice perm [0:2]",
-          "- = intt e -1 j none m none none i n_inv e 0",
-          "- = intt g -1 j none m none none i n_inv g 0"}},
+        {"batches", 1,
+         "e = get_slice a [0:1]; g = get_slice a [1:2]; intt e -1 perm none m none none ipsi n_inv "
+         "e 0; intt g -1 perm none m none none ipsi n_inv g 0;"},
+        {"batches", 0,
+         "h = get_slice l [0:32]; h = reshape h [2,2,2,4]; e = get_slice h [...,0:2]; g = "
+         "get_slice h [...,2:4]; i = get_slice ipsi [:,0:2]; j = get_slice perm [0:2]; intt e -1 j "
+         "none m none none i n_inv e 0; intt g -1 j none m none none i n_inv g 0;"},
     };
     EXPECT_AFTER(declare_transform, parts, "al");
 }
 
 /* ---------------------------------------------------------------- batches, products */
 
-#define PARTS(first, second)                                                       \
-    "f = get_slice x " first, "g = get_slice o " first, "d = get_slice x " second, \
-        "e = get_slice o " second
+#define PARTS(first, second)                                                        \
+    "f = get_slice x " first "; g = get_slice o " first "; d = get_slice x " second \
+    "; e = get_slice o " second ";"
 
 static void slices_that_become_one(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"batches", 1, {PARTS("[0:2]", "[2:4]"), "- = mod f q g", "- = mod d q e"}},
-        {"batches", 1, {PARTS("[:,0:3]", "[:,3:6]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
-        {"batches", 1, {PARTS("[0]", "[1]"), "- = mod f q g", "- = mod d q e"}},
-        {"batches",
-         1,
-         {PARTS("[:,0:6:2]", "[:,1:6:2]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
+        {"batches", 1, PARTS("[0:2]", "[2:4]") "mod f q g; mod d q e;"},
+        {"batches", 1, PARTS("[:,0:3]", "[:,3:6]") "_mod_tc f 97 g; _mod_tc d 97 e;"},
+        {"batches", 1, PARTS("[0]", "[1]") "mod f q g; mod d q e;"},
+        {"batches", 1, PARTS("[:,0:6:2]", "[:,1:6:2]") "_mod_tc f 97 g; _mod_tc d 97 e;"},
         /* backwards, of other sizes, and apart in two directions */
-        {"batches", 0, {PARTS("[2:4]", "[0:2]"), "- = mod f q g", "- = mod d q e"}},
-        {"batches", 0, {PARTS("[1:2]", "[0:1]"), "- = mod f q g", "- = mod d q e"}},
-        {"batches",
-         1,
-         {PARTS("[0:2,0:3]", "[2:4,3:6]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
-        {"batches",
-         0,
-         {PARTS("[0:2,0:3]", "[2:4,0:2]"), "- = _mod_tc f 97 g", "- = _mod_tc d 97 e"}},
-        {"batches", 1, {PARTS("[0:1]", "[1:4]"), "- = mod f q g", "- = mod d q e"}},
-        {"batches", 0, {PARTS("[0:1]", "[2:4]"), "- = mod f q g", "- = mod d q e"}},
+        {"batches", 0, PARTS("[2:4]", "[0:2]") "mod f q g; mod d q e;"},
+        {"batches", 0, PARTS("[1:2]", "[0:1]") "mod f q g; mod d q e;"},
+        {"batches", 1, PARTS("[0:2,0:3]", "[2:4,3:6]") "_mod_tc f 97 g; _mod_tc d 97 e;"},
+        {"batches", 0, PARTS("[0:2,0:3]", "[2:4,0:2]") "_mod_tc f 97 g; _mod_tc d 97 e;"},
+        {"batches", 1, PARTS("[0:1]", "[1:4]") "mod f q g; mod d q e;"},
+        {"batches", 0, PARTS("[0:1]", "[2:4]") "mod f q g; mod d q e;"},
         /* other values, moduli and kinds */
-        {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = mod f q g", "- = mod d r e"}},
-        {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = _mod_tc f 97 g", "- = _mod_tc d 89 e"}},
-        {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = mod f q g", "- = modneg d q e"}},
-        {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = set_const_val g 1", "- = set_const_val e 2"}},
-        {"batches", 1, {PARTS("[0:2]", "[2:4]"), "- = set_const_val g 1", "- = set_const_val e 1"}},
-        {"batches",
-         0,
-         {PARTS("[:,0:3]", "[:,3:6]"), "p = get_slice q [0:3]", "s = get_slice q [3:6]",
-          "- = mod f p g", "- = mod d s e"}},
+        {"batches", 0, PARTS("[0:2]", "[2:4]") "mod f q g; mod d r e;"},
+        {"batches", 0, PARTS("[0:2]", "[2:4]") "_mod_tc f 97 g; _mod_tc d 89 e;"},
+        {"batches", 0, PARTS("[0:2]", "[2:4]") "mod f q g; modneg d q e;"},
+        {"batches", 0, PARTS("[0:2]", "[2:4]") "set_const_val g 1; set_const_val e 2;"},
+        {"batches", 1, PARTS("[0:2]", "[2:4]") "set_const_val g 1; set_const_val e 1;"},
+        {"batches", 0,
+         PARTS("[:,0:3]",
+               "[:,3:6]") "p = get_slice q [0:3]; s = get_slice q [3:6]; mod f p g; mod d s e;"},
         /* one reads what the other writes */
-        {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = mod f q d", "- = mod d q e"}},
-        {"batches", 0, {PARTS("[0:2]", "[2:4]"), "- = mod g q e", "- = mod e q g"}},
+        {"batches", 0, PARTS("[0:2]", "[2:4]") "mod f q d; mod d q e;"},
+        {"batches", 0, PARTS("[0:2]", "[2:4]") "mod g q e; mod e q g;"},
     };
     EXPECT(programs);
 }
 
-#define PRODUCT "t = empty (4,4,6) :int64", "c = unsqueeze x 0", "d = unsqueeze y 1"
+#define PRODUCT "t = empty (4,4,6) :int64; c = unsqueeze x 0; d = unsqueeze y 1;"
 
 static void products_that_are_summed(void **state)
 {
     (void)state;
     static const struct program programs[] = {
-        {"products", 1, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 q o"}},
-        {"products", 1, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 0 q o"}},
-        {"products", 0, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 r o"}},
-        {"products", 0, {PRODUCT, "- = modsum c d q t", "- = axis_modsum t 1 q o"}},
-        {"products",
-         0,
-         {NEW, "- = modmul x 5 q t", "s = empty (6,) :int64", "- = axis_modsum t 0 q s", "down s"}},
-        {"products", 0, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 q o", "down t"}},
-        {"products", 0, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 q x"}},
-        {"products",
-         0,
-         {PRODUCT, "- = modmul c d q t", "- = set_const_val y 2", "- = axis_modsum t 1 q o"}},
-        {"products",
-         0,
-         {PRODUCT, "- = modmul c d q t", "- = mod z r v", "- = axis_modsum t 1 q o"}},
-        {"products",
-         1,
-         {PRODUCT, "- = modmul c d q t", "- = _mod_tc z 97 v", "- = axis_modsum t 1 q o"}},
-        {"products",
-         0,
-         {PRODUCT, "- = modmul c d q t", "s = get_slice t [:,0:2]", "- = axis_modsum s 1 q o"}},
-        {"products", 0, {PRODUCT, "- = modmul c d rows t", "- = axis_modsum t 1 q o"}},
+        {"products", 1, PRODUCT "modmul c d q t; axis_modsum t 1 q o;"},
+        {"products", 1, PRODUCT "modmul c d q t; axis_modsum t 0 q o;"},
+        {"products", 0, PRODUCT "modmul c d q t; axis_modsum t 1 r o;"},
+        {"products", 0, PRODUCT "modsum c d q t; axis_modsum t 1 q o;"},
+        {"products", 0, NEW "modmul x 5 q t; s = empty (6,) :int64; axis_modsum t 0 q s; get s;"},
+        {"products", 0, PRODUCT "modmul c d q t; axis_modsum t 1 q o; get t;"},
+        {"products", 0, PRODUCT "modmul c d q t; axis_modsum t 1 q x;"},
+        {"products", 0, PRODUCT "modmul c d q t; set_const_val y 2; axis_modsum t 1 q o;"},
+        {"products", 0, PRODUCT "modmul c d q t; mod z r v; axis_modsum t 1 q o;"},
+        {"products", 1, PRODUCT "modmul c d q t; _mod_tc z 97 v; axis_modsum t 1 q o;"},
+        {"products", 0, PRODUCT "modmul c d q t; s = get_slice t [:,0:2]; axis_modsum s 1 q o;"},
+        {"products", 0, PRODUCT "modmul c d rows t; axis_modsum t 1 q o;"},
         /* one axis in front of reps and n, and two */
-        {"products",
-         1,
-         {"t = empty (2,2,2,4,6) :int64", "d = empty (2,2,2,1,6) :int64", "- = set_const_val d 3",
-          "c = reshape x [1,1,1,4,6]", "- = modmul c d q t", "s = empty (2,2,2,6) :int64",
-          "- = axis_modsum t 3 q s", "down s"}},
-        {"products",
-         0,
-         {"t = empty (2,2,2,2,4,6) :int64", "d = empty (2,2,2,2,1,6) :int64",
-          "- = set_const_val d 3", "c = reshape x [1,1,1,1,4,6]", "- = modmul c d q t",
-          "s = empty (2,2,2,2,6) :int64", "- = axis_modsum t 4 q s", "down s"}},
+        {"products", 1,
+         "t = empty (2,2,2,4,6) :int64; d = empty (2,2,2,1,6) :int64; set_const_val d 3; c = "
+         "reshape x [1,1,1,4,6]; modmul c d q t; s = empty (2,2,2,6) :int64; axis_modsum t 3 q s; "
+         "get s;"},
+        {"products", 0,
+         "t = empty (2,2,2,2,4,6) :int64; d = empty (2,2,2,2,1,6) :int64; set_const_val d 3; c = "
+         "reshape x [1,1,1,1,4,6]; modmul c d q t; s = empty (2,2,2,2,6) :int64; axis_modsum t 4 q "
+         "s; get s;"},
     };
     EXPECT(programs);
 }
@@ -543,50 +461,44 @@ static void declare_key(struct script *script)
     script_segment_start(script, "compute");
 }
 
-#define KEY "t = zeros (3,2,4) :int64", "- = modmul_axis_sum a b m t -1"
-#define SQUARE "- = modmul o o k o"
+#define KEY "t = zeros (3,2,4) :int64; modmul_axis_sum a b m t -1;"
+#define SQUARE "modmul o o k o;"
 
 static void sums_that_are_added(void **state)
 {
     (void)state;
     /* first the sum is only written, and zeros are not: two changes */
     static const struct program programs[] = {
-        {"products,zeros,stores", 3, {SQUARE, KEY, "- = modsum o t k o"}},
-        {"products,zeros,stores", 3, {SQUARE, KEY, "- = modsum t o k o"}},
-        {"products,zeros,stores", 2, {KEY, "- = modsum o t k o"}},
-        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t k p"}},
-        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t 97 o"}},
-        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t n o"}},
-        {"products,zeros",
-         1,
-         {SQUARE, KEY, "l = get_slice n [0:2]", "l = unsqueeze l 1", "- = modsum o t l o"}},
-        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modsum o t k o", "down t"}},
-        {"products,zeros,stores", 2, {SQUARE, KEY, "- = modneg o k p", "- = modsum o t k o"}},
-        {"products,zeros,stores", 3, {SQUARE, KEY, "- = modneg p k p", "- = modsum o t k o"}},
-        {"products,zeros",
-         1,
-         {SQUARE, KEY, "u = moveaxis t 1 2", "v = reshape o [3,4,2]", "w = reshape m [1,1,2]",
-          "- = modsum v u w v"}},
-        {"products,zeros",
-         1,
-         {SQUARE, KEY, "f = get_slice t [0:2]", "g = get_slice o [0:2]", "- = modsum g f k g"}},
+        {"products,zeros,stores", 3, SQUARE KEY "modsum o t k o;"},
+        {"products,zeros,stores", 3, SQUARE KEY "modsum t o k o;"},
+        {"products,zeros,stores", 2, KEY "modsum o t k o;"},
+        {"products,zeros,stores", 2, SQUARE KEY "modsum o t k p;"},
+        {"products,zeros,stores", 2, SQUARE KEY "modsum o t 97 o;"},
+        {"products,zeros,stores", 2, SQUARE KEY "modsum o t n o;"},
+        {"products,zeros", 1,
+         SQUARE KEY "l = get_slice n [0:2]; l = unsqueeze l 1; modsum o t l o;"},
+        {"products,zeros,stores", 2, SQUARE KEY "modsum o t k o; get t;"},
+        {"products,zeros,stores", 2, SQUARE KEY "modneg o k p; modsum o t k o;"},
+        {"products,zeros,stores", 3, SQUARE KEY "modneg p k p; modsum o t k o;"},
+        {"products,zeros", 1,
+         SQUARE KEY
+         "u = moveaxis t 1 2; v = reshape o [3,4,2]; w = reshape m [1,1,2]; modsum v u w v;"},
+        {"products,zeros", 1,
+         SQUARE KEY "f = get_slice t [0:2]; g = get_slice o [0:2]; modsum g f k g;"},
     };
     EXPECT_AFTER(declare_key, programs, "op");
     /* Other elements of the sum's moduli; and of one modulus, those of rows. */
     static const struct program others[] = {
-        {"products,zeros,stores",
-         3,
-         {"m = get_slice n [0:2]", SQUARE, KEY, "l = unsqueeze m 1", "- = modsum o t l o"}},
-        {"products,zeros,stores",
-         2,
-         {"m = get_slice n [0:2]", SQUARE, KEY, "l = get_slice n [0:4:2]", "l = unsqueeze l 1",
-          "- = modsum o t l o"}},
-        {"products,zeros,stores",
-         2,
-         {"m = get_slice n [0:1]", "a = get_slice a [:,:,0:1]", "b = get_slice b [:,0:1]",
-          "k = get_slice k [0:1]", "o = get_slice o [:,0:1]", SQUARE, "t = zeros (3,1,4) :int64",
-          "- = modmul_axis_sum a b m t -1", "l = get_slice n [0:3]", "l = reshape l [3,1,1]",
-          "- = modsum o t l o"}},
+        {"products,zeros,stores", 3,
+         "m = get_slice n [0:2];" SQUARE KEY "l = unsqueeze m 1; modsum o t l o;"},
+        {"products,zeros,stores", 2,
+         "m = get_slice n [0:2];" SQUARE KEY
+         "l = get_slice n [0:4:2]; l = unsqueeze l 1; modsum o t l o;"},
+        {"products,zeros,stores", 2,
+         "m = get_slice n [0:1]; a = get_slice a [:,:,0:1]; b = get_slice b [:,0:1]; k = get_slice "
+         "k [0:1]; o = get_slice o [:,0:1];" SQUARE
+         "t = zeros (3,1,4) :int64; modmul_axis_sum a b m t -1; l = get_slice n [0:3]; l = reshape "
+         "l [3,1,1]; modsum o t l o;"},
     };
     EXPECT_AFTER(declare_key, others, "op");
 }
@@ -611,30 +523,28 @@ static void inputs_keep_their_names(void **state)
         enum step_kind kind;
         const char *inputs[STEP_INPUTS]; /* operation and parameter */
     } cases[] = {
-        {{"copies",
-          1,
-          {"m = moveaxis x 0 1", "t = empty (6,4) :int64", "- = pad_single_axis m 0 0 t",
-           "i = moveaxis index 0 1", "i = contiguous i", "- = take_along_axis t i 0 X"}},
+        {{"copies", 1,
+          "m = moveaxis x 0 1; t = empty (6,4) :int64; pad_single_axis m 0 0 t; i = moveaxis index "
+          "0 1; i = contiguous i; take_along_axis t i 0 X;"},
          STEP_GATHER,
          {"pad_single_axis a", "take_along_axis idx"}},
-        {{"chains", 1, {NEW, "- = modneg x q t", "- = modmul o t q o"}},
+        {{"chains", 1, NEW "modneg x q t; modmul o t q o;"},
          STEP_CHAIN,
          {"modneg a", NULL, "modneg p", "modmul a"}},
-        {{"chains", 1, {NEW, "- = modmul x o q t", "- = modsum t o q o"}},
+        {{"chains", 1, NEW "modmul x o q t; modsum t o q o;"},
          STEP_CHAIN,
          {"modmul a", "modmul b", "modmul p", "modsum b"}},
-        {{"products", 1, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 0 q o"}},
+        {{"products", 1, PRODUCT "modmul c d q t; axis_modsum t 0 q o;"},
          STEP_MODMUL_AXIS_SUM,
          {"modmul a", "modmul b", "modmul p"}},
-        {{"products", 1, {PRODUCT, "- = modmul c d q t", "- = axis_modsum t 1 q o"}},
+        {{"products", 1, PRODUCT "modmul c d q t; axis_modsum t 1 q o;"},
          STEP_MODMUL_AXIS_SUM,
          {"modmul b", "modmul a", "modmul p"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct script script = {0};
         declare(&script);
-        for (int j = 0; j < CALLS_MOST && cases[i].program.lines[j]; j++)
-            add_line(&script, cases[i].program.lines[j]);
+        add_lines(&script, cases[i].program.lines);
         script_segment_end(&script);
         script_plan(&script);
         assert_int_equal(plan_optimise(script.plan, set_of(cases[i].program.pass), &error),
@@ -656,13 +566,11 @@ static void inputs_keep_their_names(void **state)
 static void residues_of_chains(void **state)
 {
     (void)state;
-    static const char *const lines[] = {"- = modmul o o q o", "- = modmul v v q v", NEW,
-                                        "- = modmul o v q t", "- = modsum t o q o", "free t",
-                                        "- = modmul o x q z"};
+    static const char lines[] = "modmul o o q o; modmul v v q v;" NEW
+                                "modmul o v q t; modsum t o q o; free t; modmul o x q z;";
     struct script script = {0};
     declare(&script);
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        add_line(&script, lines[i]);
+    add_lines(&script, lines);
     script_segment_end(&script);
     script_plan(&script);
     assert_int_equal(plan_optimise(script.plan, set_of("chains"), &error), HEALCL_OK);
