@@ -1,9 +1,8 @@
 /*
  * A clock that other processes do not disturb: preloaded (LD_PRELOAD), it has CLOCK_MONOTONIC tell
- * the processor time of this process and of its children that have ended. A test that holds
- * shares of times to few per cent then holds on a busy machine too. Where the environment has
- * CPU_CLOCK_SPEED, a number, it runs so many times as fast: what measures for half a second
- * measures for less.
+ * the processor time of this process and of its children that have ended. Times then spread little
+ * on a busy machine too. Where the environment has CPU_CLOCK_SPEED, a number, it runs so many
+ * times as fast: what measures for half a second measures for less.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

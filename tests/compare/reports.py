@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -510,9 +511,13 @@ def main():
         command = [healcl, "compare", *options, *files]
         for kind, path in paths.items():
             command += [f"--{kind}", str(path)]
+        start = time.monotonic_ns()
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        outside = time.monotonic_ns() - start
         assert not run.stderr, run.stderr
-        return run.returncode, json.loads(paths["json"].read_text())
+        report = json.loads(paths["json"].read_text())
+        assert all(row["process_ns"] <= outside for row in report["runs"]), (outside, report)
+        return run.returncode, report
 
     devices = ["-d", "", "-d", "reference"] if use_device(healcl) else ["-d", "reference"]
 
