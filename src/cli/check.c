@@ -407,7 +407,7 @@ static const struct command_option options[] = {
     OPERATIONS_OPTIONS(struct check_command, operations),
     {"quick", 0, OPTION_FLAG, KEPT_IN(struct check_command, quick)},
     {"case", 0, OPTION_WORD, .take = take_case},
-    {"results", 0, OPTION_FOLDER, KEPT_IN(struct check_command, results)},
+    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct check_command, results)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct check_command, json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct check_command, junit)},
     END_OF_OPTIONS,

@@ -34,10 +34,13 @@ enum command_operands {
 enum option_kind {
     OPTION_HELP,
     OPTION_FLAG,   /* it takes none; a bool becomes true */
-    OPTION_DEVICE, /* a selector: the text, as the next three */
+    OPTION_DEVICE, /* a selector: the text, as the next five */
     OPTION_WORD,
-    OPTION_FILE,
+    OPTION_FILE, /* that is read, as is the next */
     OPTION_FOLDER,
+    OPTION_NEW_FILE, /* that is written, as is the next */
+    OPTION_NEW_FOLDER,
+    OPTION_INPUT,   /* ENTRY=PATH of what is read */
     OPTION_REPORT,  /* a file that is written, "-" for standard output: a struct report_file */
     OPTION_COUNT,   /* from 1 to most: a uint32_t */
     OPTION_SECONDS, /* the same */
@@ -107,9 +110,9 @@ const struct command *command_at(size_t index);
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);
 
-/* Takes the options into *session, and looks whether the operands are as many as the command wants:
- * they are argv[optind] and what follows. Returns GOES_ON; or the exit code where that was all, for
- * it was wrong or asked for help. */
+/* Takes the options into *session, and looks whether the operands are as many as the command wants,
+ * and no file that is written is read too: they are argv[optind] and what follows. Returns GOES_ON;
+ * or the exit code where that was all, for it was wrong or asked for help. */
 enum { GOES_ON = -1 };
 int take_arguments(const struct command *command, int argc, char **argv, void *session);
 

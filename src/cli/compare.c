@@ -599,7 +599,7 @@ static const struct command_option options[] = {
     {"ops", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
     {"check", 0, OPTION_FLAG, KEPT_IN(struct compare_command, check)},
-    {"results", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, results)},
+    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct compare_command, results)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JSON])},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JUNIT])},
     {"csv", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_CSV])},

@@ -334,9 +334,9 @@ static int compile_and_tell(struct compile_command *self)
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct compile_command, selector)},
-    {"output", 'o', OPTION_FILE, KEPT_IN(struct compile_command, output)},
+    {"output", 'o', OPTION_NEW_FILE, KEPT_IN(struct compile_command, output)},
     {"cache", 0, OPTION_FLAG, KEPT_IN(struct compile_command, cache)},
-    {"emit", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, emit)},
+    {"emit", 0, OPTION_NEW_FOLDER, KEPT_IN(struct compile_command, emit)},
     {"target", 0, OPTION_WORD, KEPT_IN(struct compile_command, target)},
     {"from", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, from)},
     {"expand", 0, OPTION_WORD, KEPT_IN(struct compile_command, limits.expand), .take = take_expand},

@@ -74,7 +74,9 @@ static void put_bash_value(const struct command *command, const struct command_o
     switch (option->kind) {
     case OPTION_DEVICE: printf("kind=device choices='%s' ;;\n", devices_of(command)); return;
     case OPTION_REPORT:
+    case OPTION_NEW_FILE:
     case OPTION_FILE: puts("kind=file ;;"); return;
+    case OPTION_NEW_FOLDER:
     case OPTION_FOLDER: puts("kind=folder ;;"); return;
     default: break;
     }
@@ -199,7 +201,9 @@ static void put_zsh_value(const struct command *command, const struct command_op
     switch (option->kind) {
     case OPTION_DEVICE: printf(":device: _healcl_devices %s", devices_of(command)); return;
     case OPTION_REPORT:
+    case OPTION_NEW_FILE:
     case OPTION_FILE: fputs(":file:_files", stdout); return;
+    case OPTION_NEW_FOLDER:
     case OPTION_FOLDER: fputs(":folder:_files -/", stdout); return;
     default: break;
     }

@@ -124,7 +124,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct diagnose_command, selector)},
     {"expand", 0, OPTION_WORD, KEPT_IN(struct diagnose_command, expand), .take = take_expand},
     OPERATIONS_OPTIONS(struct diagnose_command, operations),
-    {"output", 'o', OPTION_FILE, KEPT_IN(struct diagnose_command, case_path)},
+    {"output", 'o', OPTION_NEW_FILE, KEPT_IN(struct diagnose_command, case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct diagnose_command, json)},
     END_OF_OPTIONS,
 };

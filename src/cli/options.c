@@ -1,8 +1,10 @@
 #include "cli/cli.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/named_files.h"
 #include "cli/nearest.h"
 #include "cli/report_file.h"
 
@@ -173,7 +175,10 @@ static int take_value(const struct command *command, const struct command_option
     case OPTION_DEVICE:
     case OPTION_WORD:
     case OPTION_FILE:
-    case OPTION_FOLDER: *(const char **)member = optarg; break;
+    case OPTION_FOLDER:
+    case OPTION_NEW_FILE:
+    case OPTION_NEW_FOLDER:
+    case OPTION_INPUT: *(const char **)member = optarg; break;
     case OPTION_REPORT: report_file_set(member, optarg); break;
     case OPTION_COUNT:
     case OPTION_SECONDS:
@@ -199,18 +204,9 @@ static int take_value(const struct command *command, const struct command_option
     return EXIT_VERIFIED;
 }
 
-static int check_reports(const struct command *command, const void *session)
-{
-    int on_stdout = 0;
-    for (const struct command_option *option = command->options; option->name; option++)
-        if (option->kind == OPTION_REPORT)
-            on_stdout +=
-                ((const struct report_file *)((const char *)session + option->member))->on_stdout;
-    return on_stdout > 1 ? usage_error(command, "only one report can go to standard output")
-                         : GOES_ON;
-}
-
-int take_arguments(const struct command *command, int argc, char **argv, void *session)
+/* Takes the options, and notes what files they name. */
+static int take_options(const struct command *command, int argc, char **argv, void *session,
+                        struct named_file *files, size_t *count)
 {
     struct option options[OPTIONS_MAX];
     char letters[2 * OPTIONS_MAX];
@@ -230,7 +226,24 @@ int take_arguments(const struct command *command, int argc, char **argv, void *s
         const int code = take_value(command, option, session);
         if (code != EXIT_VERIFIED)
             return code;
+        *count += named_file_take(option, optarg, &files[*count]);
     }
-    const int code = check_operands(command, argc, argv);
-    return code == GOES_ON ? check_reports(command, session) : code;
+    return check_operands(command, argc, argv);
+}
+
+int take_arguments(const struct command *command, int argc, char **argv, void *session)
+{
+    struct named_file *files = calloc((size_t)argc + 2, sizeof *files);
+    size_t count = 0;
+    if (!files)
+        return printed(HEALCL_NO_MEMORY);
+    files[count++].is_written = true; /* standard output */
+    (void)named_file_take(NULL, "/proc/self/exe", &files[count++]);
+    int code = take_options(command, argc, argv, session, files, &count);
+    for (int i = optind; code == GOES_ON && command->operands != OPERANDS_SHELL && i < argc; i++)
+        (void)named_file_take(NULL, argv[i], &files[count++]);
+    if (code == GOES_ON)
+        code = named_files_check(command, files, count);
+    free(files);
+    return code;
 }

@@ -51,19 +51,13 @@ static enum healcl_status find_inputs(struct serve_command *self, struct healcl_
     return HEALCL_OK;
 }
 
-/* Results among the inputs would be requests the next time. */
 static enum healcl_status make_folder(const struct serve_command *self, struct healcl_error *error)
 {
-    struct stat folder, place;
+    struct stat folder;
     if (mkdir(self->folder, 0777) != 0 && errno != EEXIST)
         FAIL_FILE(error, "cannot make " PATH_FORMAT ": %s", self->folder, strerror(errno));
     if (stat(self->folder, &folder) != 0 || !S_ISDIR(folder.st_mode))
         FAIL_FILE(error, PATH_FORMAT " is no folder", self->folder);
-    for (size_t i = 0; i < self->input_count; i++)
-        if (stat(self->places[i], &place) == 0 && place.st_dev == folder.st_dev &&
-            place.st_ino == folder.st_ino)
-            FAIL(error, HEALCL_USAGE, "--results is a folder of inputs: " PATH_FORMAT,
-                 self->folder);
     return HEALCL_OK;
 }
 
@@ -206,8 +200,8 @@ static int check_options(const struct command *command, const void *memory)
 }
 
 static const struct command_option options[] = {
-    {"input", 'i', OPTION_WORD, .member = 0, .take = take_input},
-    {"results", 0, OPTION_FOLDER, KEPT_IN(struct serve_command, folder)},
+    {"input", 'i', OPTION_INPUT, .member = 0, .take = take_input},
+    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct serve_command, folder)},
     {"resume", 0, OPTION_FLAG, KEPT_IN(struct serve_command, resume)},
     {"sessions", 0, OPTION_COUNT, KEPT_IN(struct serve_command, sessions), .most = SESSIONS_MAX},
     {"batch", 0, OPTION_COUNT, KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},

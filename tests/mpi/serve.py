@@ -150,7 +150,7 @@ def check_usage(launcher):
     refuse(launcher, "--input is missing", "--results", "out", "model.json")
     refuse(launcher, "no option '--nothing'", "--nothing")
     refuse(launcher, "No such file", "-i", "x=nothing", "--results", "out", "model.json")
-    refuse(launcher, "--results is a folder of inputs", "-i", "x=in", "--results", "in",
+    refuse(launcher, "--results is the input 'in'", "-i", "x=in", "--results", "in",
            "model.json")
 
 
