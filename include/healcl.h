@@ -350,13 +350,13 @@ struct healcl_device;
 /*
  * Opens one OpenCL device. selector: "0:1" (platform and device index), part of a platform's name
  * or of what it calls its release ("pocl"), else part of a device's name, "cpu", "gpu" or "acc";
- * NULL or
- * "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before accelerator
- * before CPU).
+ * NULL or "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before
+ * accelerator before CPU). The host reference, which programs call "reference", is none of them:
+ * functions that take a device take NULL for it.
  * A device runs a self-test of its arithmetic when it is opened for the first time with its driver.
  * The first device that is opened or listed in a process has OpenCL loaded: docs/EMBEDDING.md.
- * Errors: HEALCL_USAGE where nothing, or nothing usable, matches; HEALCL_DEVICE, also where the
- * self-test fails.
+ * Errors: HEALCL_USAGE where nothing, or nothing usable, matches, and for "reference";
+ * HEALCL_DEVICE, also where the self-test fails.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open(const char *selector,
                                                         struct healcl_device **device,

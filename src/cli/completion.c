@@ -51,7 +51,8 @@ static void put_words(const struct command *command, const struct command_option
 
 static const char *devices_of(const struct command *command)
 {
-    return command == &command_compare ? "cpu gpu acc reference" : "cpu gpu acc";
+    return command == &command_compare || command == &command_run ? "cpu gpu acc reference"
+                                                                  : "cpu gpu acc";
 }
 
 /* ---------------------------------------------------------------- bash */

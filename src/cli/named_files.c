@@ -12,9 +12,7 @@ bool named_file_take(const struct command_option *option, const char *text, stru
     if (!option)
         return true;
     switch (option->kind) {
-    case OPTION_INPUT:
-        file->path = strchr(text, '=') + 1;
-        return true;
+    case OPTION_INPUT: file->path = strchr(text, '=') + 1; return true;
     case OPTION_REPORT:
     case OPTION_NEW_FILE:
     case OPTION_NEW_FOLDER: file->is_written = true; return true;
@@ -91,8 +89,7 @@ static bool has_name_of(const struct named_file *file, const char *const *patter
 /* Whether a file is one of those that commands read from such a folder, or write there. */
 static bool is_of_folder(const struct named_file *file, const struct named_file *folder)
 {
-    static const char *const read[] = {"*.json", "*.cl",   "*.so", "*.npy",
-                                       "*.bin",  "*.aocx", NULL};
+    static const char *const read[] = {"*.json", "*.cl", "*.so", "*.npy", "*.bin", "*.aocx", NULL};
     static const char *const written[] = {"entry_*.npy", "results.json", "manifest.json", NULL};
     if (folder->type != S_IFDIR || !file->name)
         return false;

@@ -15,7 +15,7 @@ struct named_file {
     mode_t type; /* as S_IFMT has it; 0: it is not there, or has no name */
     struct place {
         dev_t device;
-        ino_t inode;           /* 0: there is none */
+        ino_t inode;      /* 0: there is none */
     } own, folder, above; /* the folder that it lies in, and the one above */
     char *resolved;       /* its path, links followed where it is there */
     const char *name;     /* the last part of that */

@@ -601,6 +601,10 @@ static int run(const struct command *command, int argc, char **argv)
     int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
+    if (device_is_reference(self.selector)) {
+        self.reference = true;
+        self.selector = NULL;
+    }
     const char *why = incompatible(&self);
     if (why)
         return usage_error(command, "%s", why);
@@ -618,8 +622,9 @@ const struct command command_run = {
         "Usage: healcl run [OPTIONS] FILE\n"
         "\n"
         "  -d, --device SEL         the device: 0:1 (platform and device), part of a platform's\n"
-        "                           or device's name, cpu, gpu or acc; else the environment's\n"
-        "                           HEALCL_DEVICE, else the best there is (healcl devices)\n"
+        "                           or device's name, cpu, gpu or acc, or reference; else the\n"
+        "                           environment's HEALCL_DEVICE, else the best there is (healcl\n"
+        "                           devices)\n"
         "      --package PACKAGE    build nothing: take all programs from what healcl compile "
         "made\n"
         "                           (docs/PACKAGES.md)\n"
@@ -670,10 +675,10 @@ const struct command command_run = {
         "                           (docs/MEMORY.md)\n"
         "      --work-limit N       refuse an operation that visits more elements, such as the\n"
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
-        "                           default\n"
-        "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
-        "                           by default as is valid (docs/HEAL-SDK.md)\n",
+        "                           default\n",
     .more_help =
+        "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
+        "                           by default as is valid (docs/HEAL-SDK.md)\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "      --trust DIR          the same where its manifests may name sources elsewhere,\n"

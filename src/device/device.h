@@ -91,6 +91,10 @@ void device_listing_release(struct device_listing *listing);
 enum healcl_status device_listing_check(const struct device_listing *listing,
                                         struct healcl_error *error);
 
+/* Whether that is the host reference, which is no device: selector, or where it is NULL or ""
+ * HEALCL_DEVICE, says "reference". */
+bool device_is_reference(const char *selector);
+
 /* Index in list of the best usable device that selector names (see healcl_device_open; NULL and ""
  * read HEALCL_DEVICE). */
 enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,

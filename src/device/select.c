@@ -528,18 +528,32 @@ static const struct device_info *find_best(const struct device_info *list, size_
     return best;
 }
 
+/* What selector names, or where it is NULL or "" HEALCL_DEVICE; NULL: neither names anything. */
+static const char *named(const char *selector, const char **origin)
+{
+    const bool is_given = selector && *selector;
+    *origin = is_given ? "" : " (from HEALCL_DEVICE)";
+    if (!is_given)
+        selector = getenv("HEALCL_DEVICE");
+    return selector && *selector ? selector : NULL;
+}
+
+bool device_is_reference(const char *selector)
+{
+    const char *origin;
+    selector = named(selector, &origin);
+    return selector && strcmp(selector, "reference") == 0;
+}
+
 enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,
                                  size_t *index, struct healcl_error *error)
 {
-    const char *origin = "";
-    if (selector && !*selector)
-        selector = NULL;
-    if (!selector) {
-        selector = getenv("HEALCL_DEVICE");
-        if (selector && !*selector)
-            selector = NULL;
-        origin = " (from HEALCL_DEVICE)";
-    }
+    const char *origin;
+    selector = named(selector, &origin);
+    if (device_is_reference(selector))
+        FAIL(error, HEALCL_USAGE,
+             "'reference'%s names the host reference, which is no OpenCL device: this needs one",
+             origin);
     if (count == 0)
         FAIL(error, HEALCL_DEVICE,
              "no OpenCL platform with a device is installed (package pocl-opencl-icd brings one "

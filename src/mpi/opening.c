@@ -16,6 +16,10 @@ static int take(struct opening *opening, const struct ranks *ranks, const struct
     int code = take_arguments(command, argc, argv, memory);
     if (code == GOES_ON && check)
         code = check(command, memory);
+    if (device_is_reference(opening->devices)) {
+        opening->reference = true;
+        opening->devices = NULL;
+    }
     if (code == GOES_ON && opening->reference && opening->devices)
         code = usage_error(command, "--reference is no device");
     if (code != GOES_ON)

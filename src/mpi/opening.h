@@ -65,8 +65,9 @@ const char *opening_device(const struct opening *opening);
     "                           output (docs/JSON.md)\n"                                       \
     "  -q, --quiet              print only errors\n"                                           \
     "  -d, --devices LIST       selectors as healcl devices shows them, with commas between\n" \
-    "                           them, which the ranks of a host take in turn; else the one\n"  \
-    "                           that HEALCL_DEVICE names, or all of the best kind\n"           \
+    "                           them, which the ranks of a host take in turn, or reference;\n" \
+    "                           else the one that HEALCL_DEVICE names, or all of the best\n"   \
+    "                           kind\n"                                                        \
     "      --reference          plain C on the host instead of devices\n"                      \
     "      --package FILE       programs that healcl compile has made\n"                       \
     "      --memory-limit SIZE  as healcl run has it, and the next five\n"                     \

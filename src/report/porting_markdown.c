@@ -8,7 +8,9 @@
 static const struct {
     const char *name, *meaning, *otherwise;
 } variables[] = {
-    {"HEALCL_DEVICE", "`0:1`, part of a name, `cpu`, `gpu`, `acc`", "the best there is"},
+    {"HEALCL_DEVICE",
+     "`0:1`, part of a name, `cpu`, `gpu`, `acc`; `reference` for what can run there",
+     "the best there is"},
     {"HEALCL_OPENCL_LIBRARY",
      "the library that has OpenCL; functions that the process has already go before it",
      "`libOpenCL.so.1`"},
