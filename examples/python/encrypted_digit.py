@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--plot", metavar="FILE", help="where to draw it, as .png or .svg")
     options = parser.parse_args()
 
-    device = healcl.reference if options.device == "reference" else healcl.open(options.device)
+    device = healcl.open(options.device)
     with open(re.sub(r"\.json(\.gz)?$", ".answers", options.transcript), encoding="utf-8") as file:
         side = json.load(file)
     images, classes = data.digits()

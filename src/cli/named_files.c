@@ -115,13 +115,15 @@ static int check_pair(const struct command *command, const struct named_file *wr
     char name[64], other_name[64];
     if (!is_same(written, other) && !is_of_folder(written, other) && !is_of_folder(other, written))
         return GOES_ON;
+    const struct named_file *file =
+        written->type == S_IFDIR || is_stdout(written) ? other : written;
     if (!other->is_written)
-        return usage_error(command, "%s is the input '%.400s'", name_of(written, name),
-                           other->type == S_IFDIR && written->name ? written->path : other->path);
+        return usage_error(command, "%s writes over the input '%.400s'", name_of(written, name),
+                           file->path);
     if (is_stdout(written) && is_stdout(other))
         return usage_error(command, "only one report can go to standard output");
-    return usage_error(command, "%s and %s are one file, '%.400s'", name_of(written, name),
-                       name_of(other, other_name), written->path);
+    return usage_error(command, "%s and %s both write '%.400s'", name_of(written, name),
+                       name_of(other, other_name), file->path);
 }
 
 int named_files_check(const struct command *command, struct named_file *files, size_t count)

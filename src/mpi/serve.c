@@ -61,6 +61,23 @@ static enum healcl_status make_folder(const struct serve_command *self, struct h
     return HEALCL_OK;
 }
 
+/* Results would replace inputs that lists name in their folder. */
+static enum healcl_status check_list(const struct serve_command *self, struct healcl_error *error)
+{
+    const struct request_list *list = &self->list;
+    char result[PATH_MAX];
+    struct stat read, written;
+    for (size_t i = 0; i < list->count * list->inputs; i++) {
+        const char *path = request_path(list, i / list->inputs, i % list->inputs);
+        const char *slash = strrchr(path, '/');
+        (void)snprintf(result, sizeof result, "%s/%s", self->folder, slash ? slash + 1 : path);
+        if (stat(result, &written) == 0 && stat(path, &read) == 0 &&
+            read.st_dev == written.st_dev && read.st_ino == written.st_ino)
+            FAIL(error, HEALCL_USAGE, "--results writes over the input " PATH_FORMAT, path);
+    }
+    return HEALCL_OK;
+}
+
 /* What rank 0 alone does. */
 static int begin(struct serve_command *self)
 {
@@ -68,6 +85,8 @@ static int begin(struct serve_command *self)
     enum healcl_status status = make_folder(self, &error);
     if (status == HEALCL_OK)
         status = request_list_read(&self->list, self->places, self->input_count, &error);
+    if (status == HEALCL_OK)
+        status = check_list(self, &error);
     const int code = status == HEALCL_OK ? GOES_ON : print_error(NULL, &error, false);
     healcl_error_clear(&error);
     return code;

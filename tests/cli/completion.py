@@ -51,8 +51,9 @@ def check_bash(completion, folder):
         offered = completion.of(command, "--")
         assert told == set(offered) and len(offered) == len(told), (command, told, offered)
     assert completion.of("run", "--re") == ["--reference", "--repeat", "--requests"]
-    assert completion.of("compare", "-d", "re") == ["reference"]
-    assert "gpu" in completion.of("run", "--device", "") and not completion.of("run", "-d", "re")
+    for command, words in ("compare", ["reference"]), ("run", ["reference"]), ("check", []):
+        assert completion.of(command, "-d", "re") == words, command
+    assert "gpu" in completion.of("run", "--device", "")
     assert completion.of("bench", "--layout", "") == ["contiguous", "heal"]
     assert completion.of("check", "--op", "modn") == ["modneg"]
     assert completion.of("run", "--repeat", "") == []

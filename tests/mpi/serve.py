@@ -132,9 +132,12 @@ def check_lists(launcher, place):
         (place / "w" / f"{name}.npy").write_bytes(npy([2, 2, 2]))
     (place / "list").write_text(f"b.npy\n\n{place}/a.npy\n")
     launcher.run((RANKS, ("serve", "-i", "x=list", "-i", "1=w", "--results", "two", "-q",
-                          "--reference", "two.json")))
+                          "-d", "reference", "two.json")))
     assert read_npy(place / "two" / "a.npy") == [8, 10, 12]
     assert read_npy(place / "two" / "b.npy") == [2, 4, 6]
+    (place / "again").write_text("two/b.npy\ntwo/a.npy\n")
+    refuse(launcher, "--results writes over the input 'two/b.npy'", "-i", "x=again", "-i", "1=w",
+           "--results", "./two", "-d", "reference", "two.json")
     (place / "w" / "a.npy").rename(place / "w" / "c.npy")
     refuse(launcher, "'w': there is no 'a.npy'", "-i", "x=list", "-i", "1=w", "--results", "two",
            "--reference", "two.json")
@@ -150,7 +153,7 @@ def check_usage(launcher):
     refuse(launcher, "--input is missing", "--results", "out", "model.json")
     refuse(launcher, "no option '--nothing'", "--nothing")
     refuse(launcher, "No such file", "-i", "x=nothing", "--results", "out", "model.json")
-    refuse(launcher, "--results is the input 'in'", "-i", "x=in", "--results", "in",
+    refuse(launcher, "--results writes over the input 'in'", "-i", "x=in", "--results", "in",
            "model.json")
 
 

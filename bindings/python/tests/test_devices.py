@@ -3,6 +3,7 @@ import inspect
 import os
 import re
 import unittest
+from unittest import mock
 
 import healcl
 from support import CLONE, device, python, transcript
@@ -19,6 +20,11 @@ class Devices(unittest.TestCase):
     def test_the_reference_is_a_device(self):
         self.assertIsNone(healcl.reference.info)
         self.assertEqual(repr(healcl.reference), "healcl.reference")
+        self.assertIs(healcl.open("reference"), healcl.reference)
+        with mock.patch.dict(os.environ, HEALCL_DEVICE="reference"):
+            self.assertIs(healcl.open(), healcl.reference)
+        with self.assertRaisesRegex(healcl.ArgumentError, "no package"):
+            healcl.open("reference", package="p")
 
     def test_what_is_not_there_is_an_error(self):
         with self.assertRaises(healcl.Error) as caught:

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads, finalizers, exits, forks, and memory that is to stay flat. HEALCL_TEST_SECONDS says how
 long the tests with threads take, HEALCL_TEST_ALL=1 has them repeat as often as is promised."""
+import copy
 import gc
 import itertools
 import os
+import pickle
 import random
+import sys
+import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy as np
 
 import healcl
-from support import SETUP, both, python, transcript
+from support import CLONE, SETUP, both, device, python, transcript
 
 SECONDS = float(os.environ.get("HEALCL_TEST_SECONDS", 1))
+VENDORS = os.path.join(CLONE, "examples", "extensions")
 ALL = os.environ.get("HEALCL_TEST_ALL") == "1"
 
 
@@ -187,6 +193,43 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     print(pool.map(work, range(2)))
 """)
         self.assertEqual(done.stdout, "[[1, 2, 3], [1, 2, 3]]\n", done.stderr)
+
+
+class Copies(unittest.TestCase):
+    def setUp(self):
+        self.unraised = []
+        patch = mock.patch.object(sys, "unraisablehook", self.unraised.append)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def tearDown(self):
+        gc.collect()
+        self.assertEqual(self.unraised, [])
+
+    def test_handles_are_neither_copied_nor_pickled(self):
+        t = healcl.load(transcript("recognizer.json"))
+        q, e = healcl.reference.queue(), healcl.heal_engine(healcl.reference)
+        with tempfile.TemporaryDirectory() as folder:
+            with healcl.record(os.path.join(folder, "t.json"), e) as r:
+                things = [t, t.session(healcl.reference), q, q.array([1]), q.ops, e, r,
+                          r.host_to_device([1]), device(), healcl.Operations(VENDORS)]
+        for thing in things:
+            for work in copy.copy, copy.deepcopy, pickle.dumps:
+                with self.subTest(thing=thing, work=work), self.assertRaisesRegex(
+                        TypeError, "^cannot copy or pickle '%s'" % type(thing).__name__):
+                    work(thing)
+        for work in copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each)):
+            self.assertIs(work(healcl.reference), healcl.reference)
+
+    def test_what_was_never_made_ends_in_silence(self):
+        classes = [each for each in map(healcl.__dict__.get, healcl.__all__)
+                   if isinstance(each, type) and not issubclass(each, Exception)]
+        self.assertIn(healcl.Tensor, classes)
+        for each in classes:
+            with self.subTest(each):
+                self.assertFalse(hasattr(each.__new__(each), "nothing"))
+                with self.assertRaises(TypeError):
+                    each()
 
 
 class Memory(unittest.TestCase):

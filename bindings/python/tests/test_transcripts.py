@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import gzip
 import os
 import tempfile
 import unittest
@@ -40,8 +41,18 @@ class Transcripts(unittest.TestCase):
 
     def test_a_transcript_from_memory(self):
         with open(transcript("ntt.json"), "rb") as file:
-            t = healcl.load(bytearray(file.read()))
-        self.assertTrue(t.run(healcl.reference).verified)
+            data = file.read()
+        for source in bytearray(data), gzip.compress(data):
+            self.assertTrue(healcl.load(source).run(healcl.reference).verified)
+
+    def test_a_path_with_a_nul_is_refused(self):
+        t = healcl.load(transcript("recognizer.json"))
+        for work in (lambda path: healcl.load(path), lambda path: healcl.Operations(path),
+                     lambda path: healcl.open(path), lambda path: healcl.open(package=path),
+                     lambda path: t.run(healcl.reference, dump=path),
+                     lambda path: healcl.load(transcript("recognizer.json"), passes=path)):
+            with self.assertRaisesRegex(ValueError, "null byte"):
+                work(transcript("recognizer.json") + "\0x")
 
     def test_what_is_refused_names_its_place(self):
         with self.assertRaises(healcl.ShapeError) as caught:

@@ -14,7 +14,7 @@ import numpy as np
 from ._arrays import (DTYPES, address, as_array, as_torch, check_output, converted, dtype_number,
                       shape_of)
 from ._errors import ArgumentError, DtypeError, Error, OperationError, StateError, error_of
-from ._handle import Handle
+from ._handle import Handle, Uncopied
 from ._native import ffi, lib
 from ._operations import (Operation, Operations, find, operations_by_name, pointer_of,
                           signature_of)
@@ -61,7 +61,7 @@ class QueueHandle(Handle):
         return self.find(name).function(self, *arguments)
 
 
-class Tensor:
+class Tensor(Uncopied):
     """A tensor of a queue, or a view of one.
 
     a[1::2, ...] is a view on the device, and a[...] = values writes into it. np.asarray(a) waits
@@ -76,8 +76,12 @@ class Tensor:
         self._packed = _pack(_TENSOR, address)
 
     def __del__(self, release: Callable[[int], None] = lib.native_release) -> None:
-        if not self._queue.forked:
-            release(self._address)
+        try:
+            queue, address = self._queue, self._address
+        except AttributeError:  # it was never made
+            return
+        if not queue.forked:
+            release(address)
 
     def release(self) -> None:
         """Gives up the tensor's memory now, unless another tensor views it."""
@@ -327,7 +331,7 @@ def _function_of(operation: Operation) -> Callable[..., Any]:
     return function
 
 
-class Ops:
+class Ops(Uncopied):
     """The operations of a queue, as functions: queue.ops.modmul(a, b, p, out).
 
     They take tensors of the queue, integers, None, shapes, indices and dtypes, by position or by
@@ -338,7 +342,7 @@ class Ops:
         self._queue = queue
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "_queue":  # __init__ was not called
             raise AttributeError(name)
         operation = self._queue.find(name)
         if operation.name in FUNCTIONS:

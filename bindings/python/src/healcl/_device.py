@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Union
 
-from ._errors import call
-from ._handle import Handle, use_opencl
+from ._errors import ArgumentError, c_string, call
+from ._handle import Handle, Uncopied, use_opencl
 from ._native import ffi, lib
 from ._rows import row
 
@@ -47,7 +47,7 @@ def _info(struct: Any) -> DeviceInfo:
     return DeviceInfo(**{**row(struct), "type": _TYPES[struct.type]})
 
 
-class Device:
+class Device(Uncopied):
     """An OpenCL device, from open(); or healcl.reference, the host's plain C.
 
     Several threads may use one. Runs of transcripts then take turns; sessions and queues work at
@@ -101,6 +101,9 @@ class Device:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return "reference" if self._handle is None else super().__reduce_ex__(protocol)
+
     def __repr__(self) -> str:
         if self._handle is None:
             return "healcl.reference"
@@ -118,13 +121,17 @@ def open(selector: Optional[str] = None, *, fallback: bool = True,
          package: Union[str, os.PathLike[str], None] = None) -> Device:
     """Opens an OpenCL device.
 
-    selector  "0:1", a part of a platform's or device's name ("pocl"), "cpu", "gpu" or "acc"; None:
-              the environment's HEALCL_DEVICE, else the best device there is
+    selector  "0:1", a part of a platform's or device's name ("pocl"), "cpu", "gpu" or "acc", or
+              "reference"; None: the environment's HEALCL_DEVICE, else the best device there is
     fallback  whether the host runs what the device cannot
     package   a file that `healcl compile` has made for the device
     """
+    if (selector or os.environ.get("HEALCL_DEVICE")) == "reference":
+        if package is not None:
+            raise ArgumentError("the reference takes no package")
+        return reference
     use_opencl()
-    strings = [ffi.new("char[]", os.fsencode(value)) if value is not None else ffi.NULL
+    strings = [c_string(value) if value is not None else ffi.NULL
                for value in (selector, package)]
     options = ffi.new("struct healcl_device_options *",
                       {"selector": strings[0], "package": strings[1],

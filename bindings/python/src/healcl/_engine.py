@@ -7,10 +7,11 @@ from typing import Any, List, Optional
 from ._arrays import as_torch, is_torch
 from ._calls import FUNCTIONS, Tensor
 from ._device import Device
+from ._handle import Uncopied
 from ._operations import Operations
 
 
-class Engine:
+class Engine(Uncopied):
     """All operations by their names in transcripts, with positional arguments: the SDK's
     device_t_eng.
 

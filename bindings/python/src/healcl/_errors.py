@@ -2,7 +2,8 @@
 """Errors, and calls of the library that raise them."""
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+import os
+from typing import Any, Callable, Optional, Union
 
 from ._native import ffi, lib
 
@@ -110,6 +111,14 @@ _BY_CAUSE = {
 def text(pointer: Any) -> str:
     """A string of the library's."""
     return str(ffi.string(pointer), errors="replace")
+
+
+def c_string(value: Union[str, bytes, os.PathLike[str]]) -> Any:
+    """A path, or a text, for the library."""
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ArgumentError("embedded null byte in %r" % (value,))
+    return ffi.new("char[]", encoded)
 
 
 def error_of(error: Any, operations: Any = ffi.NULL) -> Error:

@@ -27,7 +27,17 @@ def use_opencl() -> None:
     _opencl_used = True
 
 
-class Handle:
+class Uncopied:
+    """What stands for something of this process: it is neither copied nor pickled."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("cannot copy or pickle '%s': it is a handle of this process" %
+                        type(self).__name__)
+
+
+class Handle(Uncopied):
     """A pointer, with a lock that who passes it to the library holds.
 
     what       "session": what messages call it

@@ -9,14 +9,15 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._arrays import DTYPES
-from ._errors import ArgumentError, OperationError, call, text
+from ._errors import ArgumentError, OperationError, c_string, call, text
+from ._handle import Uncopied
 from ._native import ffi, lib
 
 KINDS = {getattr(lib, name): name[len("HEALCL_PARAMETER_"):].lower()
          for name in dir(lib) if name.startswith("HEALCL_PARAMETER_")}
 
 
-class Operations:
+class Operations(Uncopied):
     """Operations and kernels of a vendor's manifests, the *.json of a folder (docs/VENDORS.md).
 
     They are native code of whoever has written the folder, and stay until the process ends.
@@ -26,7 +27,7 @@ class Operations:
     def __init__(self, folder: Union[str, os.PathLike[str]], *, trusted: bool = False) -> None:
         pointer = ffi.new("struct healcl_operations **")
         load = lib.healcl_operations_load_trusted if trusted else lib.healcl_operations_load
-        call(load, os.fsencode(folder), pointer)
+        call(load, c_string(folder), pointer)
         self._pointer = pointer[0]
         self._table = _table(pointer[0])
 

@@ -9,13 +9,14 @@ import numpy as np
 from ._arrays import DTYPES, address, as_array, converted, dtype_number, shape_of
 from ._calls import Ops, QueueHandle, Tensor
 from ._device import Device
+from ._handle import Uncopied
 from ._native import ffi, lib
 from ._operations import Operations, limits_of
 
 Shape = Union[int, Iterable[int]]
 
 
-class Queue:
+class Queue(Uncopied):
     """Tensors on a device, and calls of operations on them; from Device.queue().
 
     A call is checked, enqueued and not waited for. What only data reveal is an error of the next

@@ -18,6 +18,7 @@ from ._arrays import DTYPES, as_array, dtype_number
 from ._calls import FUNCTIONS, Tensor
 from ._engine import Engine
 from ._errors import ArgumentError, StateError
+from ._handle import Uncopied
 from ._native import lib
 
 _PIECE = 3 << 18  # bytes that are encoded at a time; a multiple of 3
@@ -25,7 +26,7 @@ _DATA = "\0data"  # stands in an entry's JSON for what is written in pieces
 _TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
 
 
-class RecordedTensor:
+class RecordedTensor(Uncopied):
     """A tensor of the engine's, under a name of the transcript's. Slices and np.asarray are
     recorded too; all else is the engine's tensor's."""
 
@@ -37,10 +38,12 @@ class RecordedTensor:
         self._name: Optional[int] = name
 
     def __del__(self) -> None:
-        if self._name is not None:
+        if getattr(self, "_name", None) is not None:
             self._recorder._dropped.append(self._name)  # any thread may be in the recorder
 
     def __getattr__(self, name: str) -> Any:
+        if name in RecordedTensor.__slots__:  # __init__ was not called
+            raise AttributeError(name)
         return getattr(self._tensor, name)
 
     def __len__(self) -> int:
@@ -57,7 +60,7 @@ class RecordedTensor:
         return array if dtype is None else array.astype(dtype, copy=False)
 
 
-class Recorder:
+class Recorder(Uncopied):
     """An engine whose calls are written to a transcript; from record()."""
 
     def __init__(self, path: Union[str, os.PathLike[str]], engine: Engine, inputs: bool) -> None:
@@ -75,6 +78,8 @@ class Recorder:
     # ---- the program's side
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_engine":  # __init__ was not called
+            raise AttributeError(name)
         if name[:1] == "_" and name[1:] in FUNCTIONS:
             return getattr(self, name[1:])
         operation = getattr(self._engine, name)

@@ -9,7 +9,7 @@ import numpy as np
 from ._arrays import address, as_array, check_array, check_output
 from ._device import Device
 from ._errors import Error, NameUnknownError, OutOfMemoryError, call
-from ._handle import Handle
+from ._handle import Handle, Uncopied
 from ._native import ffi, lib
 from ._rows import row, rows
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._transcript import Name, Transcript
 
 
-class Session:
+class Session(Uncopied):
     """A transcript on a device, from Transcript.session().
 
         s["133"] = array      # in the place of the file's: read in each run, and not copied

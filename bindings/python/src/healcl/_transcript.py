@@ -11,8 +11,8 @@ import numpy as np
 
 from ._arrays import DTYPES, address, as_array, check_array
 from ._device import Device
-from ._errors import CancelledError, NameUnknownError, StateError, call, text
-from ._handle import Handle
+from ._errors import CancelledError, NameUnknownError, StateError, c_string, call, text
+from ._handle import Handle, Uncopied
 from ._native import ffi, lib
 from ._operations import Operations, limits_of, pointer_of
 from ._rows import row, rows
@@ -139,7 +139,7 @@ for _function in (python_difference, python_warning, python_cancelled):
     ffi.def_extern(onerror=_interrupted)(_function)
 
 
-class Transcript:
+class Transcript(Uncopied):
     """A transcript, checked whole and planned; from load().
 
     inputs    the uploads
@@ -185,7 +185,7 @@ class Transcript:
             into.input, into.data = number, address(array)
         watch = _Watch()
         context = ffi.new_handle(watch)
-        folder = ffi.NULL if dump is None else ffi.new("char[]", os.fsencode(dump))
+        folder = ffi.NULL if dump is None else c_string(dump)
         options = ffi.new("struct healcl_run_options *", {
             "no_verify": not verify, "profile": profile, "no_warm_up": not warm_up,
             "repeat": repeat, "dump_dir": folder, "inputs": bound, "input_count": len(arrays),
@@ -269,7 +269,7 @@ def load(source: Union[str, os.PathLike[str], bytes, bytearray, memoryview], *,
                   (repeats, axis); None: the one that is valid, else that of "spec"
     passes        names of passes, with commas between them, or "none"; None: all
     """
-    names = ffi.NULL if passes is None else ffi.new("char[]", passes.encode())
+    names = ffi.NULL if passes is None else c_string(passes)
     limits = limits_of(memory_limit, work_limit, operations, expand, names)
     pointer = ffi.new("struct healcl_transcript **")
     data, numbered = None, pointer_of(operations)
@@ -278,7 +278,6 @@ def load(source: Union[str, os.PathLike[str], bytes, bytearray, memoryview], *,
         call(lib.healcl_transcript_open_memory, data, len(data), limits, pointer,
              operations=numbered)
     else:
-        call(lib.healcl_transcript_open, os.fsencode(source), limits, pointer,
-             operations=numbered)
+        call(lib.healcl_transcript_open, c_string(source), limits, pointer, operations=numbered)
     return Transcript(Handle("transcript", pointer[0], lib.healcl_transcript_close, keep=data),
                       numbered)
