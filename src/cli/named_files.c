@@ -89,7 +89,8 @@ static bool has_name_of(const struct named_file *file, const char *const *patter
 /* Whether a file is one of those that commands read from such a folder, or write there. */
 static bool is_of_folder(const struct named_file *file, const struct named_file *folder)
 {
-    static const char *const read[] = {"*.json", "*.cl", "*.so", "*.npy", "*.bin", "*.aocx", NULL};
+    static const char *const read[] = {"*.json", "*.cl",     "*.so",    "*.npy",    "*.bin",
+                                       "*.aocx", "binary_*", "rates_*", "tuning_*", NULL};
     static const char *const written[] = {"entry_*.npy", "results.json", "manifest.json", NULL};
     if (folder->type != S_IFDIR || !file->name)
         return false;

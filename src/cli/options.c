@@ -7,6 +7,7 @@
 #include "cli/named_files.h"
 #include "cli/nearest.h"
 #include "cli/report_file.h"
+#include "programs/cache.h"
 
 enum { OPTIONS_MAX = 64 };
 
@@ -233,17 +234,23 @@ static int take_options(const struct command *command, int argc, char **argv, vo
 
 int take_arguments(const struct command *command, int argc, char **argv, void *session)
 {
-    struct named_file *files = calloc((size_t)argc + 2, sizeof *files);
+    struct named_file *files = calloc((size_t)argc + 3, sizeof *files);
+    char *cache = cache_directory();
     size_t count = 0;
-    if (!files)
+    if (!files) {
+        free(cache);
         return printed(HEALCL_NO_MEMORY);
+    }
     files[count++].is_written = true; /* standard output */
     (void)named_file_take(NULL, "/proc/self/exe", &files[count++]);
+    if (cache)
+        (void)named_file_take(NULL, cache, &files[count++]);
     int code = take_options(command, argc, argv, session, files, &count);
     for (int i = optind; code == GOES_ON && command->operands != OPERANDS_SHELL && i < argc; i++)
         (void)named_file_take(NULL, argv[i], &files[count++]);
     if (code == GOES_ON)
         code = named_files_check(command, files, count);
     free(files);
+    free(cache);
     return code;
 }
