@@ -109,11 +109,20 @@ static const char *name_of(const struct named_file *file, char name[64])
     return name;
 }
 
+/* Whether a report goes to standard output, in words that say so. */
+static bool is_for_stdout(const struct named_file *file)
+{
+    return is_stdout(file) || strncmp(file->path, "/dev/", 5) == 0 ||
+           strncmp(file->path, "/proc/", 6) == 0;
+}
+
 /* written is written; other comes behind it, or is read. */
 static int check_pair(const struct command *command, const struct named_file *written,
                       const struct named_file *other)
 {
     char name[64], other_name[64];
+    if (!written->path && other->is_written && is_for_stdout(other))
+        return GOES_ON;
     if (!is_same(written, other) && !is_of_folder(written, other) && !is_of_folder(other, written))
         return GOES_ON;
     const struct named_file *file =
@@ -134,8 +143,7 @@ int named_files_check(const struct command *command, struct named_file *files, s
         find(&files[i]);
     for (size_t i = 0; i < count && code == GOES_ON; i++)
         for (size_t j = 0; files[i].is_written && j < count && code == GOES_ON; j++)
-            if (!files[j].is_written ||
-                (j > i && files[i].option && files[i].option != files[j].option))
+            if (!files[j].is_written || (j > i && files[i].option != files[j].option))
                 code = check_pair(command, &files[i], &files[j]);
     for (size_t i = 0; i < count; i++)
         free(files[i].resolved);
