@@ -599,15 +599,17 @@ static int run(const struct command *command, int argc, char **argv)
 {
     struct run_command self = {.repeat = 1};
     int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
     if (device_is_reference(self.selector)) {
         self.reference = true;
         self.selector = NULL;
     }
-    const char *why = incompatible(&self);
+    const char *why = code == GOES_ON ? incompatible(&self) : NULL;
     if (why)
-        return usage_error(command, "%s", why);
+        code = usage_error(command, "%s", why);
+    if (code != GOES_ON) {
+        live_inputs_free(&self.live);
+        return code;
+    }
     self.facts.no_verify |= self.live.count > 0; /* results are those of other inputs */
     self.facts.file = argv[optind];
     return run_and_finish(&self);
