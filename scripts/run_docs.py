@@ -175,6 +175,8 @@ class Options:
     def check(self, line, text):
         """one command, whose options must be there"""
         found = COMMAND.match(text)
+        if found and re.search(r" -\S*=~/", text):
+            raise Wrong(f"{line}: {text}: no shell expands this ~")
         if not found or found[1].startswith(("c", "PATH", ".ci")):
             return
         name = found[1].replace("python3 ", "")
@@ -253,10 +255,11 @@ class Page:
         needs = [value.partition(":") for value in block.of("needs")]
         for reason, _, line in needs:
             if not line:
-                self.left_out.append((block.line, reason, block.text.splitlines()[0]))
-                if block.kind in ("", "sh"):
-                    for part in block.text.splitlines():
-                        self.options.check(block.line, part)
+                lines = block.text.splitlines()
+                more = f" (and {len(lines) - 1} lines)" if len(lines) > 1 else ""
+                self.left_out.append((block.line, reason, lines[0] + more))
+                for part in lines:
+                    self.options.check(block.line, part)
                 return
         if block.of("file"):
             name = block.of("file")[0]

@@ -146,6 +146,7 @@ class Documentation(unittest.TestCase):
                 ("<!--then:test -e b-->\n    touch a\n", "2: test -e b"),
                 ("See `scripts/nowhere.sh`.\n", "1: there is no scripts/nowhere.sh"),
                 ("See `scripts/demo.sh --nothing`.\n", "1: scripts/demo.sh --nothing: "),
+                ("Try `cmake -S . -DA=~/b`.\n", "no shell expands"),
                 ("Say `--nothing-takes-this`.\n", "1: nothing takes --nothing-takes-this")):
             with self.subTest(text):
                 self.assertIn(wrong, self.followed(text))
