@@ -124,7 +124,8 @@ def commands_of(text):
     whole = ""
     for number, line in enumerate(text.splitlines()):
         whole += line + "\n"
-        if line.endswith("\\") or subprocess.run(["bash", "-nc", whole], stderr=subprocess.DEVNULL).returncode:
+        if line.endswith("\\") or subprocess.run(["bash", "-nc", whole], check=False,
+                                                  stderr=subprocess.DEVNULL).returncode:
             continue
         if whole.strip() and not whole.startswith("#"):
             yield number, whole
@@ -167,10 +168,10 @@ class Options:
 
     def all(self):
         names = re.findall(r"^  ([a-z]+)  ", self.text("healcl"), flags=re.M)
+        scripts = glob.glob("scripts/*.sh", root_dir=TOP) + glob.glob("scripts/*.py", root_dir=TOP)
         return "\n".join([self.text("healcl", name) for name in names] +
                          [self.text("healcl-mpi", name) for name in ("run", "serve")] +
-                         [self.script("scripts/" + name) for name in
-                          os.listdir(os.path.join(TOP, "scripts")) if re.match(r"(?!test_).*\.(py|sh)$", name)])
+                         [self.script(name) for name in scripts if "/test_" not in name])
 
     def check(self, line, text):
         """one command, whose options must be there"""
@@ -182,8 +183,8 @@ class Options:
         name = found[1].replace("python3 ", "")
         words = re.split(r"[|;&#`]", text[found.end():])[0]
         if "/" in name:
-            if not os.access(os.path.join(TOP, name),
-                             os.R_OK if found[1].startswith("python3") else os.X_OK):
+            is_run = words.strip() and not found[1].startswith("python3")
+            if not os.access(os.path.join(TOP, name), os.X_OK if is_run else os.R_OK):
                 raise Wrong(f"{line}: there is no {name}, or it cannot be executed")
             known = self.script(name)
         else:
