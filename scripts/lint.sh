@@ -88,16 +88,10 @@ END
     return "$bad"
 }
 
-# What README.md shows of the library is what examples/ builds and runs.
-example() {
-    sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' | diff - examples/run.c
-}
-
 check "format" scripts/format.sh --check
 check "OpenCL's one seam" opencl_seam
 check "rooms" rooms
 check "shell scripts" shell_scripts
 check "generated files" generated
-check "README's example" example
 check "clang-tidy" tidy
 exit "$failed"

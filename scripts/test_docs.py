@@ -13,7 +13,7 @@ import unittest
 from unittest import mock
 
 import run_docs
-from run_docs import pages
+from run_docs import blocks, pages
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
@@ -31,12 +31,7 @@ def read(path):
 
 def prose(text):
     """Without blocks of code, which have brackets of their own."""
-    lines, fenced = [], False
-    for line in text.splitlines():
-        fenced ^= line.startswith("```")
-        if not fenced and not line.startswith(("```", "    ")):
-            lines.append(CODE.sub("", line))
-    return "\n".join(lines)
+    return "\n".join(CODE.sub("", block.text) for block in blocks(text) if block.kind == "prose")
 
 
 def anchors(text):
