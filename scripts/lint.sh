@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Reads the code without running it: clang-format, clang-tidy, shellcheck, the one seam to OpenCL, and
 # whether generated files are what their generators make. Needs a configured build (build/clang).
-# shellcheck disable=SC2317,SC2016 # the functions are called by check; backquotes are Markdown
+# shellcheck disable=SC2317 # the functions are called by check
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
