@@ -85,6 +85,11 @@ enum healcl_status overlap_init(struct healcl_device *device, struct healcl_erro
 /* Forgets what has no times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log);
 
+/* A moment of an event by the device's clock; 0 for a command that the driver takes no times of.
+ * Returns the code of clGetEventProfilingInfo for other failures. */
+HEALCL_MUST_CHECK cl_int event_time(const struct healcl_device *device, cl_event event,
+                                    cl_profiling_info which, cl_ulong *time);
+
 /* ---------------------------------------------------------------- trace.c */
 
 /* Whether the driver takes times of commands that go on with the host's: rusticl's do not. The

@@ -18,13 +18,21 @@ static bool is_timed_by_host(const struct healcl_device *device)
     return device->profiling && !device->event_times;
 }
 
+cl_int event_time(const struct healcl_device *device, cl_event event, cl_profiling_info which,
+                  cl_ulong *time)
+{
+    *time = 0;
+    cl_int code =
+        device->cl->clGetEventProfilingInfo(event, which, sizeof *time, time, NULL);
+    return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
+}
+
 /* How long the driver had the first launch of a kernel, and nothing to wait for, until it began. */
 static cl_int read_first_launch(struct healcl_device *device, const struct command *before,
                                 const struct command *command)
 {
     cl_ulong ready = 0;
-    cl_int code = device->cl->clGetEventProfilingInfo(command->event, CL_PROFILING_COMMAND_SUBMIT,
-                                                      sizeof ready, &ready, NULL);
+    cl_int code = event_time(device, command->event, CL_PROFILING_COMMAND_SUBMIT, &ready);
     if (code != CL_SUCCESS)
         return code;
     if (ready < command->queued)
@@ -44,12 +52,10 @@ static cl_int read_time(struct healcl_device *device, const struct command *befo
 {
     static const cl_profiling_info moments[] = {
         CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
-    const struct opencl *cl = device->cl;
     cl_ulong times[3] = {0};
     for (size_t i = 0; i < 3 && !is_timed_by_host(device);
          i++) { /* a caller's queue may have none */
-        cl_int code = cl->clGetEventProfilingInfo(command->event, moments[i], sizeof times[i],
-                                                  &times[i], NULL);
+        cl_int code = event_time(device, command->event, moments[i], &times[i]);
         if (code != CL_SUCCESS)
             return code;
     }
@@ -63,7 +69,7 @@ static cl_int read_time(struct healcl_device *device, const struct command *befo
         if (code != CL_SUCCESS)
             return code;
     }
-    (void)cl->clReleaseEvent(command->event);
+    (void)device->cl->clReleaseEvent(command->event);
     command->event = NULL;
     return CL_SUCCESS;
 }

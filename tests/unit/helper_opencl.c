@@ -356,3 +356,20 @@ struct opencl helper_opencl_without_times(void)
     cl.clGetEventProfilingInfo = no_times;
     return cl;
 }
+
+static cl_int CL_API_CALL no_barrier_times(cl_event event, cl_profiling_info what, size_t size,
+                                           void *value, size_t *needed)
+{
+    cl_command_type type = 0;
+    cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL);
+    if (code == CL_SUCCESS && (type == CL_COMMAND_BARRIER || type == CL_COMMAND_MARKER))
+        return CL_PROFILING_INFO_NOT_AVAILABLE;
+    return helper_opencl.clGetEventProfilingInfo(event, what, size, value, needed);
+}
+
+struct opencl helper_opencl_without_barrier_times(void)
+{
+    struct opencl cl = helper_opencl;
+    cl.clGetEventProfilingInfo = no_barrier_times;
+    return cl;
+}

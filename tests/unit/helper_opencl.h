@@ -37,6 +37,9 @@ const struct opencl *helper_loader(void);
 /* The same as helper_opencl, but event times do not advance, as rusticl's. */
 struct opencl helper_opencl_without_times(void);
 
+/* The same, but barriers and markers have no times, as NVIDIA's. */
+struct opencl helper_opencl_without_barrier_times(void);
+
 /* Forgets everything; nothing fails. */
 void helper_reset(void);
 
