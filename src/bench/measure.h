@@ -23,9 +23,20 @@ uint64_t device_link_bytes(const struct healcl_device *device);
 enum healcl_status device_measure(struct healcl_device *device, struct device_rates *rates,
                                   struct healcl_error *error);
 
-/* device_measure's copied_bytes alone. */
-enum healcl_status device_measure_copies(struct healcl_device *device, uint64_t *bytes,
-                                         struct healcl_error *error);
+/* What no kernel exceeds where all lies in memory, a second. */
+struct device_limits {
+    uint64_t bytes;            /* of copies, or of writes where these are faster */
+    uint64_t products;         /* of 64-bit integers, both halves */
+    uint64_t twiddle_products; /* modulo q, by a twiddle and its quotient */
+};
+
+/* all: else only device_measure's copied_bytes, and 0. Errors: as device_measure. */
+enum healcl_status device_measure_limits(struct healcl_device *device, bool all,
+                                         struct device_limits *limits, struct healcl_error *error);
+
+/* How many bytes to copy, up to a limit, where a launch of so many has taken so long: as many as
+ * make what a launch takes to begin and to end small. Never less than bytes. */
+uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most);
 
 /* Rates that were measured with kernels of that tuning, and are kept for a device and driver as
  * tunings are: returns whether there are so many of them. rates_keep may fail without a word. */

@@ -42,10 +42,16 @@ static enum healcl_status measure_work(struct healcl_device *device, enum segmen
     return HEALCL_OK;
 }
 
-/* As they are kept: that of copies, then those of work. */
-static struct roofline roofline_of(const uint64_t rates[RATES])
+/* Thin work-items compute while others wait for memory. */
+static bool overlaps(const struct device_tuning *tuning)
 {
-    struct roofline roofline = {.bytes = rates[0]};
+    return tuning->shapes[FAMILY_elementwise] == SHAPE_LOCAL;
+}
+
+/* As they are kept: that of copies, then those of work. */
+static struct roofline roofline_of(const struct device_tuning *tuning, const uint64_t rates[RATES])
+{
+    struct roofline roofline = {.bytes = rates[0], .overlaps = overlaps(tuning)};
     for (int i = 0; i < WORKS; i++)
         roofline.work[i] = rates[1 + i];
     return roofline;
@@ -56,22 +62,38 @@ bool roofline_read_kept(const struct device_info *info, const struct device_tuni
 {
     uint64_t rates[RATES] = {0};
     bool known = rates_read_kept(info, tuning, RATES, rates);
-    *roofline = known ? roofline_of(rates) : (struct roofline){0};
-    return known;
+    *roofline = known ? roofline_of(tuning, rates) : (struct roofline){0};
+    return roofline->bytes > 0;
+}
+
+/* Each work alone where all lies in cache: on such devices that is about what arithmetic takes. */
+static enum healcl_status measure_works(struct healcl_device *device, uint32_t seconds,
+                                        uint64_t rates[WORKS], struct healcl_error *error)
+{
+    uint64_t begin = monotonic_nanoseconds();
+    uint64_t longest = seconds > 0 ? seconds * UINT64_C(1000000000) : UINT64_MAX;
+    for (int i = 0; i < WORKS; i++) {
+        if (monotonic_nanoseconds() - begin > longest)
+            FAIL(error, HEALCL_DEVICE, "kernels take too long to build for their rates");
+        TRY(measure_work(device, (enum segment_work)i, &rates[i], error));
+    }
+    return HEALCL_OK;
 }
 
 enum healcl_status roofline_measure(struct healcl_device *device, uint32_t seconds,
                                     struct roofline *roofline, struct healcl_error *error)
 {
-    uint64_t rates[RATES], begin = monotonic_nanoseconds();
-    uint64_t longest = seconds > 0 ? seconds * UINT64_C(1000000000) : UINT64_MAX;
-    TRY(device_measure_copies(device, &rates[0], error));
-    for (int i = 0; i < WORKS; i++) {
-        if (monotonic_nanoseconds() - begin > longest)
-            FAIL(error, HEALCL_DEVICE, "kernels take too long to build for their rates");
-        TRY(measure_work(device, (enum segment_work)i, &rates[1 + i], error));
-    }
-    *roofline = roofline_of(rates);
+    const bool thin = overlaps(&device->tuning);
+    uint64_t rates[RATES] = {0};
+    struct device_limits limits;
+    TRY(device_measure_limits(device, thin, &limits, error));
+    rates[0] = limits.bytes;
+    if (thin) { /* what fits in cache is too little for all compute units, or waits for it */
+        rates[1 + WORK_PRODUCTS] = rates[1 + WORK_BUTTERFLIES] = limits.twiddle_products;
+        rates[1 + WORK_SUMMED_PRODUCTS] = limits.products;
+    } else
+        TRY(measure_works(device, seconds, rates + 1, error));
+    *roofline = roofline_of(&device->tuning, rates);
     rates_keep(&device->info, &device->tuning, RATES, rates);
     return HEALCL_OK;
 }
@@ -80,8 +102,10 @@ uint64_t roofline_time(const struct roofline *roofline, const struct segment_cos
 {
     if (roofline->bytes == 0)
         return 0;
-    double seconds = (double)cost->bytes / (double)roofline->bytes;
+    double work = 0, memory = (double)cost->bytes / (double)roofline->bytes;
     for (int i = 0; i < WORKS; i++)
-        seconds += (double)cost->work[i] / (double)roofline->work[i];
+        if (roofline->work[i] > 0)
+            work += (double)cost->work[i] / (double)roofline->work[i];
+    double seconds = !roofline->overlaps ? memory + work : memory > work ? memory : work;
     return seconds < 1e9 ? (uint64_t)(seconds * 1e9) : UINT64_MAX;
 }

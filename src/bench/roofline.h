@@ -1,7 +1,12 @@
 /*
- * The time that a device's measured rates allow for the kernels of a segment: the bytes that its
- * steps have to read and write at the rate of a large copy, and its products, butterflies and
- * digits each at the rate that `healcl bench` gives the operation alone where all lies in cache.
+ * The least time that a device's measured rates allow for the kernels of a segment.
+ *
+ * Where work-items are thin, others compute while some wait for memory. So it is the longer of two:
+ * the bytes that steps have to read and write, at the rate of large copies or writes; and their
+ * products and butterflies, at the rate of products in registers. Digits are bound by their bytes.
+ *
+ * Elsewhere it is the sum of bytes, at the rate of a large copy, and of each work at the rate that
+ * `healcl bench` gives the operation alone where all lies in cache.
  */
 #ifndef HEALCL_BENCH_ROOFLINE_H
 #define HEALCL_BENCH_ROOFLINE_H
@@ -9,9 +14,10 @@
 #include "device/device.h"
 #include "plan/plan.h"
 
-/* A second; 0 where they are not known. */
+/* A second; 0 where they are not known, or bound nothing. */
 struct roofline {
     uint64_t bytes, work[WORKS];
+    bool overlaps; /* memory and arithmetic */
 };
 
 /* What was measured for kernels of that tuning, on this device and driver; returns whether it was.

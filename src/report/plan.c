@@ -167,9 +167,10 @@ static void print_rates(const struct roofline *roofline, const struct style *sty
         return;
     fprintf(style->stream, "\nroofline, a second: copies %s", TEXT_BYTES(roofline->bytes));
     for (int i = 0; i < WORKS; i++)
-        fprintf(style->stream, ",%s%s %s", i == 2 ? "\n" : " ", segment_work_labels[i],
-                TEXT_COUNT(roofline->work[i]));
-    putc('\n', style->stream);
+        if (roofline->work[i] > 0)
+            fprintf(style->stream, ",%s%s %s", i == 2 ? "\n" : " ", segment_work_labels[i],
+                    TEXT_COUNT(roofline->work[i]));
+    fprintf(style->stream, "%s\n", roofline->overlaps ? "; the longer of both counts" : "");
 }
 
 enum healcl_status report_passes(const struct plan *plan, const struct roofline *roofline,
@@ -194,10 +195,12 @@ void report_roofline(struct json *json, cJSON *object, const struct roofline *ro
 {
     cJSON *rates = json_object(json, object, "roofline");
     json_number(json, rates, "copied_bytes_per_s", roofline->bytes);
+    json_bool(json, rates, "overlaps", roofline->overlaps);
     for (int i = 0; i < WORKS; i++) {
         char key[48];
         snprintf(key, sizeof key, "%s_per_s", segment_work_names[i]);
-        json_number(json, rates, key, roofline->work[i]);
+        if (roofline->work[i] > 0)
+            json_number(json, rates, key, roofline->work[i]);
     }
 }
 

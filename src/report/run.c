@@ -70,8 +70,9 @@ static const char *share_text(const struct segment_row *row, char text[COLUMN_TE
 {
     if (row->roofline == 0 || row->of.nanoseconds == 0)
         return "-";
-    snprintf(text, COLUMN_TEXT_SIZE, "%.0f %%",
-             100.0 * (double)row->roofline / (double)row->of.nanoseconds);
+    const double percent = 100.0 * (double)row->roofline / (double)row->of.nanoseconds;
+    snprintf(text, COLUMN_TEXT_SIZE, "%.0f %%%s", share_shown(percent),
+             percent > SHARE_MAX ? ", in cache" : "");
     return text;
 }
 

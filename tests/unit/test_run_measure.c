@@ -1,5 +1,8 @@
-/* What `healcl devices --measure` copies. */
+/* What `healcl devices --measure` copies, and what rooflines make of a GPU's figures. */
+#include <string.h>
+
 #include "bench/measure.h"
+#include "bench/roofline.h"
 #include "helper_device.h"
 
 enum { MEMORIES = 4, MEBIBYTE = 1 << 20 };
@@ -82,12 +85,171 @@ static void copies_no_more_than_there_is_room_for(void **state)
     assert_in_range(measure(UINT64_MAX, UINT64_MAX), 2 * MEBIBYTE, 4 * MEBIBYTE);
 }
 
+/* ---------------------------------------------------------------- GPUs as they were measured */
+
+/* Rates in 10^9 a second; products by those of both halves, writes of the H200 as on the H100. A
+ * launch takes so much more, and what lies in the second cache goes faster than memory. */
+struct gpu {
+    double launch_ns, cached, copied, written, products, twiddle_products;
+};
+
+enum { CACHED_BYTES = 32 << 20 };
+
+static const struct gpu h100 = {3300, 4241, 2977, 3253, 1292, 1027};
+static const struct gpu h200 = {3300, 5267, 4066, 4440, 1268, 1009};
+
+/* The device of a test: its launches run one work-group alone, and say that they took the time of
+ * all. */
+static struct {
+    const struct gpu *gpu;
+    uint32_t rounds; /* of the launch at hand */
+    cl_ulong nanoseconds;
+} simulated;
+
+static cl_int set_simulated(cl_kernel kernel, cl_uint index, size_t size, const void *value)
+{
+    if (index == 1 && size == sizeof simulated.rounds)
+        memcpy(&simulated.rounds, value, size);
+    return helper_opencl.clSetKernelArg(kernel, index, size, value);
+}
+
+static double bytes_time(const struct gpu *gpu, double bytes, double rate)
+{
+    return bytes / (bytes <= CACHED_BYTES ? gpu->cached : rate);
+}
+
+static cl_int enqueue_simulated(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                                const size_t *offset, const size_t *items, const size_t *local,
+                                cl_uint awaited_count, const cl_event *awaited, cl_event *event)
+{
+    char name[32] = "";
+    const struct gpu *gpu = simulated.gpu;
+    (void)clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    const double all = (double)*items, products = all * 8 * simulated.rounds;
+    double time = gpu->launch_ns;
+    if (strcmp(name, "copy") == 0)
+        time += bytes_time(gpu, 16 * all, gpu->copied);
+    else if (strcmp(name, "write") == 0)
+        time += bytes_time(gpu, 8 * all, gpu->written);
+    else
+        time += products / (strcmp(name, "multiply") == 0 ? gpu->products : gpu->twiddle_products);
+    simulated.nanoseconds = (cl_ulong)time;
+    return helper_opencl.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, local, local,
+                                                awaited_count, awaited, event);
+}
+
+static cl_int simulated_time(cl_event event, cl_profiling_info what, size_t size, void *value,
+                             size_t *needed)
+{
+    cl_command_type type = 0;
+    cl_ulong *time = value;
+    cl_int code = helper_opencl.clGetEventProfilingInfo(event, what, size, value, needed);
+    if (code != CL_SUCCESS ||
+        clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL) != CL_SUCCESS)
+        return code;
+    if (type == CL_COMMAND_NDRANGE_KERNEL)
+        *time = what == CL_PROFILING_COMMAND_END ? 1000 + simulated.nanoseconds : 1000;
+    return code;
+}
+
+static struct roofline measure_gpu(const struct gpu *gpu)
+{
+    struct opencl cl = helper_opencl;
+    struct healcl_device *device = NULL;
+    struct roofline roofline;
+    cl.clSetKernelArg = set_simulated;
+    cl.clEnqueueNDRangeKernel = enqueue_simulated;
+    cl.clGetEventProfilingInfo = simulated_time;
+    simulated.gpu = gpu;
+    setenv("HEALCL_AS", "gpu", 1);
+    OK(device_open(&cl, "", &device, &error));
+    unsetenv("HEALCL_AS");
+    device->info.compute_units = 132;
+    device->info.cache_bytes = 4325376; /* of the first caches: drivers tell no more */
+    device->info.global_memory_bytes = UINT64_C(80) << 30;
+    OK(roofline_measure(device, 0, &roofline, &error));
+    assert_false(device->profiling);
+    healcl_device_close(device);
+    return roofline;
+}
+
+static void is_about(uint64_t rate, double expected)
+{
+    assert_in_range(rate / 1000000, (uint64_t)(980 * expected), (uint64_t)(1001 * expected));
+}
+
+/* Sizes fill the device, whatever a launch takes. */
+static void measures_what_a_gpu_does(void **state)
+{
+    (void)state;
+    const struct gpu *const gpus[] = {&h100, &h200};
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+        const struct roofline roofline = measure_gpu(gpus[i]);
+        is_about(roofline.bytes, gpus[i]->written);
+        is_about(roofline.work[WORK_PRODUCTS], gpus[i]->twiddle_products);
+        is_about(roofline.work[WORK_BUTTERFLIES], gpus[i]->twiddle_products);
+        is_about(roofline.work[WORK_SUMMED_PRODUCTS], gpus[i]->products);
+        assert_true(roofline.overlaps && roofline.work[WORK_DIGITS] == 0);
+    }
+}
+
+/* What healcl and prototypes took on these GPUs, in memory, is never less than the roofline. */
+static void figures_stay_below_the_roofline(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct gpu *gpu;
+        const char *what;
+        double bytes, work, ns; /* of one */
+        enum segment_work kind;
+    } figures[] = {
+        {&h100, "copy", 16, 0, 16 / 2977.2, NO_WORK},
+        {&h100, "set_const_val", 8, 0, 8 / 3253.2, NO_WORK},
+        {&h100, "modmul", 24, 1, 24 / 3026.9, WORK_PRODUCTS},
+        {&h100, "modsum + modmul", 32, 1, 48300.0 / (12288 * 256), WORK_PRODUCTS},
+        {&h100, "modmul_axis_sum", 17, 1, 17 / 1565.4, WORK_SUMMED_PRODUCTS},
+        {&h100, "ntt 4096, 61 ns", 16 * 4096, 6 * 4096, 61, WORK_BUTTERFLIES},
+        {&h100, "ntt 4096, prototype", 16 * 4096, 6 * 4096, 46, WORK_BUTTERFLIES},
+        {&h100, "ntt 65536, prototype", 16 * 65536, 8 * 65536, 872, WORK_BUTTERFLIES},
+        {&h200, "ntt 4096, prototype", 16 * 4096, 6 * 4096, 44, WORK_BUTTERFLIES},
+        {&h200, "ntt 65536, prototype", 16 * 65536, 8 * 65536, 796, WORK_BUTTERFLIES},
+    };
+    enum { TIMES = 1 << 20 };
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        const struct gpu *gpu = figures[i].gpu;
+        struct roofline roofline = {.bytes = (uint64_t)(gpu->written * 1e9), .overlaps = true};
+        struct segment_cost cost = {.bytes = (uint64_t)(figures[i].bytes * TIMES)};
+        for (int kind = 0; kind < WORKS; kind++)
+            roofline.work[kind] = (uint64_t)(gpu->twiddle_products * 1e9);
+        if (figures[i].kind < WORKS)
+            cost.work[figures[i].kind] = (uint64_t)(figures[i].work * TIMES);
+        const double allowed = (double)roofline_time(&roofline, &cost);
+        if (allowed > figures[i].ns * TIMES * 1.001 || allowed < figures[i].ns * TIMES * 0.25)
+            fail_msg("%s: %.3f of the roofline", figures[i].what,
+                     allowed / (figures[i].ns * TIMES));
+    }
+}
+
+/* A CPU's copy is as large as its caches ask for: a launch takes nothing beside it. */
+static void copies_no_more_than_it_needs(void **state)
+{
+    (void)state;
+    assert_int_equal(larger_copy(64 * MEBIBYTE, 1000000, 1024 * MEBIBYTE), 64 * MEBIBYTE);
+    assert_int_equal(larger_copy(64 * MEBIBYTE, 46000, 1024 * MEBIBYTE), 704 * MEBIBYTE);
+    assert_int_equal(larger_copy(64 * MEBIBYTE, 46000, 512 * MEBIBYTE), 512 * MEBIBYTE);
+    assert_int_equal(larger_copy(64 * MEBIBYTE, 0, UINT64_MAX), UINT64_C(64) * 500001 * MEBIBYTE);
+    assert_int_equal(larger_copy(64 * MEBIBYTE, 1, 32 * MEBIBYTE), 64 * MEBIBYTE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(copies_what_was_written),
         DEVICE_TEST(copies_more_than_caches_hold),
         DEVICE_TEST(copies_no_more_than_there_is_room_for),
+        cmocka_unit_test(copies_no_more_than_it_needs),
+        DEVICE_TEST(measures_what_a_gpu_does),
+        cmocka_unit_test(figures_stay_below_the_roofline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
