@@ -16,19 +16,21 @@
 #include "programs/opening.h"
 #include "programs/self_test.h"
 #include "report/junit.h"
+#include "report/run_kernels.h"
 #include "report/text.h"
 #include "run/run.h"
 
 enum {
     REPEAT_MAX = 1000000,
     DIFFERENCES_KEPT = 10000, /* lines for the JSON */
+    ROOFLINE_SECONDS = 30,    /* until no more kernels are built for rates */
 };
 
 /* One `healcl run`. */
 struct run_command {
     const char *selector, *trace_path, *dump_dir, *package;
     struct report_file json, junit;
-    bool reference, no_fallback, no_warm_up, quiet, verbose;
+    bool reference, no_fallback, no_warm_up, kernels, quiet, verbose;
     uint32_t repeat;
     double audit; /* percent; 0: none */
     uint32_t audit_seed;
@@ -39,7 +41,8 @@ struct run_command {
     struct healcl_limits limits;
     uint64_t device_memory_bytes; /* 0: no limit */ /* memory_bytes 0: by the device */
     struct new_file trace_file;
-    struct trace *trace; /* NULL without trace_path */
+    struct trace *trace; /* NULL without trace_path and kernels */
+    struct kernel_rows kernel_rows;
     uint64_t start;      /* of the command */
 
     int compiling; /* the process of compile_ahead_start, or 0 */
@@ -288,12 +291,32 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
+/* What kernels took, by rates that are kept, or else measured now. Without rates there are no shares
+ * of them. */
+static enum healcl_status find_kernels(struct run_command *self, struct healcl_error *error)
+{
+    struct roofline *rates = &self->facts.roofline;
+    struct healcl_error ignored = {.status = HEALCL_OK};
+    if (!self->kernels)
+        return HEALCL_OK;
+    if (!roofline_read_kept(&self->info, &self->tuning, rates)) {
+        progress_say(&self->progress, "measuring %s", self->info.name);
+        if (roofline_measure(self->device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
+            *rates = (struct roofline){0};
+        healcl_error_clear(&ignored);
+    }
+    self->facts.kernels = &self->kernel_rows;
+    return kernel_rows_of(self->transcript->plan, self->trace, rates, self->device,
+                          &self->kernel_rows, error);
+}
+
 static enum healcl_status run_session(struct run_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
     TRY(report_file_open(&self->junit, error));
-    if (self->trace_path) {
+    if (self->trace_path)
         TRY(new_file_open(&self->trace_file, self->trace_path, error));
+    if (self->trace_path || self->kernels) {
         self->trace = trace_create(TRACE_SPANS_MAX);
         if (!self->trace)
             NO_MEMORY(error);
@@ -309,7 +332,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         .input_count = self->live.count,
         .no_verify = self->facts.no_verify,
         .no_warm_up = self->no_warm_up || !shows_times(self),
-        .profile = self->json.path || self->trace_path || self->verbose,
+        .profile = self->json.path || self->trace || self->verbose,
         .repeat = self->repeat,
         .dump_dir = self->dump_dir,
         .observer = {.context = self,
@@ -324,7 +347,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
                                                   self->trace, &self->report, error);
     trace_end(self->trace, span);
     note_first_result(self);
-    return status;
+    return status == HEALCL_OK ? find_kernels(self, error) : status;
 }
 
 /* ---------------------------------------------------------------- telling the end */
@@ -337,7 +360,7 @@ static void complete_facts(struct run_command *self)
     facts->device = self->reference ? NULL : &self->info;
     facts->tuning = self->reference ? NULL : &self->tuning;
     facts->report = self->report;
-    if (!self->reference)
+    if (!self->reference && !self->kernels)
         (void)roofline_read_kept(&self->info, &self->tuning, &facts->roofline);
     facts->differences = self->differences;
 }
@@ -360,7 +383,7 @@ static int write_reports(struct run_command *self, int code)
 static int write_trace(struct run_command *self)
 {
     struct trace *trace = self->trace;
-    if (!trace)
+    if (!self->trace_path || !trace)
         return EXIT_VERIFIED;
     trace_finish(trace);
     report_trace(self->facts.file, self->reference ? "reference" : self->info.name,
@@ -481,6 +504,7 @@ static int run_and_finish(struct run_command *self)
     new_file_discard(&self->trace_file);
     new_file_discard(&self->case_file);
     trace_free(self->trace);
+    free(self->kernel_rows.of);
     for (size_t i = 0; i < self->facts.difference_count; i++)
         free(self->differences[i].line);
     free(self->differences);
@@ -547,6 +571,7 @@ static const struct command_option options[] = {
     {"json", 0, OPTION_REPORT, KEPT_IN(struct run_command, json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct run_command, junit)},
     {"trace", 0, OPTION_NEW_FILE, KEPT_IN(struct run_command, trace_path)},
+    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct run_command, kernels)},
     {"dump", 0, OPTION_NEW_FOLDER, KEPT_IN(struct run_command, dump_dir)},
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct run_command, limits.memory_bytes)},
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct run_command, device_memory_bytes)},
@@ -586,6 +611,8 @@ static const char *incompatible(const struct run_command *self)
         {!serves && audits, "--audit is of requests: --requests is missing"},
         {!audits && (self->case_path || self->audit_seed > 0),
          "--audit-case and --audit-seed go with --audit"},
+        {self->kernels && (self->reference || serves),
+         "--kernels goes without --reference and --requests"},
         {serves && (self->repeat > 1 || self->junit.path || self->trace_path || self->dump_dir),
          "--requests goes without --repeat, --junit, --trace and --dump"},
     };
@@ -666,6 +693,10 @@ const struct command command_run = {
         "                           (docs/CI.md)\n"
         "      --trace FILE         write what happened when, on the host and the device, for\n"
         "                           Perfetto or Chrome (docs/TRACE.md)\n"
+        "      --kernels            say what each kernel took in the last repetition, how that\n"
+        "                           compares with what the device's rates allow, which are\n"
+        "                           measured unless they are kept, and where a general variant\n"
+        "                           ran, why\n"
         "      --dump DIR           write the results there as .npy files, and results.json\n"
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
         "                           suffix K, M, G or T. By default the host's memory for the\n"
@@ -674,11 +705,11 @@ const struct command command_run = {
         "      --max-device-memory SIZE\n"
         "                           allocate at most this on the device: tensors that are not\n"
         "                           needed soon are kept by the host, or uploaded again\n"
-        "                           (docs/MEMORY.md)\n"
+        "                           (docs/MEMORY.md)\n",
+    .more_help =
         "      --work-limit N       refuse an operation that visits more elements, such as the\n"
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
-        "                           default\n",
-    .more_help =
+        "                           default\n"
         "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
         "                           by default as is valid (docs/HEAL-SDK.md)\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"

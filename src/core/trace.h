@@ -30,6 +30,7 @@ struct trace_span {
     const char *operation;           /* that it was done for, or NULL */
     size_t entry;                    /* of that operation */
     const char *program;             /* of a kernel, else NULL */
+    const void *tag;                 /* of a kernel's launch, or NULL */
     const char *options;             /* that it was built with, as trace_keep has them, or NULL */
     struct manifest_kernel manifest; /* whose texts are kept likewise */
     uint64_t groups;                 /* work-groups of a kernel */

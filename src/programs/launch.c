@@ -87,6 +87,7 @@ static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
     struct trace_span *span = trace_span(trace, index);
     if (span) {
         span->program = launch->program;
+        span->tag = launch->tag;
         span->options = trace_keep(trace, kernel->program->all_options);
         span->groups = launch->groups;
         span->local_size = (uint32_t)launch->local_size;

@@ -39,6 +39,7 @@ struct run_facts {
     const struct device_tuning *tuning; /* of the device; NULL without one */
     struct roofline roofline;           /* the device's, 0 where it is not known */
     const struct healcl_report *report;
+    const struct kernel_rows *kernels; /* report/run_kernels.h; NULL: they are not told */
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;

@@ -5,6 +5,7 @@
 
 #include "core/numbers.h"
 #include "report/members.h"
+#include "report/run_kernels.h"
 #include "report/run_segments.h"
 
 enum { SEGMENTS_SHOWN = 20 };
@@ -65,15 +66,20 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 
 /* ---------------------------------------------------------------- segments */
 
+const char *text_roofline(double allowed, double nanoseconds, char text[COLUMN_TEXT_SIZE])
+{
+    const double percent = 100 * allowed / nanoseconds;
+    snprintf(text, COLUMN_TEXT_SIZE, "%.0f %%%s", share_shown(percent),
+             percent > SHARE_MAX ? ", in cache" : "");
+    return text;
+}
+
 /* Which share of a segment's time the roofline is. */
 static const char *share_text(const struct segment_row *row, char text[COLUMN_TEXT_SIZE])
 {
     if (row->roofline == 0 || row->of.nanoseconds == 0)
         return "-";
-    const double percent = 100.0 * (double)row->roofline / (double)row->of.nanoseconds;
-    snprintf(text, COLUMN_TEXT_SIZE, "%.0f %%%s", share_shown(percent),
-             percent > SHARE_MAX ? ", in cache" : "");
-    return text;
+    return text_roofline((double)row->roofline, (double)row->of.nanoseconds, text);
 }
 
 #define ROW_IF(name, member, known, expression) \
@@ -459,6 +465,14 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         print_clock(facts, style);
     }
     TRY(print_fallbacks(report, style));
+    if (facts->kernels) {
+        putc('\n', style->stream);
+        TRY(columns_print(&kernel_row_columns, IN_TEXT, NULL,
+                          COLUMN_RECORDS(facts->kernels->of, facts->kernels->count), style->stream,
+                          style->width));
+        if (!verbose)
+            print_clock(facts, style);
+    }
     putc('\n', style->stream);
     print_verdict(facts, style);
     return HEALCL_OK;

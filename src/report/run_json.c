@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "report/members.h"
+#include "report/run_kernels.h"
 #include "report/run_segments.h"
 
 #define KERNEL_FIELD(member) COLUMN_FIELD(struct healcl_manifest_kernel, member)
@@ -152,6 +153,9 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     if (report->manifest_kernel_count > 0)
         columns_add_list(&json, json.top, "manifest_kernels", &report_kernel_columns, NULL,
                          COLUMN_RECORDS(report->manifest_kernels, report->manifest_kernel_count));
+    if (facts->kernels)
+        columns_add_list(&json, json.top, "kernels", &kernel_row_columns, NULL,
+                         COLUMN_RECORDS(facts->kernels->of, facts->kernels->count));
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
         add_segment(&json, segments, facts, i);
