@@ -25,6 +25,8 @@ SIZE = re.compile(r"\b(n|r k) = \d+")  # rows that differ in it alone are one li
 
 def machine_text(reports):
     """One line for reports of one machine and commit."""
+    if "about" in reports[0]:
+        return reports[0]["about"]
     loads = [report["machine"]["load"] for report in reports]
     first, machine = reports[0], reports[0]["machine"]
     return "%s (%s), %d cores, load at most %.1f, %s, `%s`, %d pairs" % (
@@ -90,12 +92,20 @@ def ranks_table(rows):
          for row in rows])
 
 
+def gpus_table(rows):
+    names = ["healcl", "GPU-NTT", "phantom-fhe", "cheddar"]
+    return table(["work", "limits: bytes, products", *names],
+                 [[row["work"], *("/".join("%.4g" % each for each in row[name] or [])
+                                  for name in ("limits", *names))] for row in rows])
+
+
 def measured(names):
     """The machine and the table of some files of one kind, from one machine."""
     reports = [json.loads((DATA / name).read_text()) for name in names.split()]
     rows = [row for report in reports for row in report["rows"]]
     kind = (passes_table if "launches" in rows[0] else
-            ranks_table if "rates" in rows[0] else kernels_table)
+            ranks_table if "rates" in rows[0] else
+            gpus_table if "limits" in rows[0] else kernels_table)
     return "%s.\n\n%s" % (machine_text(reports), kind(rows))
 
 

@@ -25,6 +25,8 @@ struct roofline {
 bool roofline_read_kept(const struct device_info *info, const struct device_tuning *tuning,
                         struct roofline *roofline);
 
+enum { ROOFLINE_SECONDS = 30 }; /* until no more kernels are built where it is not all */
+
 /* Measures, and keeps that; half a second where kernels are quickly built. Errors: as bench_run;
  * HEALCL_DEVICE where building them takes more seconds, of which 0 means any. */
 enum healcl_status roofline_measure(struct healcl_device *device, uint32_t seconds,

@@ -12,7 +12,7 @@
 #include "programs/opening.h"
 #include "programs/self_test.h"
 
-enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30, ROOFLINE_SECONDS = 30 };
+enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30 };
 
 /* One `healcl devices`. */
 struct devices_command {

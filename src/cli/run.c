@@ -23,7 +23,6 @@
 enum {
     REPEAT_MAX = 1000000,
     DIFFERENCES_KEPT = 10000, /* lines for the JSON */
-    ROOFLINE_SECONDS = 30,    /* until no more kernels are built for rates */
 };
 
 /* One `healcl run`. */
@@ -305,6 +304,8 @@ static enum healcl_status find_kernels(struct run_command *self, struct healcl_e
             *rates = (struct roofline){0};
         healcl_error_clear(&ignored);
     }
+    if (self->trace->dropped > 0)
+        on_warning(self, "there are too many kernels to tell all of them");
     self->facts.kernels = &self->kernel_rows;
     return kernel_rows_of(self->transcript->plan, self->trace, rates, self->device,
                           &self->kernel_rows, error);

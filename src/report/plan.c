@@ -195,7 +195,6 @@ void report_roofline(struct json *json, cJSON *object, const struct roofline *ro
 {
     cJSON *rates = json_object(json, object, "roofline");
     json_number(json, rates, "copied_bytes_per_s", roofline->bytes);
-    json_bool(json, rates, "overlaps", roofline->overlaps);
     for (int i = 0; i < WORKS; i++) {
         char key[48];
         snprintf(key, sizeof key, "%s_per_s", segment_work_names[i]);

@@ -54,22 +54,27 @@ static struct timed_step *step_of(const struct timed_steps *steps, const struct 
     return span->tag ? bsearch(&key, steps->of, steps->count, sizeof key, by_origins) : NULL;
 }
 
-/* The first variant of the shape that the tuning asks for, where a general one serves; why not. */
+/* Why the first variant of the shape that the tuning asks for does not serve, but a general one. */
 static const char *why_general(const struct step *step, const struct variant *variant,
                                const struct healcl_device *device)
 {
     const struct family *family = family_of(step->kind);
+    const char *why = NULL;
     for (size_t i = 0; variant->shape == SHAPE_GENERAL && &family->variants[i] != variant; i++)
-        if (family->variants[i].shape == device->tuning.shapes[family->preference])
-            return variant_obstacle(family, &family->variants[i], step, device);
-    return NULL;
+        if (!why && family->variants[i].shape == device->tuning.shapes[family->preference])
+            why = variant_obstacle(family, &family->variants[i], step, device);
+    return why ? why : "";
 }
 
 static struct kernel_row row_of(const struct trace_span *span, const struct timed_step *step,
                                 const struct healcl_device *device)
 {
-    struct kernel_row row = {
-        .kernel = span->name, .groups = span->groups, .local_size = span->local_size};
+    struct kernel_row row = {.kernel = span->name,
+                             .step = "",
+                             .variant = "",
+                             .why_general = "",
+                             .groups = span->groups,
+                             .local_size = span->local_size};
     if (!step)
         return row;
     row.step = step_traits[step->step->kind].name;
@@ -85,7 +90,7 @@ static struct kernel_row row_of(const struct trace_span *span, const struct time
 
 static bool are_same(const char *a, const char *b)
 {
-    return a == b || (a && b && strcmp(a, b) == 0);
+    return a == b || strcmp(a, b) == 0;
 }
 
 /* A row for what is like row; NULL when out of memory. */
@@ -195,7 +200,7 @@ ROW_IF(rate, factor, it->bytes > 0, (double)it->bytes / (double)it->nanoseconds)
 ROW_IF(allowed, number, it->roofline >= 1, (uint64_t)it->roofline)
 ROW_IF(share, text, it->roofline >= 1,
        text_roofline(it->roofline, (double)it->nanoseconds, value->room))
-ROW_IF(why, text, it->why_general, why_text(it, value->room))
+ROW_IF(why, text, *it->why_general, why_text(it, value->room))
 
 static const struct column kernel_rows[] = {
     {"kernel", "kernel", COLUMN_TEXT, IN_TEXT | SHRINKS, ROW_FIELD(kernel)},

@@ -8,9 +8,9 @@
 /* Launches that are alike. */
 struct kernel_row {
     const char *kernel;      /* its name */
-    const char *step;        /* kind of the steps it serves; NULL: it makes tables for them */
-    const char *variant;     /* of the step's family, or a manifest's; NULL: of none */
-    const char *why_general; /* a better variant cannot, where a general one ran; else NULL */
+    const char *step;        /* kind of the steps that it serves, also by tables; or "" */
+    const char *variant;     /* of the step's family, or a manifest's; "": of none */
+    const char *why_general; /* a better variant cannot, where a general one ran; else "" */
     uint64_t groups;
     uint32_t local_size;
     uint64_t launches, nanoseconds;
