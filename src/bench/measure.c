@@ -312,8 +312,7 @@ enum healcl_status device_measure_limits(struct healcl_device *device, bool all,
     uint64_t written = 0;
     *limits = (struct device_limits){0};
     TRY(take_times(device, error));
-    enum healcl_status status =
-        measure_copies(device, &from, &to, &copy, &limits->bytes, error);
+    enum healcl_status status = measure_copies(device, &from, &to, &copy, &limits->bytes, error);
     if (status == HEALCL_OK && all)
         status = measure_writes(device, &to, &written, error);
     device_buffer_release(device, &from);
@@ -352,7 +351,7 @@ bool rates_read_kept(const struct device_info *info, const struct device_tuning 
     for (size_t i = 0; i < count && good; i++) {
         const char *number = end;
         rates[i] = strtoull(number, &end, 10);
-        good = end > number;
+        good = end > number && rates[i] > 0;
     }
     return good && !*end;
 }

@@ -48,6 +48,12 @@ static bool overlaps(const struct device_tuning *tuning)
     return tuning->shapes[FAMILY_elementwise] == SHAPE_LOCAL;
 }
 
+/* How many are known: digits, which come last, are bound by their bytes there. */
+static size_t known_rates(const struct device_tuning *tuning)
+{
+    return overlaps(tuning) ? 1 + WORK_DIGITS : RATES;
+}
+
 /* As they are kept: that of copies, then those of work. */
 static struct roofline roofline_of(const struct device_tuning *tuning, const uint64_t rates[RATES])
 {
@@ -61,9 +67,9 @@ bool roofline_read_kept(const struct device_info *info, const struct device_tuni
                         struct roofline *roofline)
 {
     uint64_t rates[RATES] = {0};
-    bool known = rates_read_kept(info, tuning, RATES, rates);
+    bool known = rates_read_kept(info, tuning, known_rates(tuning), rates);
     *roofline = known ? roofline_of(tuning, rates) : (struct roofline){0};
-    return roofline->bytes > 0;
+    return known;
 }
 
 /* Each work alone where all lies in cache: on such devices that is about what arithmetic takes. */
@@ -94,7 +100,7 @@ enum healcl_status roofline_measure(struct healcl_device *device, uint32_t secon
     } else
         TRY(measure_works(device, seconds, rates + 1, error));
     *roofline = roofline_of(&device->tuning, rates);
-    rates_keep(&device->info, &device->tuning, RATES, rates);
+    rates_keep(&device->info, &device->tuning, known_rates(&device->tuning), rates);
     return HEALCL_OK;
 }
 

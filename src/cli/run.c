@@ -42,7 +42,7 @@ struct run_command {
     struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path and kernels */
     struct kernel_rows kernel_rows;
-    uint64_t start;      /* of the command */
+    uint64_t start; /* of the command */
 
     int compiling; /* the process of compile_ahead_start, or 0 */
     struct progress progress;
@@ -290,8 +290,8 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
-/* What kernels took, by rates that are kept, or else measured now. Without rates there are no shares
- * of them. */
+/* What kernels took, by rates that are kept, or else measured now. Without rates there are no
+ * shares of them. */
 static enum healcl_status find_kernels(struct run_command *self, struct healcl_error *error)
 {
     struct roofline *rates = &self->facts.roofline;

@@ -22,8 +22,7 @@ cl_int event_time(const struct healcl_device *device, cl_event event, cl_profili
                   cl_ulong *time)
 {
     *time = 0;
-    cl_int code =
-        device->cl->clGetEventProfilingInfo(event, which, sizeof *time, time, NULL);
+    cl_int code = device->cl->clGetEventProfilingInfo(event, which, sizeof *time, time, NULL);
     return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
 }
 

@@ -56,8 +56,8 @@ static enum healcl_status read_clocks(struct healcl_device *device, struct clock
                                       bool *advance, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
-    cl_mem memory = device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_int),
-                                               NULL, &code);
+    cl_mem memory =
+        device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &code);
     TRY_CL(error, "clCreateBuffer", code);
     enum healcl_status status = HEALCL_OK;
     uint64_t first = 0;

@@ -35,8 +35,8 @@ static enum healcl_status find_steps(const struct plan *plan, struct timed_steps
     if (!steps->of)
         return HEALCL_NO_MEMORY;
     for (size_t i = 0; i < plan->step_count; i++)
-        steps->of[i] = (struct timed_step){.origins = plan->steps[i].origins,
-                                           .step = &plan->steps[i]};
+        steps->of[i] =
+            (struct timed_step){.origins = plan->steps[i].origins, .step = &plan->steps[i]};
     qsort(steps->of, plan->step_count, sizeof *steps->of, by_origins);
     for (size_t i = 0; i < plan->step_count; i++) {
         if (kept == 0 || steps->of[kept - 1].origins != steps->of[i].origins)
@@ -100,7 +100,8 @@ static struct kernel_row *find_row(struct kernel_rows *rows, const struct kernel
         const struct kernel_row *known = &rows->of[i];
         if (known->groups == row->groups && known->local_size == row->local_size &&
             are_same(known->kernel, row->kernel) && are_same(known->step, row->step) &&
-            are_same(known->variant, row->variant) && are_same(known->why_general, row->why_general))
+            are_same(known->variant, row->variant) &&
+            are_same(known->why_general, row->why_general))
             return &rows->of[i];
     }
     if (!ARRAY_GROW(rows->of, rows->count, &rows->capacity))

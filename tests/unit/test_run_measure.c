@@ -108,9 +108,11 @@ static struct {
 
 static cl_int set_simulated(cl_kernel kernel, cl_uint index, size_t size, const void *value)
 {
-    if (index == 1 && size == sizeof simulated.rounds)
+    static const uint32_t once = 1;
+    const bool is_rounds = index == 1 && size == sizeof once;
+    if (is_rounds)
         memcpy(&simulated.rounds, value, size);
-    return helper_opencl.clSetKernelArg(kernel, index, size, value);
+    return helper_opencl.clSetKernelArg(kernel, index, size, is_rounds ? &once : value);
 }
 
 static double bytes_time(const struct gpu *gpu, double bytes, double rate)
