@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include "core/registry.h"
 #include "transcript/unpack.h"
 
+/* Maps a file. path: for messages. */
 static enum healcl_status map_file(struct source *source, int file, const char *path,
                                    struct healcl_error *error)
 {
@@ -37,52 +37,41 @@ static enum healcl_status map_file(struct source *source, int file, const char *
     return HEALCL_OK;
 }
 
-/* Maps an open file, which is closed here, unpacked if need be. path: for messages. */
-static enum healcl_status open_file(struct source *source, int file, const char *path,
-                                    struct healcl_error *error)
+/* Maps a file that nobody else knows, and closes it. */
+static enum healcl_status map_unpacked(struct source *source, int unpacked, const char *path,
+                                       struct healcl_error *error)
 {
-    enum healcl_status status = HEALCL_OK;
-    enum packing packing = packing_of(file);
-    if (packing != PACKING_NONE) {
-        int unpacked = -1;
-        status = unpack(file, packing, &unpacked, error);
-        close(file);
-        file = unpacked;
-    }
-    if (status == HEALCL_OK)
-        status = map_file(source, file, path, error);
-    if (file >= 0)
-        close(file);
+    enum healcl_status status = map_file(source, unpacked, path, error);
+    close(unpacked);
     return status;
 }
 
 enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
 {
     *source = (struct source){.text = NULL};
-    int file;
+    int file, unpacked;
     TRY(file_open_regular(path, &file, error));
-    return open_file(source, file, path, error);
+    const enum packing packing = packing_of(file);
+    enum healcl_status status = packing == PACKING_NONE
+                                    ? map_file(source, file, path, error)
+                                    : unpack_file(file, packing, &unpacked, error);
+    close(file);
+    if (packing != PACKING_NONE && status == HEALCL_OK)
+        status = map_unpacked(source, unpacked, path, error);
+    return status;
 }
 
 enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,
                                       struct healcl_error *error)
 {
+    const enum packing packing = packing_of_bytes(data, length);
+    int unpacked;
     *source = (struct source){.text = data, .length = length};
-    if (packing_of_bytes(data, length) == PACKING_NONE)
+    if (packing == PACKING_NONE)
         return HEALCL_OK;
     *source = (struct source){.text = NULL};
-    FILE *packed = tmpfile();
-    if (!packed)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "no temporary file: %s", strerror(errno));
-    int file = -1;
-    if (fwrite(data, 1, length, packed) == length && fflush(packed) == 0)
-        file = dup(fileno(packed));
-    int code = errno;
-    fclose(packed);
-    if (file < 0)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "a temporary file of %zu bytes: %s", length,
-                 strerror(code));
-    return open_file(source, file, "(memory)", error);
+    TRY(unpack_memory(data, length, packing, &unpacked, error));
+    return map_unpacked(source, unpacked, "(memory)", error);
 }
 
 void source_close(struct source *source)

@@ -14,21 +14,25 @@
 #include "core/draft.h"
 #include "core/registry.h"
 
-enum { BLOCK_BYTES = 256 * 1024 };
+enum { BLOCK_BYTES = 256 * 1024, MAGIC_BYTES = 4 };
 
 enum packing packing_of_bytes(const void *data, size_t length)
 {
     static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
-    if (length >= sizeof gzip && memcmp(data, gzip, sizeof gzip) == 0)
+    static const unsigned char skippable[] = {0x2a, 0x4d, 0x18}; /* behind 0x50 to 0x5f */
+    const unsigned char *first = data;
+    if (length >= sizeof gzip && memcmp(first, gzip, sizeof gzip) == 0)
         return PACKING_GZIP;
-    if (length >= sizeof zstd && memcmp(data, zstd, sizeof zstd) == 0)
+    if (length >= sizeof zstd &&
+        (memcmp(first, zstd, sizeof zstd) == 0 ||
+         (first[0] >> 4 == 5 && memcmp(first + 1, skippable, sizeof skippable) == 0)))
         return PACKING_ZSTD;
     return PACKING_NONE;
 }
 
 enum packing packing_of(int file)
 {
-    unsigned char first[4];
+    unsigned char first[MAGIC_BYTES];
     ssize_t count = pread(file, first, sizeof first, 0);
     return count > 0 ? packing_of_bytes(first, (size_t)count) : PACKING_NONE;
 }
@@ -38,39 +42,43 @@ enum packing packing_of(int file)
 struct output {
     int file;
     uint64_t bytes, most;
+    const char *folder;
     const char *unpacker; /* a command, for people */
     bool begun;           /* a byte that is no space was there */
 };
 
-/* Of what is packed in file. */
-static uint64_t most_bytes(int file)
+/* What so many packed bytes may unpack to. */
+static uint64_t most_bytes(uint64_t packed)
 {
-    struct stat about;
-    uint64_t packed = fstat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
     if (packed > UNPACKED_BYTES_MAX / UNPACKED_RATIO_MAX)
         return UNPACKED_BYTES_MAX;
     uint64_t most = packed * UNPACKED_RATIO_MAX;
     return most > UNPACKED_BYTES_FREE ? most : UNPACKED_BYTES_FREE;
 }
 
-static enum healcl_status output_open(struct output *output, int packed, enum packing packing,
+static enum healcl_status fail_to_write(const struct output *output, struct healcl_error *error)
+{
+    FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack to a temporary file in '%.480s': %s",
+             output->folder, strerror(errno));
+}
+
+static enum healcl_status output_open(struct output *output, uint64_t packed, enum packing packing,
                                       struct healcl_error *error)
 {
     const char *folder = getenv("TMPDIR");
     char path[4096];
-    int length =
-        snprintf(path, sizeof path, "%s/healcl-XXXXXX", folder && *folder ? folder : "/tmp");
-    if (length < 0 || (size_t)length >= sizeof path)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "TMPDIR is too long");
-    *output = (struct output){.file = nameless_create(path, 0600),
+    *output = (struct output){.folder = folder && *folder ? folder : "/tmp",
                               .most = most_bytes(packed),
                               .unpacker = packing == PACKING_GZIP ? "gzip -d" : "zstd -d"};
+    int length = snprintf(path, sizeof path, "%s/healcl-XXXXXX", output->folder);
+    if (length < 0 || (size_t)length >= sizeof path)
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "TMPDIR is too long");
+    output->file = nameless_create(path, 0600);
     if (output->file >= 0)
         return HEALCL_OK;
     output->file = temporary_create_unique(path);
     if (output->file < 0)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack to a temporary file '%.480s': %s", path,
-                 strerror(errno));
+        return fail_to_write(output, error);
     (void)unlink(path);
     temporary_forget(path);
     return HEALCL_OK;
@@ -125,118 +133,196 @@ static enum healcl_status output_write(struct output *output, const char *data, 
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
-            FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack to a temporary file: %s",
-                     strerror(errno));
+            return fail_to_write(output, error);
         data += written;
         size -= (size_t)written;
     }
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- gzip */
+/* ---------------------------------------------------------------- what is packed */
 
-/* zlib goes on from one member of the file to the next, and ignores garbage behind the last as
- * gzip(1) does. */
-static enum healcl_status unpack_gzip(gzFile input, struct output *output, char *block,
-                                      struct healcl_error *error)
+/* Bytes from `at` to `end` wait to be decoded. */
+struct input {
+    int file;             /* -1: all is in memory */
+    const char *bytes;    /* a block of the file, or all that is in memory */
+    size_t at, end;       /* of bytes */
+    uint64_t file_offset; /* of bytes */
+    char *block;          /* of BLOCK_BYTES, of a file */
+};
+
+/* Reads on where no magic number is certain to be whole; afterwards less of one waits only at the
+ * end. */
+static enum healcl_status input_fill(struct input *input, struct healcl_error *error)
 {
-    for (;;) {
-        int count = gzread(input, block, BLOCK_BYTES);
-        if (count > 0) {
-            TRY(output_write(output, block, (size_t)count, error));
-            continue;
-        }
-        int code;
-        const char *reason = gzerror(input, &code);
-        if (code == Z_MEM_ERROR)
-            NO_MEMORY(error);
-        if (count < 0 || code != Z_OK)
-            REFUSE(error, "gzip: %s", code == Z_BUF_ERROR ? "the file ends too early" : reason);
+    if (input->file < 0 || input->end - input->at >= MAGIC_BYTES)
         return HEALCL_OK;
-    }
-}
-
-static enum healcl_status gzip(int file, struct output *output, char *block,
-                               struct healcl_error *error)
-{
-    int copy = dup(file); /* gzclose closes what it was given */
-    if (copy < 0)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack: %s", strerror(errno));
-    gzFile input = gzdopen(copy, "rb");
-    if (!input) {
-        close(copy);
-        NO_MEMORY(error);
-    }
-    enum healcl_status status = unpack_gzip(input, output, block, error);
-    int code = gzclose_r(input);
-    if (status == HEALCL_OK && code != Z_OK)
-        REFUSE(error, "gzip: the file ends too early");
-    return status;
-}
-
-/* ---------------------------------------------------------------- zstd */
-
-static enum healcl_status unpack_zstd(ZSTD_DStream *stream, int file, struct output *output,
-                                      char *block, char *packed, struct healcl_error *error)
-{
-    size_t expected = 0; /* 0 at the end of a frame */
-    for (;;) {
-        ssize_t count = read(file, packed, BLOCK_BYTES);
+    input->end -= input->at;
+    memmove(input->block, input->block + input->at, input->end);
+    input->file_offset += input->at;
+    input->at = 0;
+    while (input->end < BLOCK_BYTES) {
+        ssize_t count = read(input->file, input->block + input->end, BLOCK_BYTES - input->end);
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
             FAIL_FOR(error, HEALCL_USAGE, FILE, "%s", strerror(errno));
-        if (count == 0 && expected != 0)
-            REFUSE(error, "zstd: the file ends too early");
         if (count == 0)
+            break;
+        input->end += (size_t)count;
+    }
+    return HEALCL_OK;
+}
+
+/* Bytes that a decoder may take at once. */
+static size_t input_left(const struct input *input)
+{
+    const size_t left = input->end - input->at;
+    return left < BLOCK_BYTES ? left : BLOCK_BYTES;
+}
+
+/* Refuses what is behind the last member or frame; but tapes pad gzip with zeros. */
+static enum healcl_status check_behind(struct input *input, enum packing packing,
+                                       struct healcl_error *error)
+{
+    const uint64_t behind = input->file_offset + input->at;
+    for (;; input->at++) {
+        TRY(input_fill(input, error));
+        if (input_left(input) == 0)
             return HEALCL_OK;
-        ZSTD_inBuffer in = {packed, (size_t)count, 0};
-        ZSTD_outBuffer out = {block, BLOCK_BYTES, 0};
-        do { /* a full output block may mean that more waits inside of the decoder */
-            out.pos = 0;
-            expected = ZSTD_decompressStream(stream, &out, &in);
-            if (ZSTD_getErrorCode(expected) == ZSTD_error_memory_allocation)
-                NO_MEMORY(error);
-            if (ZSTD_isError(expected))
-                REFUSE(error, "zstd: %s", ZSTD_getErrorName(expected));
-            TRY(output_write(output, block, out.pos, error));
-        } while (in.pos < in.size || (out.pos == out.size && expected != 0));
+        if (packing != PACKING_GZIP || input->bytes[input->at] != 0)
+            REFUSE(error, "%s: the packed data end at byte %llu, but the file goes on",
+                   packing == PACKING_GZIP ? "gzip" : "zstd", (unsigned long long)behind);
     }
 }
 
-static enum healcl_status zstd(int file, struct output *output, char *block,
-                               struct healcl_error *error)
+/* ---------------------------------------------------------------- decoders */
+
+struct decoder {
+    enum packing packing;
+    z_stream gzip;
+    ZSTD_DStream *zstd;
+};
+
+static enum healcl_status decoder_open(struct decoder *decoder, enum packing packing,
+                                       struct healcl_error *error)
 {
-    ZSTD_DStream *stream = ZSTD_createDStream();
-    char *packed = malloc(BLOCK_BYTES);
-    enum healcl_status status = HEALCL_OK;
-    if (!stream || !packed)
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    *decoder = (struct decoder){.packing = packing};
+    if (packing == PACKING_GZIP ? inflateInit2(&decoder->gzip, 16 + MAX_WBITS) != Z_OK
+                                : !(decoder->zstd = ZSTD_createDStream()))
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+static void decoder_close(struct decoder *decoder)
+{
+    if (decoder->packing == PACKING_GZIP)
+        (void)inflateEnd(&decoder->gzip);
+    ZSTD_freeDStream(decoder->zstd);
+}
+
+/* Decodes what waits into a block, of which *size bytes are used. *ended: a member is at its end.
+ */
+static enum healcl_status decode_gzip(z_stream *stream, struct input *input, char *block,
+                                      size_t *size, bool *ended, struct healcl_error *error)
+{
+    const size_t left = input_left(input);
+    stream->next_in = (Bytef *)(uintptr_t)(input->bytes + input->at);
+    stream->avail_in = (uInt)left;
+    stream->next_out = (Bytef *)block;
+    stream->avail_out = BLOCK_BYTES;
+    const int code = inflate(stream, Z_NO_FLUSH);
+    if (code == Z_MEM_ERROR)
+        NO_MEMORY(error);
+    *ended = code == Z_STREAM_END;
+    if (code != Z_OK && code != Z_BUF_ERROR && !*ended)
+        REFUSE(error, "gzip: %s", stream->msg ? stream->msg : zError(code));
+    input->at += left - stream->avail_in;
+    *size = BLOCK_BYTES - stream->avail_out;
+    if (*ended)
+        (void)inflateReset(stream);
+    return HEALCL_OK;
+}
+
+/* The same; *ended: a frame is, which may be one to skip. */
+static enum healcl_status decode_zstd(ZSTD_DStream *stream, struct input *input, char *block,
+                                      size_t *size, bool *ended, struct healcl_error *error)
+{
+    ZSTD_inBuffer in = {input->bytes + input->at, input_left(input), 0};
+    ZSTD_outBuffer out = {block, BLOCK_BYTES, 0};
+    const size_t code = ZSTD_decompressStream(stream, &out, &in);
+    if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
+        NO_MEMORY(error);
+    if (ZSTD_isError(code))
+        REFUSE(error, "zstd: %s", ZSTD_getErrorName(code));
+    input->at += in.pos;
+    *size = out.pos;
+    *ended = code == 0;
+    return HEALCL_OK;
+}
+
+static enum healcl_status decode_all(struct decoder *decoder, struct input *input,
+                                     struct output *output, char *block, struct healcl_error *error)
+{
+    const bool is_gzip = decoder->packing == PACKING_GZIP;
+    for (bool ended = true;;) {
+        size_t size = 0;
+        TRY(input_fill(input, error));
+        const size_t left = input_left(input);
+        if (ended && packing_of_bytes(input->bytes + input->at, left) != decoder->packing)
+            return check_behind(input, decoder->packing, error);
+        TRY(is_gzip ? decode_gzip(&decoder->gzip, input, block, &size, &ended, error)
+                    : decode_zstd(decoder->zstd, input, block, &size, &ended, error));
+        TRY(output_write(output, block, size, error));
+        if (left == 0 && size == 0 && !ended)
+            REFUSE(error, "%s: the file ends too early", is_gzip ? "gzip" : "zstd");
+    }
+}
+
+/* With the blocks that it takes. */
+static enum healcl_status unpack(struct input *input, struct output *output, enum packing packing,
+                                 struct healcl_error *error)
+{
+    struct decoder decoder;
+    char *blocks = malloc((size_t)2 * BLOCK_BYTES);
+    if (!blocks)
+        NO_MEMORY(error);
+    input->block = blocks + BLOCK_BYTES;
+    if (input->file >= 0)
+        input->bytes = input->block;
+    enum healcl_status status = decoder_open(&decoder, packing, error);
     if (status == HEALCL_OK)
-        status = unpack_zstd(stream, file, output, block, packed, error);
-    free(packed);
-    ZSTD_freeDStream(stream);
+        status = decode_all(&decoder, input, output, blocks, error);
+    decoder_close(&decoder);
+    free(blocks);
     return status;
 }
 
-/* ---------------------------------------------------------------- both */
-
-enum healcl_status unpack(int file, enum packing packing, int *unpacked, struct healcl_error *error)
+static enum healcl_status unpack_to_file(struct input *input, uint64_t size, enum packing packing,
+                                         int *unpacked, struct healcl_error *error)
 {
     struct output output;
-    TRY(output_open(&output, file, packing, error));
-    char *block = malloc(BLOCK_BYTES);
-    enum healcl_status status = HEALCL_OK;
-    if (!block)
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    TRY(output_open(&output, size, packing, error));
+    enum healcl_status status = unpack(input, &output, packing, error);
     if (status == HEALCL_OK)
-        status = packing == PACKING_GZIP ? gzip(file, &output, block, error)
-                                         : zstd(file, &output, block, error);
-    free(block);
-    if (status != HEALCL_OK) {
+        *unpacked = output.file;
+    else
         close(output.file);
-        return status;
-    }
-    *unpacked = output.file;
-    return HEALCL_OK;
+    return status;
+}
+
+enum healcl_status unpack_file(int file, enum packing packing, int *unpacked,
+                               struct healcl_error *error)
+{
+    struct stat about;
+    struct input input = {.file = file};
+    const uint64_t size = fstat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
+    return unpack_to_file(&input, size, packing, unpacked, error);
+}
+
+enum healcl_status unpack_memory(const void *data, size_t length, enum packing packing,
+                                 int *unpacked, struct healcl_error *error)
+{
+    struct input input = {.file = -1, .bytes = data, .end = length};
+    return unpack_to_file(&input, length, packing, unpacked, error);
 }

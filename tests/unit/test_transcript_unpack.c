@@ -59,7 +59,8 @@ typedef size_t pack_function(const char *text, size_t size, char *packed);
 
 static pack_function *const packers[] = {pack_gzip, pack_zstd};
 
-/* Opens a file of these bytes as a source, which may write no more than most bytes to a file. */
+/* Opens these bytes as a source, in a file and in memory, which has to come to the same. No more
+ * than most bytes may be written to a file. */
 static enum healcl_status open_limited(const char *bytes, size_t size, uint64_t most,
                                        struct source *source, struct healcl_error *error)
 {
@@ -73,9 +74,19 @@ static enum healcl_status open_limited(const char *bytes, size_t size, uint64_t 
     limit = before;
     limit.rlim_cur = most < before.rlim_cur ? (rlim_t)most : before.rlim_cur;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    enum healcl_status status = source_open(source, path, error);
+    struct healcl_error told = {0};
+    struct source in_memory;
+    const enum healcl_status status = source_open(source, path, error);
+    assert_int_equal(source_open_memory(&in_memory, bytes, size, &told), status);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     unlink(path);
+    if (error)
+        assert_string_equal(told.message, error->message);
+    assert_int_equal(in_memory.length, source->length);
+    if (source->length > 0)
+        assert_memory_equal(in_memory.text, source->text, source->length);
+    source_close(&in_memory);
+    healcl_error_clear(&told);
     return status;
 }
 
@@ -141,6 +152,62 @@ static void refuses_damaged_data(void **state)
     free(packed);
 }
 
+/* "[]" in pieces that `gzip -t` and `zstd -t` take, and what they do not take, or warn of. */
+static void takes_all_members_and_frames(void **state)
+{
+    (void)state;
+#define GZIP(flags, fields) "\x1f\x8b\x08" flags "\0\0\0\0\0\x03" fields
+#define OPEN "\x8b\x06\0\xf1\x67\xbb\x2e\x01\0\0\0"  /* "[" */
+#define CLOSE "\x8b\x05\0\xc4\xc2\xd8\xc7\x01\0\0\0" /* "]" */
+#define NO_BYTES "\x03\0\0\0\0\0\0\0\0\0"
+#define FRAME "\x28\xb5\x2f\xfd\x20"
+#define ONE(text) FRAME "\x01\x09\0\0" text
+#define SKIPPED(digit, bytes) digit "\x2a\x4d\x18" bytes
+#define CASE(bytes, message)             \
+    {                                    \
+        bytes, sizeof bytes - 1, message \
+    }
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *message; /* NULL: it is read */
+    } cases[] = {
+        CASE(GZIP("\0", OPEN) GZIP("\0", CLOSE), NULL),
+        CASE(GZIP("\0", NO_BYTES) GZIP("\0", OPEN) GZIP("\0", NO_BYTES) GZIP("\0", CLOSE), NULL),
+        CASE(GZIP("\x1c", "\x02\0BCname\0why\0" OPEN) GZIP("\x01", CLOSE) "\0\0\0\0\0", NULL),
+        CASE(GZIP("\x02", "\xa7\x77" OPEN) GZIP("\0", CLOSE), NULL),
+        CASE(GZIP("\x02", "\xa8\x77" OPEN), "header crc mismatch"),
+        CASE(GZIP("\0", OPEN) GZIP("\x20", CLOSE), "unknown header flags"),
+        CASE(GZIP("\0", OPEN) GZIP("\0", CLOSE) "x", "at byte 42, but the file goes on"),
+        CASE(GZIP("\0", OPEN) "\0\0\0\0\0" GZIP("\0", CLOSE), "at byte 21, but the file goes on"),
+        CASE(GZIP("\0", OPEN) ONE("]"), "at byte 21, but the file goes on"),
+        CASE(GZIP("\0", OPEN) GZIP("\0", ""), "gzip: the file ends too early"),
+        CASE(ONE("[") ONE("]"), NULL),
+        CASE(SKIPPED("P", "\0\0\0\0") ONE("[") SKIPPED("\x5f", "\x02\0\0\0xy") ONE("]"), NULL),
+        CASE(FRAME "\0\x01\0\0" ONE("[") FRAME "\0\x01\0\0" ONE("]") SKIPPED("Q", "\x01\0\0\0x"),
+             NULL),
+        CASE(SKIPPED("P", "\x02\0\0\0[]") "[]", "at byte 10, but the file goes on"),
+        CASE(ONE("[") ONE("]") "x", "at byte 20, but the file goes on"),
+        CASE(ONE("[") ONE("]") "\0\0\0\0", "at byte 20, but the file goes on"),
+        CASE(ONE("[") GZIP("\0", CLOSE), "at byte 10, but the file goes on"),
+        CASE(ONE("[") ONE("]") SKIPPED("P", "\x02\0\0\0x"), "zstd: the file ends too early"),
+        CASE(ONE("[") FRAME, "zstd: the file ends too early"),
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct source source;
+        struct healcl_error error = {0};
+        const enum healcl_status status =
+            open_bytes(cases[i].bytes, cases[i].size, &source, &error);
+        if (cases[i].message)
+            assert_non_null(strstr(error.message, cases[i].message));
+        else
+            assert_memory_equal(source.text, "[]", 2);
+        assert_int_equal(status, cases[i].message ? HEALCL_REFUSED : HEALCL_OK);
+        source_close(&source);
+        healcl_error_clear(&error);
+    }
+}
+
 static void says_where_it_cannot_unpack(void **state)
 {
     (void)state;
@@ -152,7 +219,7 @@ static void says_where_it_cannot_unpack(void **state)
     char *kept = before ? strdup(before) : NULL;
     setenv("TMPDIR", "/nonexistent", 1);
     assert_int_equal(open_bytes(packed, length, &source, &error), HEALCL_USAGE);
-    assert_non_null(strstr(error.message, "/nonexistent"));
+    assert_non_null(strstr(error.message, "in '/nonexistent': No such file"));
     healcl_error_clear(&error);
     if (kept)
         setenv("TMPDIR", kept, 1);
@@ -261,6 +328,7 @@ int main(void)
         cmocka_unit_test(unpacks_to_the_same_text),
         cmocka_unit_test(refuses_a_cut_file_at_every_length),
         cmocka_unit_test(refuses_damaged_data),
+        cmocka_unit_test(takes_all_members_and_frames),
         cmocka_unit_test(says_where_it_cannot_unpack),
         cmocka_unit_test(refuses_what_begins_as_no_transcript),
         cmocka_unit_test(limits_the_ratio),
