@@ -30,69 +30,197 @@ enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- the dict literal */
+/* ---------------------------------------------------------------- Python's literals */
+
+enum { NESTED_MAX = 199 /* parentheses, beside the braces, as in Python */ };
 
 struct text {
     const char *next;
     const char *end;
+    unsigned version;
+    int nested;
 };
 
-/* A part of the header, not terminated. */
-struct word {
-    const char *begin;
-    size_t length;
+enum literal_kind { LITERAL_STRING, LITERAL_BOOL, LITERAL_INTEGER, LITERAL_SIGNED, LITERAL_TUPLE };
+
+struct literal {
+    enum literal_kind kind;
+    char word[41];    /* a string, cut */
+    int64_t value;    /* of a bool or an integer; INT64_MIN: beyond 2^63-1 */
+    bool of_integers; /* a tuple */
+    uint32_t rank;    /* a tuple's, which may be above MAX_RANK */
+    int64_t shape[MAX_RANK];
 };
 
-static bool word_is(struct word word, const char *expected)
+static char peek(const struct text *text)
 {
-    return word.length == strlen(expected) && memcmp(word.begin, expected, word.length) == 0;
+    return text->next < text->end ? *text->next : 0;
 }
 
+static bool is_in(char character, const char *set)
+{
+    return character != 0 && strchr(set, character);
+}
+
+static bool take_word(struct text *text, const char *word)
+{
+    const size_t length = strlen(word);
+    if ((size_t)(text->end - text->next) < length || memcmp(text->next, word, length) != 0)
+        return false;
+    text->next += length;
+    return true;
+}
+
+static bool is_of_word(char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c < 0;
+}
+
+/* White space, ends of lines, and comments, which version 3 has in UTF-8: only ASCII of it. */
 static void skip_space(struct text *text)
 {
-    while (text->next < text->end && *text->next != 0 && strchr(" \t\r\n\f\v", *text->next))
-        text->next++;
+    for (;;)
+        if (is_in(peek(text), " \t\r\n\f"))
+            text->next++;
+        else if (peek(text) == '#')
+            while (!is_in(peek(text), "\r\n") &&
+                   (peek(text) > 0 || (peek(text) < 0 && text->version < 3)))
+                text->next++;
+        else if (!take_word(text, "\\\n") && !take_word(text, "\\\r\n"))
+            return;
 }
 
 /* Skips white space, then takes the character if it is the next one. */
 static bool take(struct text *text, char character)
 {
     skip_space(text);
-    if (text->next == text->end || *text->next != character)
-        return false;
-    text->next++;
-    return true;
+    const bool is_next = text->next < text->end && *text->next == character;
+    text->next += is_next;
+    return is_next;
 }
 
-static bool take_string(struct text *text, struct word *word)
+/* Strings beside each other are one. Those with escapes, which no writer needs, are refused. */
+static bool take_strings(struct text *text, struct literal *literal)
 {
-    char quote = '\'';
-    if (!take(text, quote)) {
-        quote = '"';
-        if (!take(text, quote))
+    size_t length = 0, count = 0;
+    for (; skip_space(text), is_in(peek(text), "'\"uUrR"); count++) {
+        if (!is_in(peek(text), "'\""))
+            text->next++;
+        const char *quote = take_word(text, "'''")      ? "'''"
+                            : take_word(text, "\"\"\"") ? "\"\"\""
+                            : take_word(text, "'")      ? "'"
+                            : take_word(text, "\"")     ? "\""
+                                                        : NULL;
+        if (!quote)
             return false;
+        while (!take_word(text, quote)) {
+            const char c = peek(text);
+            if (c == 0 || c == '\\' || (!quote[1] && is_in(c, "\r\n")))
+                return false;
+            if (length < sizeof literal->word - 1)
+                literal->word[length++] = c;
+            text->next++;
+        }
     }
-    const char *end = memchr(text->next, quote, (size_t)(text->end - text->next));
-    if (!end)
+    return count > 0;
+}
+
+static int digit_value(char c)
+{
+    return c >= '0' && c <= '9'                 ? c - '0'
+           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                : 16;
+}
+
+/* At least one digit of a number in base, with a '_' between two of them. */
+static bool take_digits(struct text *text, int base, int64_t *value)
+{
+    const char *begin = text->next;
+    bool is_huge = false;
+    for (; digit_value(peek(text)) < base; text->next++) {
+        is_huge |= __builtin_mul_overflow(*value, base, value) ||
+                   __builtin_add_overflow(*value, digit_value(*text->next), value);
+        if (text->next + 2 < text->end && text->next[1] == '_' && digit_value(text->next[2]) < base)
+            text->next++;
+    }
+    *value = is_huge ? INT64_MIN : *value;
+    return text->next > begin;
+}
+
+/* Until version 2 also with the L of Python 2. */
+static bool take_integer(struct text *text, int64_t *value)
+{
+    const int base = take_word(text, "0x") || take_word(text, "0X")   ? 16
+                     : take_word(text, "0o") || take_word(text, "0O") ? 8
+                     : take_word(text, "0b") || take_word(text, "0B") ? 2
+                                                                      : 10;
+    const char first = peek(text);
+    if (base != 10 && first == '_')
+        text->next++;
+    if (!take_digits(text, base, value) || (base == 10 && first == '0' && *value != 0))
         return false;
-    *word = (struct word){.begin = text->next, .length = (size_t)(end - text->next)};
-    text->next = end + 1;
+    const char *behind = text->next;
+    while (is_in(peek(text), " \t\f"))
+        text->next++;
+    if (text->version > 2 || !take_word(text, "L"))
+        text->next = behind;
+    return !is_of_word(peek(text)) && peek(text) != '.';
+}
+
+static bool take_literal(struct text *text, struct literal *literal);
+
+/* Behind a parenthesis: a tuple, or without a comma what stands in it. */
+static bool take_group(struct text *text, struct literal *literal)
+{
+    struct literal tuple = {.kind = LITERAL_TUPLE, .of_integers = true}, item;
+    bool comma = true, any_comma = false;
+    for (; !take(text, ')'); any_comma |= comma = take(text, ',')) {
+        if (!comma || !take_literal(text, &item))
+            return false;
+        tuple.of_integers &= item.kind != LITERAL_STRING && item.kind != LITERAL_TUPLE;
+        if (tuple.rank < MAX_RANK)
+            tuple.shape[tuple.rank] = item.value;
+        tuple.rank++;
+    }
+    *literal = tuple.rank == 1 && !any_comma ? item : tuple;
     return true;
 }
 
-/* Letters and digits: True, False. */
-static struct word take_identifier(struct text *text)
+/* A string, a bool, an integer or a tuple, as Python reads it. Others are not taken. */
+static bool take_literal(struct text *text, struct literal *literal)
 {
+    *literal = (struct literal){.kind = LITERAL_STRING};
     skip_space(text);
-    struct word word = {.begin = text->next};
-    while (text->next < text->end && ((*text->next >= 'A' && *text->next <= 'Z') ||
-                                      (*text->next >= 'a' && *text->next <= 'z')))
-        text->next++;
-    word.length = (size_t)(text->next - word.begin);
-    return word;
+    const char c = peek(text);
+    const bool is_nested = is_in(c, "(+-");
+    text->next += is_nested;
+    if (is_nested && text->nested++ == NESTED_MAX)
+        return false;
+    bool taken = true;
+    if (c == '(') {
+        taken = take_group(text, literal);
+    } else if (is_nested) {
+        taken = take_literal(text, literal) && literal->kind == LITERAL_INTEGER;
+        literal->kind = LITERAL_SIGNED;
+        if (c == '-' && literal->value != INT64_MIN)
+            literal->value = -literal->value;
+    } else if (c >= '0' && c <= '9') {
+        literal->kind = LITERAL_INTEGER;
+        taken = take_integer(text, &literal->value);
+    } else if (c == 'T' || c == 'F') {
+        literal->kind = LITERAL_BOOL;
+        literal->value = take_word(text, "True");
+        taken = (literal->value || take_word(text, "False")) && !is_of_word(peek(text));
+    } else {
+        taken = take_strings(text, literal);
+    }
+    text->nested -= is_nested;
+    return taken;
 }
 
-static enum healcl_status read_dtype(struct text *text, struct npy_header *header,
+/* ---------------------------------------------------------------- the header */
+
+static enum healcl_status read_dtype(const struct literal *descr, struct npy_header *header,
                                      struct healcl_error *error)
 {
     static const struct {
@@ -104,105 +232,84 @@ static enum healcl_status read_dtype(struct text *text, struct npy_header *heade
         {">i4", DTYPE_INT32, true},  {"|i1", DTYPE_INT8, false}, {"<i1", DTYPE_INT8, false},
         {">i1", DTYPE_INT8, false},
     };
-    struct word word;
-    if (!take_string(text, &word))
+    if (descr->kind != LITERAL_STRING)
         REFUSE(error, "the .npy header's 'descr' is not a string");
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (word_is(word, dtypes[i].name)) {
+        if (strcmp(descr->word, dtypes[i].name) == 0) {
             header->dtype = dtypes[i].dtype;
             header->big_endian = dtypes[i].big_endian;
             return HEALCL_OK;
         }
-    REFUSE(error, "dtype '%.*s' is not supported", word.length < 40 ? (int)word.length : 40,
-           word.begin);
+    REFUSE(error, "dtype '%s' is not supported", descr->word);
 }
 
-static enum healcl_status read_order(struct text *text, struct npy_header *header,
-                                     struct healcl_error *error)
+static enum healcl_status read_shape(const struct literal *shape, struct healcl_error *error)
 {
-    struct word word = take_identifier(text);
-    header->fortran_order = word_is(word, "True");
-    if (!header->fortran_order && !word_is(word, "False"))
-        REFUSE(error, "the .npy header's 'fortran_order' is neither True nor False");
-    return HEALCL_OK;
-}
-
-static enum healcl_status read_size(struct text *text, int64_t *size, struct healcl_error *error)
-{
-    bool negative = take(text, '-');
-    skip_space(text);
-    const char *begin = text->next;
-    int64_t value = 0;
-    for (; text->next < text->end && *text->next >= '0' && *text->next <= '9'; text->next++)
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, *text->next - '0', &value))
+    if (shape->kind != LITERAL_TUPLE || !shape->of_integers)
+        REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
+    if (shape->rank > MAX_RANK)
+        REFUSE(error, "the .npy header's 'shape' has more than %d axes", MAX_RANK);
+    for (uint32_t axis = 0; axis < shape->rank; axis++)
+        if (shape->shape[axis] == INT64_MIN)
             REFUSE(error, "a size in the .npy header's 'shape' is beyond 2^63-1");
-    if (text->next == begin)
-        REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
-    *size = negative ? -value : value;
     return HEALCL_OK;
 }
 
-/* A tuple: "()", "(3,)", "(2, 3)" or "(2, 3,)", but not "(3)". */
-static enum healcl_status read_shape(struct text *text, uint32_t *rank, int64_t shape[MAX_RANK],
-                                     struct healcl_error *error)
-{
-    if (!take(text, '('))
-        REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
-    *rank = 0;
-    bool comma = true;
-    for (; !take(text, ')'); comma = take(text, ',')) {
-        int64_t size = 0;
-        if (!comma)
-            REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
-        TRY(read_size(text, &size, error));
-        if (*rank == MAX_RANK)
-            REFUSE(error, "the .npy header's 'shape' has more than %d axes", MAX_RANK);
-        shape[(*rank)++] = size;
-    }
-    if (*rank == 1 && !comma)
-        REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
-    return HEALCL_OK;
-}
+enum { DESCR, ORDER, SHAPE, KEY_COUNT };
+static const char *const keys[KEY_COUNT] = {"descr", "fortran_order", "shape"};
 
-enum healcl_status npy_read_header(const char *bytes, size_t length, struct npy_header *header,
-                                   struct healcl_error *error)
+/* The values of the keys, of which the last one counts, as in Python. */
+static enum healcl_status read_dict(struct text *text, struct literal values[KEY_COUNT],
+                                    struct healcl_error *error)
 {
-    enum { DESCR, ORDER, SHAPE, KEY_COUNT };
-    static const char *const keys[KEY_COUNT] = {"descr", "fortran_order", "shape"};
+    static const char *const needs[KEY_COUNT] = {"not a string", "neither True nor False",
+                                                 "not a tuple of integers"};
     bool seen[KEY_COUNT] = {false, false, false};
-    struct text text = {.next = bytes, .end = bytes + length};
-    uint32_t rank = 0;
-    int64_t shape[MAX_RANK] = {0};
-
-    if (!take(&text, '{'))
-        REFUSE(error, "the .npy header is not a dict");
-    for (bool comma = true; !take(&text, '}'); comma = take(&text, ',')) {
-        struct word word;
-        if (!comma || !take_string(&text, &word) || !take(&text, ':'))
+    for (bool comma = true; !take(text, '}'); comma = take(text, ',')) {
+        struct literal name;
+        if (!comma || !take_literal(text, &name) || name.kind != LITERAL_STRING || !take(text, ':'))
             REFUSE(error, "the .npy header is not a dict");
         int key = 0;
-        while (key < KEY_COUNT && !word_is(word, keys[key]))
+        while (key < KEY_COUNT && strcmp(name.word, keys[key]) != 0)
             key++;
         if (key == KEY_COUNT)
-            REFUSE(error, "unknown key '%.*s' in the .npy header",
-                   word.length < 40 ? (int)word.length : 40, word.begin);
-        if (seen[key])
-            REFUSE(error, "the key '%s' appears twice in the .npy header", keys[key]);
+            REFUSE(error, "unknown key '%s' in the .npy header", name.word);
+        if (!take_literal(text, &values[key]))
+            REFUSE(error, "the .npy header's '%s' is %s", keys[key], needs[key]);
         seen[key] = true;
-        switch (key) {
-        case DESCR: TRY(read_dtype(&text, header, error)); break;
-        case ORDER: TRY(read_order(&text, header, error)); break;
-        default: TRY(read_shape(&text, &rank, shape, error)); break;
-        }
     }
-    skip_space(&text);
-    if (text.next != text.end)
-        REFUSE(error, "the .npy header has text behind its dict");
     for (int key = 0; key < KEY_COUNT; key++)
         if (!seen[key])
             REFUSE(error, "the .npy header lacks the key '%s'", keys[key]);
-    return layout_init(&header->layout, rank, shape, dtype_size(header->dtype), error);
+    if (values[ORDER].kind != LITERAL_BOOL)
+        REFUSE(error, "the .npy header's '%s' is %s", keys[ORDER], needs[ORDER]);
+    return HEALCL_OK;
+}
+
+enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t length,
+                                   struct npy_header *header, struct healcl_error *error)
+{
+    struct text text = {.next = bytes, .end = bytes + length, .version = version};
+    struct literal values[KEY_COUNT];
+    skip_space(&text);
+    const bool is_indented = text.next > bytes && is_in(text.next[-1], " \t") &&
+                             (memchr(bytes, '\n', (size_t)(text.next - bytes)) ||
+                              memchr(bytes, '\r', (size_t)(text.next - bytes)));
+    while (take(&text, '('))
+        text.nested++;
+    if (is_indented || text.nested > NESTED_MAX || !take(&text, '{'))
+        REFUSE(error, "the .npy header is not a dict");
+    TRY(read_dict(&text, values, error));
+    while (text.nested > 0 && take(&text, ')'))
+        text.nested--;
+    skip_space(&text);
+    if (text.next != text.end || text.nested > 0 || text.end[-1 - (text.end[-1] == '\n')] == '\\')
+        REFUSE(error, "the .npy header has text behind its dict");
+    TRY(read_dtype(&values[DESCR], header, error));
+    TRY(read_shape(&values[SHAPE], error));
+    header->fortran_order = values[ORDER].value;
+    return layout_init(&header->layout, values[SHAPE].rank, values[SHAPE].shape,
+                       dtype_size(header->dtype), error);
 }
 
 /* ---------------------------------------------------------------- writing */

@@ -211,7 +211,7 @@ static enum healcl_status read_npy(const struct payload *payload, uint64_t decod
     size_t header_length = *data_offset - header_offset;
     cursor = cursor_at(payload, header_offset);
     read_bytes(&cursor, header_length, (unsigned char *)text);
-    return npy_read_header(text, header_length, header, error);
+    return npy_read_header(prefix[6], text, header_length, header, error);
 }
 
 /* Whether C and Fortran order put elements at different places. */

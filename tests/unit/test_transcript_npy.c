@@ -16,9 +16,9 @@ static void test_prefix(void **state)
     expect_ok(npy_read_prefix(two, 12, &header, &data, &error), &error);
     assert_int_equal(header, 12);
     assert_int_equal(data, 12 + 0x1234);
-    const unsigned char three[] = "\x93NUMPY\x03\x00\x00\x00\x01\x00";
+    const unsigned char three[] = "\x93NUMPY\x03\x00\x10\x27\x00\x00";
     expect_ok(npy_read_prefix(three, 12, &header, &data, &error), &error);
-    assert_int_equal(data, 12 + 65536);
+    assert_int_equal(data, 12 + 10000);
 }
 
 static void refuse_prefix(const char *bytes, size_t length, const char *part)
@@ -43,15 +43,15 @@ static void test_refused_prefixes(void **state)
     refuse_prefix("\x93NUMPY\x00\x00\x76\x00{'", 12, ".npy version 0.0 is not supported");
     refuse_prefix("\x93NUMPY\x04\x00\x76\x00{'", 12, ".npy version 4.0 is not supported");
     refuse_prefix("\x93NUMPY\x01\x07\x76\x00{'", 12, ".npy version 1.7 is not supported");
-    refuse_prefix("\x93NUMPY\x02\x00\x01\x00\x01\x00", 12, "65537 bytes is longer than 65536");
+    refuse_prefix("\x93NUMPY\x02\x00\x11\x27\x00\x00", 12, "10001 bytes is longer than 10000");
     refuse_prefix("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12, "4294967295 bytes is longer");
 }
 
-static enum healcl_status read_header(const char *text, struct npy_header *header,
+static enum healcl_status read_header(unsigned version, const char *text, struct npy_header *header,
                                       struct healcl_error *error)
 {
     char *copy = exact_copy(text, strlen(text));
-    enum healcl_status status = npy_read_header(copy, strlen(text), header, error);
+    enum healcl_status status = npy_read_header(version, copy, strlen(text), header, error);
     free(copy);
     return status;
 }
@@ -61,7 +61,7 @@ static void accept(const char *text, enum dtype dtype, bool big_endian, bool for
 {
     struct healcl_error error = {.detail = NULL};
     struct npy_header header = {.big_endian = false};
-    expect_ok(read_header(text, &header, &error), &error);
+    expect_ok(read_header(1, text, &header, &error), &error);
     assert_int_equal(header.dtype, dtype);
     assert_int_equal(header.big_endian, big_endian);
     assert_int_equal(header.fortran_order, fortran_order);
@@ -114,7 +114,6 @@ static void test_refused_headers(void **state)
         {"{}", "lacks the key 'descr'"},
         {"{'descr': '<i8', 'shape': ()}", "lacks the key 'fortran_order'"},
         {"{'descr': '<i8', 'fortran_order': False}", "lacks the key 'shape'"},
-        {"{'descr': '<i8', 'descr': '<i8'}", "'descr' appears twice"},
         {"{'color': 'red'}", "unknown key 'color'"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': ()}", "dtype '<f8' is not supported"},
         {"{'descr': '<u8', 'fortran_order': False, 'shape': ()}", "dtype '<u8' is not supported"},
@@ -150,8 +149,68 @@ static void test_refused_headers(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct healcl_error error = {.detail = NULL};
         struct npy_header header = {.big_endian = false};
-        expect_refusal(read_header(cases[i].text, &header, &error), &error, cases[i].part);
+        expect_refusal(read_header(1, cases[i].text, &header, &error), &error, cases[i].part);
     }
+}
+
+/* One that is read has two elements of int64. */
+static void expect_header(unsigned version, const char *text, bool is_read)
+{
+    struct healcl_error error = {.detail = NULL};
+    struct npy_header header = {.big_endian = false};
+    if (read_header(version, text, &header, &error) != (is_read ? HEALCL_OK : HEALCL_REFUSED))
+        fail_msg("%s: %s", text, error.message);
+    if (is_read)
+        assert_true(header.dtype == DTYPE_INT64 && header.layout.shape[0] == 2);
+}
+
+/* Headers as NumPy 2.4 reads and refuses them. */
+static void test_pythons_literals(void **state)
+{
+    (void)state;
+#define BEFORE "{'descr': '<i8', 'fortran_order': False, 'shape': "
+    static const char *const read[] = {
+        "(2L,)",    "(2 L,)",    "(0x2L,)",  "(0X2,)",   "(0o2,)",  "(0b_10,)",
+        "(+2,)",    "(+(2),)",   "((2),)",   "((2,))",   "(2,)#\n", "(2, # 3\n)",
+        "(0b1_0,)", "(0x0_2L,)", "(2,\\\n)", "(2,\f\r)",
+    };
+    static const char *const refused[] = {
+        "(0_2,)",  "(02,)",   "(02L,)",  "(2l,)", "(2LL,)", "(2.,)",  "(2e0,)",
+        "(2_,)",   "(0x,)",   "(1__0,)", "(_2,)", "(-2,)",  "(-+2,)", "(2and 3,)",
+        "(true,)", "(None,)", "((2,),)", "[2]",   "(2,\v)", "('2',)", "(2,",
+    };
+    static const struct {
+        const char *text;
+        unsigned version;
+        bool is_read;
+    } cases[] = {
+        {BEFORE "(2L,)}", 2, true},
+        {BEFORE "(2L,)}", 3, false},
+        {"{u'descr': U'<' \"i8\", r'fortran_order': (False), '''shape''': (2,)}", 3, true},
+        {"{b'descr': '<i8', 'fortran_order': False, 'shape': (2,)}", 1, false},
+        {"{'descr': f'<i8', 'fortran_order': False, 'shape': (2,)}", 1, false},
+        {"{'descr': '<i8\n', 'fortran_order': False, 'shape': (2,)}", 1, false},
+        {"{'descr': '|i1', 'shape': 1, 'descr': '<i8', 'fortran_order': False, 'shape': (2,)}", 1,
+         true},
+        {"{'shape': (2,), 'descr': '<i8', 'fortran_order': False, 'shape': 1}", 1, false},
+        {"((" BEFORE "(2,)})\n)", 1, true},
+        {"(" BEFORE "(2,)}", 1, false},
+        {" \t" BEFORE "(2,)} # \xe9\n\n", 1, true},
+        {"\n " BEFORE "(2,)}", 1, false},
+        {BEFORE "(2,)}\\\n", 1, false},
+        {BEFORE "(2,)} # \xe9", 3, false},
+    };
+    char text[256];
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
+        put(text, sizeof text, BEFORE "%s}", read[i]);
+        expect_header(1, text, true);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        put(text, sizeof text, BEFORE "%s}", refused[i]);
+        expect_header(1, text, false);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_header(cases[i].version, cases[i].text, cases[i].is_read);
 }
 
 /* A header cut at any place is refused, and nothing behind it is read. */
@@ -163,7 +222,7 @@ static void test_cut_headers(void **state)
         struct healcl_error error = {.detail = NULL};
         struct npy_header header = {.big_endian = false};
         char *copy = exact_copy(text, length);
-        assert_int_equal(npy_read_header(copy, length, &header, &error), HEALCL_REFUSED);
+        assert_int_equal(npy_read_header(1, copy, length, &header, &error), HEALCL_REFUSED);
         free(copy);
     }
 }
@@ -173,7 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefix),      cmocka_unit_test(test_refused_prefixes),
         cmocka_unit_test(test_headers),     cmocka_unit_test(test_refused_headers),
-        cmocka_unit_test(test_cut_headers),
+        cmocka_unit_test(test_cut_headers), cmocka_unit_test(test_pythons_literals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
