@@ -74,7 +74,7 @@ enum healcl_status transfers_measure(struct healcl_device *device, struct device
     char *text = write_transcript(bytes, &length);
     if (!text)
         NO_MEMORY(error);
-    const struct source source = {text, length, false};
+    const struct source source = {.text = text, .length = length};
     enum healcl_status status = plan_create(&source, NULL, NULL, &plan, error);
     if (status == HEALCL_OK)
         status = results_create(plan, &options, &results, error);

@@ -429,6 +429,9 @@ enum healcl_status diagnose(struct healcl_device *device,
             observer->progress(observer->context, plan->step_count, plan->step_count);
         status = run_whole(device, transcript, diagnosis, error);
     }
+    status = source_explain(plan->source, status, error);
+    if (status == HEALCL_OK && diagnosis->kind != DIAGNOSIS_AGREES)
+        status = source_check(plan->source, error);
     if (status != HEALCL_OK)
         diagnosis_release(diagnosis);
     return status;

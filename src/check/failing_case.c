@@ -476,7 +476,7 @@ static enum healcl_status run_plan(struct healcl_device *device, const struct pl
 static bool is_wrong(struct healcl_device *device, const struct operation_table *table,
                      const char *transcript, struct result *expected)
 {
-    const struct source source = {transcript, strlen(transcript), false};
+    const struct source source = {.text = transcript, .length = strlen(transcript)};
     struct plan *plan = NULL;
     struct result actual = {NULL, 0};
     bool wrong = false;
@@ -582,7 +582,7 @@ enum healcl_status failing_case_whole(const struct failing_step *failing,
     memset(found, 0, sizeof *found);
     candidate_init(&whole, failing);
     char *asked = candidate_transcript(&whole, NULL, &no_memory);
-    const struct source source = {asked, asked ? strlen(asked) : 0, false};
+    const struct source source = {.text = asked, .length = asked ? strlen(asked) : 0};
     struct plan *plan = NULL;
     if (asked && plan_create(&source, whole.table, NULL, &plan, NULL) == HEALCL_OK &&
         run_plan(NULL, plan, &expected, NULL) == HEALCL_OK && expected.bytes)

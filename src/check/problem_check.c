@@ -40,7 +40,8 @@ static enum healcl_status plan_problem(struct planned *planned, const struct pro
     planned->transcript = placement_transcript(placement, problem, payload);
     if (!planned->transcript)
         NO_MEMORY(error);
-    planned->source = (struct source){planned->transcript, strlen(planned->transcript), false};
+    planned->source =
+        (struct source){.text = planned->transcript, .length = strlen(planned->transcript)};
     TRY(plan_create(&planned->source, problem->table, NULL, &planned->plan, error));
     if (!planned->plan) /* never: for analysers, which cannot know */
         NO_MEMORY(error);

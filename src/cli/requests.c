@@ -376,7 +376,10 @@ static enum healcl_status end_request(const struct batches *batches, struct heal
         TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, request->results[i],
                            step->payload, &comparison, error));
         facts->compared++;
-        facts->different += !comparison_is_equal(&comparison);
+        if (comparison_is_equal(&comparison))
+            continue;
+        facts->different++;
+        TRY(source_check(batches->transcript->plan->source, error));
     }
     return HEALCL_OK;
 }

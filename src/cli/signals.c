@@ -50,7 +50,7 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     write_text(": '");
     write_text(clean);
     write_text("': lost while it was read: the file was cut, or its disk failed\n");
-    _exit(EXIT_USAGE);
+    _exit(EXIT_REFUSED);
 }
 
 void signals_init(void)

@@ -95,6 +95,7 @@ static enum healcl_status finish(struct healcl_transcript *transcript, enum heal
         status = plan_optimise(transcript->plan, transcript->passes, error);
     if (status == HEALCL_OK)
         status = list_tensors(transcript, error);
+    status = source_explain(&transcript->source, status, error);
     if (status != HEALCL_OK) {
         healcl_transcript_close(transcript);
         return status;

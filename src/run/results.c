@@ -120,15 +120,19 @@ static void tell_difference(const struct results *results, const struct step *st
 
 /* ---------------------------------------------------------------- the sink */
 
-static void note_compared(struct results *results, const struct step *step,
-                          const struct comparison *comparison)
+static enum healcl_status note_compared(struct results *results, const struct step *step,
+                                        const struct comparison *comparison,
+                                        struct healcl_error *error)
 {
     results->compared[results->next] = true;
+    if (comparison_is_equal(comparison))
+        return HEALCL_OK;
+    TRY(source_check(results->plan->source, error));
     /* What differs once mostly differs in every repetition: it is told once. */
-    if (!comparison_is_equal(comparison) && !results->different[results->next]) {
-        results->different[results->next] = true;
+    if (!results->different[results->next])
         tell_difference(results, step, comparison);
-    }
+    results->different[results->next] = true;
+    return HEALCL_OK;
 }
 
 static enum healcl_status compare(struct results *results, const struct step *step,
@@ -140,8 +144,7 @@ static enum healcl_status compare(struct results *results, const struct step *st
     TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &comparison,
                        error));
     *verified = comparison_is_equal(&comparison) ? DUMP_EQUAL : DUMP_DIFFERENT;
-    note_compared(results, step, &comparison);
-    return HEALCL_OK;
+    return note_compared(results, step, &comparison, error);
 }
 
 /* So many steps of the segment are done. */
@@ -194,7 +197,7 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     if (first + count < layout_elements(&tensor->layout))
         return HEALCL_OK;
     if (compares)
-        note_compared(results, step, &results->pieces);
+        TRY(note_compared(results, step, &results->pieces, error));
     results->next++;
     tell_progress(results, step);
     return HEALCL_OK;

@@ -366,6 +366,7 @@ static void warn_of_expand(const struct run *run)
 void executor_note_upload(struct executor *executor, const struct storage *storage)
 {
     executor->bytes_uploaded += storage_bytes(storage);
+    executor->reads_payloads |= !executor_bound(executor, storage);
     if (executor->uploads)
         executor->uploads[storage->id].is_filled = executor->uploads[storage->id].is_kept;
 }
@@ -574,6 +575,9 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     device_turn_end(device);
     results_free(run.results);
     free(run.times);
+    status = source_explain(run.plan->source, status, error);
+    if (status == HEALCL_OK && run.report->verdict == HEALCL_NOTHING_TO_VERIFY)
+        status = source_check(run.plan->source, error);
     if (status != HEALCL_OK) {
         healcl_report_free(run.report);
         return status;

@@ -132,6 +132,7 @@ struct executor {
     struct trace *trace;        /* or NULL */
     struct upload *uploads;  /* the session's, by storage; NULL: there is none, payloads are read */
     uint64_t bytes_uploaded; /* so far, with payloads */
+    bool reads_payloads;     /* and such a one was among them */
     const atomic_bool *is_cancelled;        /* looked at before each step; or NULL */
     const struct healcl_observer *observer; /* whose cancelled is asked there, too; or NULL */
     struct audit *audit;                    /* the session's, of a device; or NULL */

@@ -214,6 +214,7 @@ static enum healcl_status run(struct healcl_session *session, size_t first, size
     uint64_t start = monotonic_nanoseconds();
     uint64_t fallbacks = session->executor->fallback_steps;
     session->executor->bytes_uploaded = 0;
+    session->executor->reads_payloads = false;
     session->exchange_nanoseconds = 0;
     forget_results(session, first, HAS_NOT_RUN);
     session->done = first;
@@ -222,6 +223,9 @@ static enum healcl_status run(struct healcl_session *session, size_t first, size
     enum healcl_status status = run_segments(session, first, count, error);
     if (session->audit)
         audit_end_run(session->audit);
+    status = source_explain(session->plan->source, status, error);
+    if (status == HEALCL_OK && session->executor->reads_payloads)
+        status = source_check(session->plan->source, error);
     if (status != HEALCL_OK) {
         start_over(session);
         return status;
@@ -454,7 +458,8 @@ enum healcl_status healcl_session_compare(struct healcl_session *session, size_t
     TRY(compare_result(layout, step->in[0]->storage->dtype, data, step->payload, &comparison,
                        error));
     *different = comparison.same_shape ? comparison.different : (uint64_t)layout_elements(layout);
-    return HEALCL_OK;
+    return comparison_is_equal(&comparison) ? HEALCL_OK
+                                            : source_check(session->plan->source, error);
 }
 
 struct healcl_session_facts healcl_session_facts(const struct healcl_session *session)

@@ -33,7 +33,8 @@ static enum healcl_status map_file(struct source *source, int file, const char *
     /* Only advice: a system that does not take it reads the file all the same. */
     (void)madvise(text, length, MADV_SEQUENTIAL);
     mapping_note(text, length, path);
-    *source = (struct source){.text = text, .length = length, .mapped = true};
+    *source = (struct source){
+        .text = text, .length = length, .mapped = true, .file = file, .opened = about};
     return HEALCL_OK;
 }
 
@@ -55,7 +56,10 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
     enum healcl_status status = packing == PACKING_NONE
                                     ? map_file(source, file, path, error)
                                     : unpack_file(file, packing, &unpacked, error);
-    close(file);
+    if (packing == PACKING_NONE && source->mapped)
+        source->is_shared = true;
+    else
+        close(file);
     if (packing != PACKING_NONE && status == HEALCL_OK)
         status = map_unpacked(source, unpacked, path, error);
     return status;
@@ -74,12 +78,43 @@ enum healcl_status source_open_memory(struct source *source, const void *data, s
     return map_unpacked(source, unpacked, "(memory)", error);
 }
 
+static bool same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+enum healcl_status source_check(const struct source *source, struct healcl_error *error)
+{
+    const struct stat *before = &source->opened;
+    struct stat now;
+    if (!source->is_shared || fstat(source->file, &now) != 0)
+        return HEALCL_OK;
+    if (now.st_size != before->st_size)
+        REFUSE_FOR(error, FILE, "the file changed while it was read: it has %lld bytes, not %lld",
+                   (long long)now.st_size, (long long)before->st_size);
+    /* The time of writing can be set back; that of the last change also tells of new names. */
+    if (!same_time(now.st_mtim, before->st_mtim) ||
+        (!same_time(now.st_ctim, before->st_ctim) && now.st_nlink == before->st_nlink))
+        REFUSE_FOR(error, FILE, "the file changed while it was read: it has been written to");
+    return HEALCL_OK;
+}
+
+enum healcl_status source_explain(const struct source *source, enum healcl_status status,
+                                  struct healcl_error *error)
+{
+    if (status != HEALCL_REFUSED && status != HEALCL_DIFFERENT)
+        return status;
+    return source_check(source, error) == HEALCL_OK ? status : HEALCL_REFUSED;
+}
+
 void source_close(struct source *source)
 {
     if (source->mapped) {
         mapping_forget(source->text);
         (void)munmap((void *)(uintptr_t)source->text, source->length);
     }
+    if (source->is_shared)
+        close(source->file);
     *source = (struct source){.text = NULL};
 }
 

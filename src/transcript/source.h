@@ -3,12 +3,17 @@
 #ifndef HEALCL_TRANSCRIPT_SOURCE_H
 #define HEALCL_TRANSCRIPT_SOURCE_H
 
+#include <sys/stat.h>
+
 #include "core/status.h"
 
 struct source {
     const char *text; /* not terminated; NULL for an empty file */
     size_t length;
-    bool mapped; /* by source_open; false for a buffer of the caller's */
+    bool mapped;        /* by source_open; false for a buffer of the caller's */
+    bool is_shared;     /* others can write to what is mapped: a file, open below */
+    int file;           /* where is_shared */
+    struct stat opened; /* the file, when it was opened */
 };
 
 /*
@@ -24,6 +29,15 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
 enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,
                                       struct healcl_error *error);
 void source_close(struct source *source);
+
+/* Refuses a file that has been written to since it was opened. One that another has taken the place
+ * of, by a rename, is still what is mapped. */
+enum healcl_status source_check(const struct source *source, struct healcl_error *error);
+
+/* What a status comes to: where it is a refusal or a difference, and source_check refuses the file,
+ * that goes in its place. */
+enum healcl_status source_explain(const struct source *source, enum healcl_status status,
+                                  struct healcl_error *error);
 
 /* Lets the system drop the pages of [begin, begin + length) from memory; they can still be read
  * and are then mapped anew. Keeps the resident size small while a large file is read. Does

@@ -9,6 +9,7 @@ Sanitizers take memory of their own: with --sanitized its limits are left out.
 """
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,10 +136,28 @@ def test_cut_while_mapped(system):
         process = system.start_differences(file, "--json", f"{place}/run.json")
         os.truncate(file, 0)
         _, errors = process.communicate(timeout=120)
-        assert process.returncode == 2, process.returncode
+        assert process.returncode == 3, process.returncode
         assert one_line(errors.decode()) == f"healcl: '{file}': lost while it was read: the file " \
             "was cut, or its disk failed\n", errors
         assert not os.listdir(place), os.listdir(place)
+
+
+def test_written_while_mapped(system):
+    """In place that is the file's fault; a rename leaves what is mapped."""
+    other = system.folder / "other.json"
+    for code, words in ((3, "the file changed while it was read: it has been written to"),
+                        (1, "5000 of 5002 results differ")):
+        file = system.many_differences()
+        process = system.start_differences(file)
+        if code == 3:
+            with open(file, "r+") as stream:
+                stream.write("[")
+        else:
+            shutil.copy(file, other)
+            os.replace(other, file)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == code, (process.returncode, errors)
+        assert one_line(errors.decode()) == f"healcl: {file}: {words}\n", errors
 
 
 def test_file_size_limit(system):
@@ -209,8 +228,8 @@ def test_fifo_in_cache(system):
 
 
 def main():
-    tests = [test_signals, test_killed, test_ignored_signals, test_cut_while_mapped, test_file_size_limit,
-             test_fifo_in_cache]
+    tests = [test_signals, test_killed, test_ignored_signals, test_cut_while_mapped,
+             test_written_while_mapped, test_file_size_limit, test_fifo_in_cache]
     if "--sanitized" not in sys.argv:
         tests += [test_memory_limit, test_packed_zeros]
     with tempfile.TemporaryDirectory(prefix="healcl-system-") as folder:

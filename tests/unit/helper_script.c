@@ -107,7 +107,7 @@ void script_finish(struct script *script)
 {
     if (!writer_finish(&script->writer))
         abort();
-    script->source = (struct source){script->writer.bytes, script->writer.length, false};
+    script->source = (struct source){.text = script->writer.bytes, .length = script->writer.length};
 }
 
 void script_plan(struct script *script)

@@ -289,7 +289,7 @@ static void random_calls(void **state)
             placement_make(&placement, &problem, ARRANGEMENT_RANDOM, round, &random);
             void *payload = calloc(1, 8 * 200 + 8);
             char *text = placement_transcript(&placement, &problem, payload);
-            struct source source = {text, strlen(text), false};
+            struct source source = {.text = text, .length = strlen(text)};
             OK(plan_create(&source, NULL, NULL, &plan, &error));
             check_plan(plan);
             for (size_t i = 0; i < plan->step_count; i++)
@@ -314,7 +314,7 @@ static void note_kinds(const struct coverage_row *row, const struct coverage_cel
     placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, cell->variant, &random);
     void *payload = calloc((size_t)(cell->size.n * cell->size.k), 8);
     char *text = placement_transcript(&placement, &problem, payload);
-    struct source source = {text, strlen(text), false};
+    struct source source = {.text = text, .length = strlen(text)};
     OK(plan_create(&source, NULL, NULL, &plan, &error));
     for (size_t i = 0; i < plan->step_count; i++)
         seen[plan->steps[i].kind] = true;

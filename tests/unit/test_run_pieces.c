@@ -41,7 +41,7 @@ static struct healcl_report run(bool fortran, const char *dump_dir)
     writer_download(&writer, "a", DTYPE_INT64, &shape, expected);
     char *text = writer_finish(&writer);
     assert_non_null(text);
-    const struct source source = {text, strlen(text), false};
+    const struct source source = {.text = text, .length = strlen(text)};
     OK(device_open(&helper_opencl, NULL, &device, &error));
     OK(plan_create(&source, NULL, NULL, &plan, &error));
     OK(results_create(plan, &options, &results, &error));

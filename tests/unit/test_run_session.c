@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "helper_script.h"
 #include "plan/transcript.h"
@@ -618,6 +619,78 @@ static void refuses_wrong_arguments(void **state)
     script_release(&script);
 }
 
+/* A transcript that uploads 2 and expects a number is written over what the file has. */
+static void write_over(const char *path, int64_t expected)
+{
+    const struct layout one = layout_of_shape(1, (int64_t[]){1});
+    const int64_t two = 2;
+    struct writer writer = {0};
+    writer_upload(&writer, "a", DTYPE_INT64, &one, false, &two);
+    writer_download(&writer, "a", DTYPE_INT64, &one, &expected);
+    assert_non_null(writer_finish(&writer));
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fwrite(writer.bytes, 1, writer.length, file), writer.length);
+    assert_int_equal(fclose(file), 0);
+    free(writer.bytes);
+}
+
+/* What comes of a file that is written to once it is open is said to be the file's fault. */
+static void names_a_file_that_changes_on(struct healcl_device *on)
+{
+    char path[] = "/tmp/healcl-test-XXXXXX";
+    const struct healcl_run_options unverified = {.no_verify = true};
+    struct healcl_transcript *transcript = NULL;
+    struct healcl_session *session = NULL;
+    struct healcl_report *report = NULL;
+    uint64_t different = 0;
+    close(mkstemp(path));
+    write_over(path, 2);
+    OK(healcl_transcript_open(path, NULL, &transcript, &error));
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    OK(healcl_session_run(session, &error));
+    write_over(path, 3);
+#define CHANGED(call)                                                        \
+    do {                                                                     \
+        assert_int_equal(call, HEALCL_REFUSED);                              \
+        assert_int_equal(error.cause, HEALCL_CAUSE_FILE);                    \
+        assert_non_null(strstr(error.message, "changed while it was read")); \
+    } while (0)
+    CHANGED(healcl_session_compare(session, 0, &different, &error));
+    CHANGED(healcl_run(transcript, on, NULL, &report, &error));
+    CHANGED(healcl_run(transcript, on, &unverified, &report, &error));
+    OK(healcl_session_run(session, &error)); /* the upload was kept */
+    OK(healcl_session_keep(session, 0, false, &error));
+    CHANGED(healcl_session_run(session, &error));
+#undef CHANGED
+    write_over(path, 2);
+    OK(healcl_run(transcript, on, NULL, &report, &error)); /* nothing differs */
+    healcl_report_free(report);
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    unlink(path);
+}
+ON_BOTH(names_a_file_that_changes)
+
+/* A file that takes its place leaves what is read as it was: it differs. */
+static void reads_a_file_that_is_replaced(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/healcl-test-XXXXXX", other[] = "/tmp/healcl-test-XXXXXX";
+    struct healcl_transcript *transcript = NULL;
+    struct healcl_report *report = NULL;
+    close(mkstemp(path));
+    close(mkstemp(other));
+    write_over(path, 3);
+    OK(healcl_transcript_open(path, NULL, &transcript, &error));
+    assert_int_equal(rename(other, path), 0);
+    OK(healcl_run(transcript, NULL, NULL, &report, &error));
+    assert_int_equal(report->verdict, HEALCL_DIFFERS);
+    healcl_report_free(report);
+    healcl_transcript_close(transcript);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -633,6 +706,8 @@ int main(void)
         cmocka_unit_test(serves_threads),
         cmocka_unit_test(outlives_the_device),
         cmocka_unit_test(refuses_wrong_arguments),
+        cmocka_unit_test(names_a_file_that_changes),
+        cmocka_unit_test(reads_a_file_that_is_replaced),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
