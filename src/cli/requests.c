@@ -65,36 +65,60 @@ static bool is_named(const struct healcl_tensor_info *info, const char *name, si
     return own_length == length && strncmp(own, name, length) == 0;
 }
 
-size_t find_input(const struct healcl_transcript *transcript, const char *text, size_t length)
+/* Behind a prefix; false where it is not there. */
+static bool skip_prefix(const char **text, size_t *length, const char *prefix)
 {
-    size_t count = 0, entry = 0;
+    const size_t size = strlen(prefix);
+    if (*length < size || memcmp(*text, prefix, size) != 0)
+        return false;
+    *text += size;
+    *length -= size;
+    return true;
+}
+
+enum healcl_status find_input(const struct healcl_transcript *transcript, const char *option,
+                              const char *text, size_t length, size_t *input,
+                              struct healcl_error *error)
+{
+    const char *const whole = text;
+    const int shown = length < 100 ? (int)length : 100;
+    const bool by_entry = skip_prefix(&text, &length, "entry:");
+    const bool by_name = !by_entry && skip_prefix(&text, &length, "name:");
+    size_t count = 0, entry = 0, found = 0;
     const struct healcl_tensor_info *inputs = healcl_transcript_inputs(transcript, &count);
-    bool is_number = length < 19 && strspn(text, "0123456789") == length;
+    const bool is_number =
+        !by_name && length > 0 && length < 19 && strspn(text, "0123456789") >= length;
     for (size_t i = 0; is_number && i < length; i++)
         entry = entry * 10 + (size_t)(text[i] - '0');
-    for (size_t i = 0; i < count; i++)
-        if (is_number ? inputs[i].entry == entry : is_named(&inputs[i], text, length))
-            return i;
-    return count;
+    for (size_t i = 0; i < count; i++) {
+        if (!(is_number && inputs[i].entry == entry) &&
+            (by_entry || !is_named(&inputs[i], text, length)))
+            continue;
+        if (found++ > 0)
+            FAIL(error, HEALCL_USAGE,
+                 "--%s: '%.*s' is ambiguous: it names entries %zu and %zu; 'entry:%zu' or "
+                 "'entry:%zu' says which",
+                 option, shown, whole, inputs[*input].entry, inputs[i].entry, inputs[*input].entry,
+                 inputs[i].entry);
+        *input = i;
+    }
+    if (found == 0)
+        FAIL(error, HEALCL_USAGE,
+             "--%s: no host_to_device is entry %.*s, or makes a tensor of that name", option, shown,
+             whole);
+    return HEALCL_OK;
 }
 
 enum healcl_status find_split(const struct healcl_transcript *transcript, const char *text,
                               struct healcl_split *split, struct healcl_error *error)
 {
     const char *colon = strrchr(text, ':');
-    size_t count;
     if (!colon)
         FAIL(error, HEALCL_USAGE, "--split takes ENTRY:AXIS, not '%.200s'", text);
     split->axis = 0;
     if (strcmp(colon, ":0") != 0 && !parse_count(colon + 1, UINT32_MAX, &split->axis))
         FAIL(error, HEALCL_USAGE, "--split takes ENTRY:AXIS, not '%.200s'", text);
-    (void)healcl_transcript_inputs(transcript, &count);
-    split->input = find_input(transcript, text, (size_t)(colon - text));
-    if (split->input == count)
-        FAIL(error, HEALCL_USAGE,
-             "--split: no host_to_device is entry %.*s, or makes a tensor of that name",
-             colon - text < 100 ? (int)(colon - text) : 100, text);
-    return HEALCL_OK;
+    return find_input(transcript, "split", text, (size_t)(colon - text), &split->input, error);
 }
 
 enum healcl_status live_inputs_read(struct live_inputs *live,
@@ -107,12 +131,8 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
     for (size_t i = 0; i < live->count; i++) {
         const char *text = live->texts[i];
         int length = (int)strcspn(text, "=");
-        size_t input = find_input(transcript, text, (size_t)length);
-        if (input == transcript->plan->uploads)
-            FAIL(error, HEALCL_USAGE,
-                 "--input: no host_to_device is entry %.*s, or makes a tensor "
-                 "of that name",
-                 length < 100 ? length : 100, text);
+        size_t input = 0;
+        TRY(find_input(transcript, "input", text, (size_t)length, &input, error));
         const struct tensor *tensor = transcript->input_steps[input]->out;
         void *data = malloc(transcript->inputs[input].bytes);
         live->inputs[i] = (struct healcl_input){input, data};

@@ -18,16 +18,18 @@ struct live_inputs {
 int live_inputs_add(const struct command *command, struct live_inputs *live, const char *text);
 int live_inputs_keep(const struct command *command, struct live_inputs *live, const char *segment);
 
-/* The number of the input that text, of so many characters, names as ENTRY below; the number of
- * inputs where it names none. */
-size_t find_input(const struct healcl_transcript *transcript, const char *text, size_t length);
+/* The number of the input that text, of so many characters, names as ENTRY of an option: by the
+ * number of its entry or the name of its tensor, or behind "entry:" or "name:" by that alone.
+ * Errors: HEALCL_USAGE where it names none, or several. */
+enum healcl_status find_input(const struct healcl_transcript *transcript, const char *option,
+                              const char *text, size_t length, size_t *input,
+                              struct healcl_error *error);
 
 /* Sets input and axis of a split from "ENTRY:AXIS". Errors: HEALCL_USAGE. */
 enum healcl_status find_split(const struct healcl_transcript *transcript, const char *text,
                               struct healcl_split *split, struct healcl_error *error);
 
-/* Reads the files. ENTRY is the number of an upload's entry, or the name of its tensor. Errors:
- * HEALCL_USAGE where the transcript has no such upload, and those of npy_read_file. */
+/* Reads the files. Errors: those of find_input and npy_read_file. */
 enum healcl_status live_inputs_read(struct live_inputs *live,
                                     const struct healcl_transcript *transcript,
                                     struct healcl_error *error);

@@ -67,7 +67,7 @@ static enum healcl_status read_folder(DIR *folder, const char *place, struct pat
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         size_t length;
         (void)name_in(entry->d_name, &length);
-        if (length == 0)
+        if (length == 0 || *entry->d_name == '.')
             continue;
         const size_t size = strlen(place) + strlen(entry->d_name) + 2;
         char *path = malloc(size);

@@ -25,11 +25,11 @@ static inline const char *request_path(const struct request_list *list, size_t r
 }
 
 /*
- * Reads what --input names: a folder, of which all files NAME.npy are requests, in the order of
- * their names; or a file with a path .../NAME.npy in each line. The order is that of places[0], and
- * each other place has a file for each request, and no others. Errors: HEALCL_USAGE where a place
- * cannot be read, has no request, one twice, or others than places[0]; HEALCL_NO_MEMORY. Released
- * with request_list_release, also after an error.
+ * Reads what --input names: a folder, of which all files NAME.npy that are not hidden are requests,
+ * in the order of their names; or a file with a path .../NAME.npy in each line. The order is that
+ * of places[0], and each other place has a file for each request, and no others. Errors:
+ * HEALCL_USAGE where a place cannot be read, has no request, one twice, or others than places[0];
+ * HEALCL_NO_MEMORY. Released with request_list_release, also after an error.
  */
 enum healcl_status request_list_read(struct request_list *list, const char *const *places,
                                      size_t count, struct healcl_error *error);

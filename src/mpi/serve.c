@@ -34,15 +34,10 @@ struct serve_command {
 
 static enum healcl_status find_inputs(struct serve_command *self, struct healcl_error *error)
 {
-    size_t count;
-    (void)healcl_transcript_inputs(self->opening.transcript, &count);
     for (size_t i = 0; i < self->input_count; i++) {
         const int length = (int)(self->places[i] - self->entries[i]) - 1;
-        self->inputs[i] = find_input(self->opening.transcript, self->entries[i], (size_t)length);
-        if (self->inputs[i] == count)
-            FAIL(error, HEALCL_USAGE,
-                 "--input: no host_to_device is entry %.*s, or makes a tensor of that name",
-                 length < 100 ? length : 100, self->entries[i]);
+        TRY(find_input(self->opening.transcript, "input", self->entries[i], (size_t)length,
+                       &self->inputs[i], error));
         for (size_t other = 0; other < i; other++)
             if (self->inputs[other] == self->inputs[i])
                 FAIL(error, HEALCL_USAGE, "--input: entry %.*s is named twice",
@@ -261,10 +256,10 @@ const struct command command_serve = {
         "                                        [OPTIONS] FILE\n"
         "\n"
         "  -i, --input ENTRY=DIR|LIST\n"
-        "                           an upload by its entry, or its tensor's name, and where its\n"
-        "                           tensors are: all files *.npy of a folder, or those whose "
-        "paths\n"
-        "                           are the lines of a file; repeatable\n"
+        "                           an upload by its entry, or its tensor's name, as healcl run\n"
+        "                           takes it, and where its tensors are: all files *.npy of a\n"
+        "                           folder but hidden ones, or those whose paths are the lines\n"
+        "                           of a file; repeatable\n"
         "      --results DIR        where results go: NAME.npy, or NAME.ENTRY.npy where the\n"
         "                           transcript has several; a file is there once it is whole\n"
         "      --resume             leave out requests whose results are there, made from the\n"

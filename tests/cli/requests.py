@@ -39,19 +39,19 @@ def host(**members):
     return {"arg_type": "HOST_TENSOR", "value": {"tensor_base64": {"type": "numpy", **members}}}
 
 
-def transcript(expected=None):
+def transcript(expected=None, w="w", x="x"):
     """out = x * w mod 97, with w in one segment, and x, which has no data, in the next."""
     weights = base64.b64encode(npy([2, 3, 4])).decode()
     result = host(data=base64.b64encode(npy(expected)).decode()) if expected else None
     return [
         {"type": "SEGMENT_START", "name": "weights"},
-        operation("host_to_device", [host(data=weights)], tensor("w")),
+        operation("host_to_device", [host(data=weights)], tensor(w)),
         {"type": "SEGMENT_END"},
         {"type": "SEGMENT_START", "name": "model"},
-        operation("host_to_device", [host(dtype="int64", shape=[3])], tensor("x")),
+        operation("host_to_device", [host(dtype="int64", shape=[3])], tensor(x)),
         operation("empty", [{"arg_type": "SHAPE", "value": [{"arg_type": "INT", "value": 3}]},
                             {"arg_type": "TENSOR_TYPE", "value": "int64"}], tensor("out")),
-        operation("_modmul_ttc", [tensor("x"), tensor("w"),
+        operation("_modmul_ttc", [tensor(x), tensor(w),
                                   {"arg_type": "INT", "value": MODULUS}, tensor("out")],
                   tensor("out")),
         operation("device_to_host", [tensor("out")], result),
@@ -78,8 +78,9 @@ def check_inputs(program, place, where):
     """Named by entry or by tensor, of another dtype too."""
     (place / "x.npy").write_bytes(npy([5, -6, 2**62]))
     (place / "narrow.npy").write_bytes(npy([5, 6, 7], kind="<i4"))
-    for name in "4", "x":
-        program.run(*where, "--input", f"{name}=x.npy", "--dump", "out", "--quiet", "model.json")
+    for name, model in (("4", "model"), ("name:x", "model"), ("entry:4", "numbers"),
+                        ("name:1", "numbers")):
+        program.run(*where, "--input", f"{name}=x.npy", "--dump", "out", "--quiet", f"{model}.json")
         result, = (place / "out").glob("*.npy")
         assert read_npy(result) == [10, -18, 2**62 * 4 % MODULUS]
         result.unlink()
@@ -105,6 +106,9 @@ def check_refusals(program, place, where):
     program.fails("No such file", *where, "-i", "x=none.npy", "model.json", code=2)
     program.fails("no host_to_device is entry y", *where, "-i", "y=x.npy", "model.json", code=2)
     program.fails("no host_to_device is entry 5", *where, "-i", "5=x.npy", "model.json", code=2)
+    program.fails("no host_to_device is entry name:4", *where, "-i", "name:4=x.npy", "model.json", code=2)
+    program.fails("--input: '1' is ambiguous: it names entries 1 and 4; 'entry:1' or 'entry:4' says "
+                  "which", *where, "-i", "1=x.npy", "numbers.json", code=2)
     program.fails("--input takes ENTRY=FILE.npy", *where, "-i", "x", "model.json", code=2)
     program.fails("--requests is missing", *where, "--keep", "weights", "model.json", code=2)
     program.fails("there is no segment 'keys'", *where, "--requests", "2", "--keep", "keys",
@@ -213,6 +217,7 @@ def main():
         place = Path(folder)
         program = Program(Path(sys.argv[1]).resolve(), place)
         (place / "model.json").write_text(json.dumps(transcript()))
+        (place / "numbers.json").write_text(json.dumps(transcript(w=4, x=1)))
         places = [("--reference",)]
         if subprocess.run([program.path, "devices"], capture_output=True, check=False).returncode == 0:
             places.append(())

@@ -36,6 +36,7 @@ def expected(values):
 
 def write_requests(place, count):
     (place / "in").mkdir(exist_ok=True)
+    (place / "in" / "._r000.npy").write_bytes(b"hidden files are no requests")
     for number in range(count):
         (place / "in" / f"r{number:03}.npy").write_bytes(npy([number, number + 1, number * number]))
 
