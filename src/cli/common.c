@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "core/control_group.h"
 #include "programs/programs.h"
 #include "report/text.h"
 
@@ -228,27 +228,10 @@ int take_expand(const struct command *command, const struct command_option *opti
     return EXIT_VERIFIED;
 }
 
-/* The limit of a control group, of version 2 or 1; UINT64_MAX where there is none. */
-static uint64_t group_memory(void)
-{
-    static const char *const paths[] = {"/sys/fs/cgroup/memory.max",
-                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        FILE *file = fopen(paths[i], "r");
-        uint64_t bytes = 0;
-        bool found = file && fscanf(file, "%20" SCNu64, &bytes) == 1; /* "max" is no number */
-        if (file)
-            fclose(file);
-        if (found && bytes > 0)
-            return bytes;
-    }
-    return UINT64_MAX;
-}
-
 uint64_t host_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
     uint64_t bytes = pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : INT64_MAX;
-    uint64_t group = group_memory();
+    uint64_t group = control_group_memory("");
     return group < bytes ? group : bytes;
 }
