@@ -200,9 +200,11 @@ struct healcl_limits {
 /*
  * Maps a transcript, checks it whole and plans it. limits may be NULL.
  * Errors: HEALCL_USAGE where the file cannot be read or there is no such pass, HEALCL_REFUSED with
- * entry, operation and argument in the message, HEALCL_NO_MEMORY. The file stays mapped until the
- * transcript is closed. Where it is cut before, or its disk fails, the process gets SIGBUS, for
- * which the library installs no handler (the program healcl does).
+ * entry, operation and argument in the message, HEALCL_NO_MEMORY. A packed file is unpacked in
+ * the folder TMPDIR. Any other stays open and mapped until the transcript is closed. Where it is
+ * cut before, or its disk fails, the process gets SIGBUS, for which the library installs no handler
+ * (the program healcl does). Where it is written to before, what then differs, is refused or is not
+ * compared says nothing: runs and comparisons are HEALCL_REFUSED with HEALCL_CAUSE_FILE.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,
@@ -565,10 +567,11 @@ struct healcl_report {
  * Runs a transcript on a device, or with device NULL on the host reference, and compares every
  * result that carries an expected tensor.
  * Returns HEALCL_OK with a report also where results differ (see verdict). Errors:
- * HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a tensor) and
- * for tensors larger than the device can hold or steps larger than device_memory_bytes,
- * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_CANCELLED, HEALCL_USAGE where dump_dir cannot be written,
- * or for a part with exchanges, which only sessions run. options may be NULL.
+ * HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a tensor), for
+ * a file that has changed, and for tensors larger than the device can hold or steps larger than
+ * device_memory_bytes, HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_CANCELLED, HEALCL_USAGE where
+ * dump_dir cannot be written, or for a part with exchanges, which only sessions run. options may be
+ * NULL.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
@@ -703,7 +706,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_read(struct healcl_session *
                                                          struct healcl_error *error);
 
 /* Compares them with the tensor that the transcript expects: *different elements differ, of another
- * shape all. HEALCL_USAGE where it expects none. */
+ * shape all. HEALCL_USAGE where it expects none; HEALCL_REFUSED where they differ from a file that
+ * has changed. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_compare(struct healcl_session *session,
                                                             size_t result, uint64_t *different,
                                                             struct healcl_error *error);

@@ -42,21 +42,26 @@ static void expect(uint64_t limit, const char *const files[])
 
 #define GROUP "/proc/self/cgroup"
 #define MOUNTS "/proc/self/mountinfo"
-#define V2(from) "25 1 0:22 / /sys rw - sysfs sysfs rw\n30 25 0:26 " from " /cg rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
-#define V1(from) "33 25 0:27 " from " /cpu rw - cgroup cgroup rw,cpu\n35 25 0:32 " from " /m rw shared:3 - cgroup none rw,memory\n"
+#define V2(from)                                             \
+    "25 1 0:22 / /sys rw - sysfs sysfs rw\n30 25 0:26 " from \
+    " /cg rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+#define V1(from)                                                           \
+    "33 25 0:27 " from " /cpu rw - cgroup cgroup rw,cpu\n35 25 0:32 " from \
+    " /m rw shared:3 - cgroup none rw,memory\n"
 
 static void finds_the_least_limit(void **state)
 {
     (void)state;
     expect(UINT64_MAX, (const char *const[]){NULL});
     /* The group's own, one around it, and the one of a mount's top. */
-    expect(200, (const char *const[]){MOUNTS, V2("/"), GROUP, "0::/a.slice/b\n", "/cg/memory.max", "900\n",
-                                      "/cg/a.slice/memory.max", "max\n", "/cg/a.slice/b/memory.max",
-                                      "200\n", NULL});
-    expect(100, (const char *const[]){MOUNTS, V2("/"), GROUP, "0::/a/b/c\n", "/cg/a/memory.max", "100\n",
-                                      "/cg/a/b/memory.max", "200\n", "/cg/a/b/c/memory.max", "max\n",
+    expect(200, (const char *const[]){MOUNTS, V2("/"), GROUP, "0::/a.slice/b\n", "/cg/memory.max",
+                                      "900\n", "/cg/a.slice/memory.max", "max\n",
+                                      "/cg/a.slice/b/memory.max", "200\n", NULL});
+    expect(100, (const char *const[]){MOUNTS, V2("/"), GROUP, "0::/a/b/c\n", "/cg/a/memory.max",
+                                      "100\n", "/cg/a/b/memory.max", "200\n",
+                                      "/cg/a/b/c/memory.max", "max\n", NULL});
+    expect(300, (const char *const[]){MOUNTS, V2("/"), GROUP, "0::/\n", "/cg/memory.max", "300\n",
                                       NULL});
-    expect(300, (const char *const[]){MOUNTS, V2("/"), GROUP, "0::/\n", "/cg/memory.max", "300\n", NULL});
     /* Beside others of version 1, in the hierarchy with the memory. */
     expect(400, (const char *const[]){MOUNTS, V1("/") V2("/"), GROUP,
                                       "9:name=systemd:/x\n4:cpu,memory:/s/job_1\n2:cpu:/y\n0::/z\n",
@@ -68,8 +73,9 @@ static void finds_the_least_limit(void **state)
     expect(500, (const char *const[]){MOUNTS, V1("/docker/5"), GROUP, "4:memory:/docker/5/in\n",
                                       "/m/in/memory.limit_in_bytes", "500\n",
                                       "/m/docker/5/in/memory.limit_in_bytes", "7\n", NULL});
-    expect(600, (const char *const[]){MOUNTS, V2("/docker/5"), GROUP, "0::/docker/55\n", "/cg/memory.max",
-                                      "600\n", "/cg/docker/55/memory.max", "7\n", "/cg/5/memory.max", "7\n", NULL});
+    expect(600, (const char *const[]){MOUNTS, V2("/docker/5"), GROUP, "0::/docker/55\n",
+                                      "/cg/memory.max", "600\n", "/cg/docker/55/memory.max", "7\n",
+                                      "/cg/5/memory.max", "7\n", NULL});
 }
 
 int main(void)

@@ -54,6 +54,19 @@ class Transcripts(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "null byte"):
                 work(transcript("recognizer.json") + "\0x")
 
+    def test_a_file_that_changes_is_refused(self):
+        with open(os.path.join(CLONE, "tests", "bad", "differs_in_last_value.json"), "rb") as file:
+            data = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.json")
+            with open(path, "wb") as file:
+                file.write(data)
+            t = healcl.load(path)
+            with open(path, "ab") as file:
+                file.write(b"\n")
+            with self.assertRaisesRegex(healcl.FileError, "has %d bytes, not" % (len(data) + 1)):
+                t.run(healcl.reference)
+
     def test_what_is_refused_names_its_place(self):
         with self.assertRaises(healcl.ShapeError) as caught:
             healcl.load(os.path.join(CLONE, "tests", "bad", "digits_out_shape.json"))
