@@ -99,30 +99,35 @@ static bool take(struct text *text, char character)
     return is_next;
 }
 
-/* Strings beside each other are one. Those with escapes, which no writer needs, are refused. */
+/* Appends a string to a word. One with escapes, which no writer needs, is refused. */
+static bool take_string(struct text *text, char *word, size_t *length, size_t most)
+{
+    static const char *const quotes[] = {"'''", "\"\"\"", "'", "\""};
+    size_t q = 0;
+    text->next += is_in(peek(text), "uUrR");
+    while (q < 4 && !take_word(text, quotes[q]))
+        q++;
+    while (q < 4 && !take_word(text, quotes[q])) {
+        const char c = peek(text);
+        if (c == 0 || c == '\\' || (q > 1 && is_in(c, "\r\n")))
+            return false;
+        if (*length < most)
+            word[(*length)++] = c;
+        text->next++;
+    }
+    return q < 4;
+}
+
+/* Strings beside each other are one. */
 static bool take_strings(struct text *text, struct literal *literal)
 {
-    size_t length = 0, count = 0;
-    for (; skip_space(text), is_in(peek(text), "'\"uUrR"); count++) {
-        if (!is_in(peek(text), "'\""))
-            text->next++;
-        const char *quote = take_word(text, "'''")      ? "'''"
-                            : take_word(text, "\"\"\"") ? "\"\"\""
-                            : take_word(text, "'")      ? "'"
-                            : take_word(text, "\"")     ? "\""
-                                                        : NULL;
-        if (!quote)
+    size_t length = 0;
+    do {
+        if (!take_string(text, literal->word, &length, sizeof literal->word - 1))
             return false;
-        while (!take_word(text, quote)) {
-            const char c = peek(text);
-            if (c == 0 || c == '\\' || (!quote[1] && is_in(c, "\r\n")))
-                return false;
-            if (length < sizeof literal->word - 1)
-                literal->word[length++] = c;
-            text->next++;
-        }
-    }
-    return count > 0;
+        skip_space(text);
+    } while (is_in(peek(text), "'\"uUrR"));
+    return true;
 }
 
 static int digit_value(char c)

@@ -245,7 +245,7 @@ static enum healcl_status decode_gzip(z_stream *stream, struct input *input, cha
 }
 
 /* The same; *ended: a frame is, which may be one to skip. */
-static enum healcl_status decode_zstd(ZSTD_DStream *stream, struct input *input, char *block,
+static enum healcl_status decode_zstd(ZSTD_DStream *stream, struct input *input, void *block,
                                       size_t *size, bool *ended, struct healcl_error *error)
 {
     ZSTD_inBuffer in = {input->bytes + input->at, input_left(input), 0};
