@@ -203,8 +203,8 @@ struct healcl_limits {
  * entry, operation and argument in the message, HEALCL_NO_MEMORY. A packed file is unpacked in
  * the folder TMPDIR. Any other stays open and mapped until the transcript is closed. Where it is
  * cut before, or its disk fails, the process gets SIGBUS, for which the library installs no handler
- * (the program healcl does). Where it is written to before, what then differs, is refused or is not
- * compared says nothing: runs and comparisons are HEALCL_REFUSED with HEALCL_CAUSE_FILE.
+ * (the program healcl does). Where it is written to before, runs and comparisons are HEALCL_REFUSED
+ * with HEALCL_CAUSE_FILE, unless all is as expected.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,
