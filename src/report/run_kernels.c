@@ -130,7 +130,7 @@ static bool is_kernel(const struct trace_span *span)
     return span->track == TRACE_COMPUTE && span->program && span->end > span->start;
 }
 
-/* A step's kernels share what rates allow for it as they share its time. */
+/* A step's kernels share its bytes, and what rates allow for it, as they share its time. */
 static enum healcl_status add_launches(const struct trace *trace, const struct roofline *roofline,
                                        const struct healcl_device *device,
                                        struct timed_steps *steps, struct kernel_rows *rows)
@@ -153,10 +153,11 @@ static enum healcl_status add_launches(const struct trace *trace, const struct r
         const uint64_t nanoseconds = span->end - span->start;
         row->launches++;
         row->nanoseconds += nanoseconds;
-        row->bytes += span->bytes;
-        if (step)
-            row->roofline += (double)roofline_time(roofline, &step->cost) * (double)nanoseconds /
-                             (double)step->nanoseconds;
+        if (!step)
+            continue;
+        const double share = (double)nanoseconds / (double)step->nanoseconds;
+        row->bytes += (double)step->cost.bytes * share;
+        row->roofline += (double)roofline_time(roofline, &step->cost) * share;
     }
     return HEALCL_OK;
 }
@@ -197,7 +198,8 @@ static const char *why_text(const struct kernel_row *row, char text[COLUMN_TEXT_
 #define ROW_FIELD(member) COLUMN_FIELD(struct kernel_row, member)
 
 ROW_IF(groups, text, true, groups_text(it, value->room))
-ROW_IF(rate, factor, it->bytes > 0, (double)it->bytes / (double)it->nanoseconds)
+ROW_IF(rate, factor, it->bytes >= 1, it->bytes / (double)it->nanoseconds)
+ROW_IF(bytes, number, it->bytes >= 1, (uint64_t)it->bytes)
 ROW_IF(allowed, number, it->roofline >= 1, (uint64_t)it->roofline)
 ROW_IF(share, text, it->roofline >= 1,
        text_roofline(it->roofline, (double)it->nanoseconds, value->room))
@@ -212,7 +214,7 @@ static const struct column kernel_rows[] = {
     {"local_size", NULL, COLUMN_COUNT, 0, ROW_FIELD(local_size)},
     {NULL, "groups x size", COLUMN_TEXT, IN_TEXT | TO_THE_RIGHT, .value = groups},
     {"time_ns", "time", COLUMN_TIME, IN_TEXT, ROW_FIELD(nanoseconds)},
-    {"bytes", NULL, COLUMN_BYTES, NONE_IF_0, ROW_FIELD(bytes)},
+    {"bytes", NULL, COLUMN_BYTES, 0, .value = bytes},
     {NULL, "GB/s", COLUMN_DECIMAL, IN_TEXT, .decimals = 1, .value = rate},
     {"roofline_ns", NULL, COLUMN_TIME, 0, .value = allowed},
     {NULL, "roofline", COLUMN_TEXT, IN_TEXT | TO_THE_RIGHT, .value = share},

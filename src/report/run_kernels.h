@@ -14,7 +14,7 @@ struct kernel_row {
     uint64_t groups;
     uint32_t local_size;
     uint64_t launches, nanoseconds;
-    uint64_t bytes;  /* that they ask global memory for; 0: unknown */
+    double bytes;    /* that their steps read and write; 0: unknown */
     double roofline; /* nanoseconds that rates allow for their steps; 0: unknown */
 };
 
