@@ -63,6 +63,7 @@ int __wrap_main(int argc, char **argv)
 {
     FILE *report = fdopen(dup(STDOUT_FILENO), "w");
     int nowhere = open("/dev/null", O_WRONLY);
+    need(setenv("HEALCL_ONE_PROCESS", "1", 1) == 0); /* its calls are counted here */
     need(report && nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0);
     uint64_t at;
     int code;

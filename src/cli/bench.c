@@ -278,7 +278,8 @@ static const struct command_option options[] = {
     {"perm", 0, OPTION_WORD, .take = take_parameter},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct bench_command, options.repeat), .most = REPEAT_MAX},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct bench_command, json)},
-    {"list", 0, OPTION_FLAG, KEPT_IN(struct bench_command, list)},
+    TIMEOUT_OPTION,
+    {"list", 0, OPTION_FLAG, KEPT_IN(struct bench_command, list), .decides_device = true},
     END_OF_OPTIONS,
 };
 
@@ -332,6 +333,7 @@ const struct command command_bench = {
         "                           any size and sign\n"
         "      --perm PERM          none, or reverse: the bit reversal\n"
         "      --repeat R           take R samples; by default for half a second, 15 at least\n"
+        "      --timeout S          give up after S seconds, with exit code 4\n"
         "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
         "                           (docs/JSON.md)\n"
         "  -h, --help               this text\n"
@@ -341,5 +343,6 @@ const struct command command_bench = {
         "operations in each, and GB/s: bytes of inputs and outputs, each counted once. Exit\n"
         "code 1: a result was wrong, and nothing is reported.\n",
     .options = options,
+    .device = DEVICE_HERE,
     .run = run,
 };

@@ -410,6 +410,7 @@ static const struct command_option options[] = {
     {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct check_command, results)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct check_command, json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct check_command, junit)},
+    TIMEOUT_OPTION,
     END_OF_OPTIONS,
 };
 
@@ -463,6 +464,7 @@ const struct command command_check = {
         "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
         "      --results DIR  write how many calls were right into DIR/VENDOR-DEVICE.json, for\n"
         "                     others to check (docs/COMPARE.md); all operations count\n"
+        "      --timeout S    give up after S seconds, with exit code 4\n"
         "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
         "                     (docs/JSON.md)\n"
         "      --junit FILE|-  the same as JUnit XML, a test case for each form and dtype\n"
@@ -474,5 +476,6 @@ const struct command command_check = {
         "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
         "nothing could be checked; what is only too large for the device is not wrong.\n",
     .options = options,
+    .device = DEVICE_HERE,
     .run = run,
 };

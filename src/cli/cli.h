@@ -51,11 +51,14 @@ enum option_kind {
 
 struct command;
 
+enum { OPTIONS_MAX = 64 };
+
 struct command_option {
     const char *name; /* "repeat"; NULL behind the last one */
     char letter;      /* 0: it has none */
     enum option_kind kind;
-    size_t member; /* where the value is kept: an offset in what the command keeps */
+    bool decides_device; /* with it the command opens a device where it does not else, or none */
+    size_t member;       /* where the value is kept: an offset in what the command keeps */
     uint32_t most;
     /* Takes the value instead, unless NULL. Returns EXIT_VERIFIED or a usage error. */
     int (*take)(const struct command *command, const struct command_option *option, void *self,
@@ -69,6 +72,13 @@ struct command_option {
         NULL, 0, OPTION_HELP, .member = 0    \
     }
 
+/* Where drivers run: supervise.h. */
+enum device_use {
+    DEVICE_NONE,
+    DEVICE_HERE,        /* the command runs in a child */
+    DEVICE_IN_CHILDREN, /* it has children of its own */
+};
+
 struct command {
     const char *name;
     const char *summary; /* NULL: left out of the overview, it is for programs */
@@ -77,6 +87,7 @@ struct command {
                               or NULL */
     const struct command_option *options; /* up to END_OF_OPTIONS */
     enum command_operands operands;
+    enum device_use device; /* where its options do not decide */
     /* argv[0] is the command's name. Returns an exit code. */
     int (*run)(const struct command *command, int argc, char **argv);
 };
@@ -88,9 +99,10 @@ extern const struct command command_run, command_inspect, command_devices, comma
 /* A program of commands: main.c of each one tells of it. Its overview and its manual have the
  * texts. */
 struct program {
-    const char *name;    /* "healcl" */
-    const char *title;   /* what it is for, in few words */
-    const char *summary; /* whole lines, as the next */
+    const char *name;     /* "healcl" */
+    const char *title;    /* what it is for, in few words */
+    const char *ended_by; /* what else than healcl may end its process: "a driver" */
+    const char *summary;  /* whole lines, as the next */
     const char *exit_codes;
     const struct command *const *commands;
     size_t command_count;
@@ -133,6 +145,24 @@ int take_operations(const struct command *command, const struct command_option *
     {                                                                           \
         "trust", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations \
     }
+
+/* --timeout of a command that opens a device: supervise.h. */
+int take_timeout(const struct command *command, const struct command_option *option, void *session,
+                 const char *text);
+enum { TIMEOUT_MAX = 1000000 }; /* seconds */
+#define TIMEOUT_OPTION                                                          \
+    {                                                                           \
+        "timeout", 0, OPTION_SECONDS, .most = TIMEOUT_MAX, .take = take_timeout \
+    }
+
+/* What has to be known of a command line before it is taken; what is wrong with it is left out. */
+struct scanned {
+    bool opens_device;
+    uint32_t timeout;                 /* seconds; 0: none */
+    const char *reports[OPTIONS_MAX]; /* by the number of the option: the path, "-", or NULL */
+    const char *file;                 /* the first operand, or NULL */
+};
+void scan_arguments(const struct command *command, int argc, char **argv, struct scanned *scanned);
 
 bool option_takes_value(const struct command_option *option);
 

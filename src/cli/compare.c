@@ -17,7 +17,6 @@ enum {
     REPEAT_MAX = 1000000,
     REPEAT_DEFAULT = 5,
     REPEAT_DEFAULT_JUDGED = 15, /* where times are judged by a baseline's */
-    TIMEOUT_MAX = 1000000,      /* seconds */
     TIMEOUT_DEFAULT = 600,
     MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
     BASELINES_MAX = 32,
@@ -112,11 +111,13 @@ static enum healcl_status add_reference(struct compare_command *self, struct hea
 static enum healcl_status ask_for_devices(struct compare_command *self, const char *selector,
                                           struct process_result *result, struct healcl_error *error)
 {
-    const char *arguments[] = {"healcl", "devices", json_for_us, "--no-self-test",
-                               NULL,     NULL,      NULL};
+    char seconds[16];
+    const char *arguments[9] = {PROCESS_NAME,     "devices",   json_for_us,
+                                "--no-self-test", "--timeout", seconds};
+    snprintf(seconds, sizeof seconds, "%" PRIu32, self->timeout);
     if (selector) {
-        arguments[4] = "-d";
-        arguments[5] = selector;
+        arguments[6] = "-d";
+        arguments[7] = selector;
     }
     progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
     return run_child(self, arguments, self->timeout, result, error);
@@ -181,8 +182,8 @@ static enum healcl_status add_devices(struct compare_command *self, struct healc
 static enum healcl_status measure(struct compare_command *self, struct compare_device *device,
                                   struct healcl_error *error)
 {
-    const char *const arguments[] = {"healcl", "devices",        json_for_us, "--measure",
-                                     "-d",     device->selector, NULL};
+    const char *const arguments[] = {PROCESS_NAME, "devices",        json_for_us, "--measure",
+                                     "-d",         device->selector, NULL};
     if (self->no_measure || strcmp(device->selector, COMPARE_REFERENCE) == 0)
         return HEALCL_OK;
     uint32_t timeout = self->timeout < MEASURE_TIMEOUT ? self->timeout : MEASURE_TIMEOUT;
@@ -197,8 +198,8 @@ static enum healcl_status measure(struct compare_command *self, struct compare_d
 static enum healcl_status check(struct compare_command *self, struct compare_device *device,
                                 struct healcl_error *error)
 {
-    const char *const arguments[] = {"healcl", "check",          "--quick", json_for_us,
-                                     "-d",     device->selector, NULL};
+    const char *const arguments[] = {PROCESS_NAME, "check",          "--quick", json_for_us,
+                                     "-d",         device->selector, NULL};
     if (!self->check || strcmp(device->selector, COMPARE_REFERENCE) == 0)
         return HEALCL_OK;
     struct process_result result;
@@ -218,7 +219,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
                                    size_t transcript, uint32_t repeat, const char **command,
                                    struct process_result *result, struct healcl_error *error)
 {
-    const char *arguments[ARGUMENTS_MAX] = {"healcl", "run"};
+    const char *arguments[ARGUMENTS_MAX] = {PROCESS_NAME, "run"};
     const char *file = self->files[transcript];
     size_t count = 2;
     char times[16];
@@ -675,5 +676,6 @@ const struct command command_compare = {
         "--fail-slower allows; 2 wrong usage.\n",
     .options = options,
     .operands = OPERANDS_FILES,
+    .device = DEVICE_IN_CHILDREN,
     .run = run,
 };

@@ -341,6 +341,7 @@ static const struct command_option options[] = {
     {"from", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, from)},
     {"expand", 0, OPTION_WORD, KEPT_IN(struct compile_command, limits.expand), .take = take_expand},
     OPERATIONS_OPTIONS(struct compile_command, limits.operations),
+    TIMEOUT_OPTION,
     END_OF_OPTIONS,
 };
 
@@ -408,11 +409,13 @@ const struct command command_compile = {
         "                        (docs/VENDORS.md); may be given again\n"
         "      --trust DIR       the same where its manifests may name sources elsewhere,\n"
         "                        and any options of compilers\n"
+        "      --timeout S       give up after S seconds, with exit code 4\n"
         "  -h, --help            this text\n"
         "\n"
         "A package is for this device with this driver, and for this healcl: its kernels are\n"
         "picked as the device is tuned now.\n",
     .options = options,
     .operands = OPERANDS_ANY,
+    .device = DEVICE_HERE,
     .run = run,
 };

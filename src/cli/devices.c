@@ -1,6 +1,9 @@
 /* healcl devices */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "bench/measure.h"
 #include "bench/roofline.h"
@@ -12,14 +15,103 @@
 #include "programs/opening.h"
 #include "programs/self_test.h"
 
-enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30 };
+enum { SELECTOR_SIZE = 24, DRIVER_SECONDS = 30 };
 
 /* One `healcl devices`. */
 struct devices_command {
     const char *selector;
     struct report_file json;
     bool measures, only_tests, no_tests;
+    uint32_t timeout; /* seconds for a child */
 };
+
+/* ---------------------------------------------------------------- listing */
+
+/* In a child. Its parent has the same program: it gets what is in memory. */
+static int list_in_child(int file)
+{
+    struct device_listing listing;
+    struct healcl_error error = {.status = HEALCL_OK};
+    FILE *stream = NULL;
+    enum healcl_status status = device_list_all(&opencl_loader, &listing, &error);
+    if (status == HEALCL_OK && !(stream = fdopen(file, "w")))
+        status = ERROR(&error, HEALCL_NO_MEMORY, "out of memory");
+    if (stream) {
+        (void)fwrite(&listing, sizeof listing, 1, stream);
+        (void)fwrite(listing.devices, sizeof *listing.devices, listing.count, stream);
+        (void)fwrite(listing.faults, sizeof *listing.faults, listing.fault_count, stream);
+        (void)fclose(stream);
+    }
+    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    device_listing_release(&listing);
+    return code;
+}
+
+/* What a child has written, if that is whole. */
+static enum healcl_status take_listing(const struct process_result *child,
+                                       struct device_listing *listing, struct healcl_error *error)
+{
+    struct device_listing told = {.devices = NULL};
+    if (child->size >= sizeof told)
+        memcpy(&told, child->text, sizeof told);
+    const size_t size = told.count * sizeof *told.devices;
+    const size_t fault_size = told.fault_count * sizeof *told.faults;
+    if (child->size != sizeof told + size + fault_size)
+        return HEALCL_OK;
+    told.devices = malloc(size + 1);
+    told.faults = malloc(fault_size + 1);
+    *listing = told;
+    if (!told.devices || !told.faults) {
+        device_listing_release(listing);
+        NO_MEMORY(error);
+    }
+    memcpy(told.devices, child->text + sizeof told, size);
+    memcpy(told.faults, child->text + sizeof told + size, fault_size);
+    return HEALCL_OK;
+}
+
+/* What has become of a child that a driver has ended, maybe after all was listed. */
+static enum healcl_status tell_of_driver(const struct process_result *child, uint32_t seconds,
+                                         struct healcl_error *error)
+{
+    char signal[PROCESS_SIGNAL_SIZE];
+    const char *line = child->last_line, *colon = *line ? ": " : "";
+    if (child->end == PROCESS_TIMED_OUT)
+        FAIL(error, HEALCL_DEVICE, "a driver does not list its devices within %u s%s%.500s",
+             seconds, colon, line);
+    if (child->end == PROCESS_KILLED)
+        FAIL(error, HEALCL_DEVICE, "a driver crashes while devices are listed: %s%s%.500s%s",
+             process_signal_name(child->code, signal), colon, line, opencl_missing());
+    FAIL(error, HEALCL_DEVICE,
+         "a driver ends the process while devices are listed: exit code %d%s%.500s%s", child->code,
+         colon, line, opencl_missing());
+}
+
+/* Lists what there is, in a process of its own: a driver may end it, crash or hang there, which is
+ * told by *is_of_driver. */
+static enum healcl_status list_all(uint32_t seconds, struct device_listing *listing,
+                                   bool *is_of_driver, struct healcl_error *error)
+{
+    struct process_result child;
+    *listing = (struct device_listing){.devices = NULL};
+    *is_of_driver = false;
+    enum healcl_status status = process_call(list_in_child, seconds, &child, error);
+    if (status == HEALCL_OK && child.end == PROCESS_INTERRUPTED)
+        (void)raise(child.code);
+    if (status == HEALCL_OK)
+        status = take_listing(&child, listing, error);
+    if (status == HEALCL_OK && !child.is_own) {
+        *is_of_driver = true;
+        status = tell_of_driver(&child, seconds, error);
+    } else if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
+        status = ERROR(error, HEALCL_DEVICE, "%.900s", last_words(&child));
+    }
+    process_result_release(&child);
+    return status == HEALCL_OK ? device_listing_check(listing, error) : status;
+}
+
+/* ---------------------------------------------------------------- self-tests */
 
 static const char *selector_of(const struct device_info *info, char selector[SELECTOR_SIZE])
 {
@@ -58,31 +150,34 @@ __attribute__((format(printf, 3, 4))) static void fail(struct self_test_result *
 static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
                          const struct process_result *child)
 {
+    if (!child->is_own) {
+        fail(self_test, info, "ends its self-test with exit code %d", child->code);
+        return;
+    }
     self_test->outcome = self_test_read_kept(info, self_test->reason);
     if (self_test->outcome != SELF_TEST_NOT_RUN)
         return;
-    bool is_ours = last_words(child) != child->last_line; /* and not a driver's exit */
     if (child->code == EXIT_VERIFIED)
         self_test->outcome = SELF_TEST_PASSED;
-    else if (child->code == EXIT_DEVICE || (child->code == EXIT_USAGE && is_ours)) {
+    else {
         if (child->code == EXIT_DEVICE)
             self_test->outcome = SELF_TEST_FAILED;
         snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "%.600s", last_words(child));
-    } else
-        fail(self_test, info, "ends its self-test with exit code %d", child->code);
+    }
 }
 
 /* Runs a device's self-test in a process of its own: a driver may crash or hang there. Returns
  * false where the user wants no more. */
-static bool test_in_child(const struct device_info *info, struct self_test_result *self_test)
+static bool test_in_child(const struct device_info *info, uint32_t seconds,
+                          struct self_test_result *self_test)
 {
     char selector[SELECTOR_SIZE], signal[PROCESS_SIGNAL_SIZE];
     const char *arguments[] = {
-        "healcl", "devices", "--self-test", "--device", selector_of(info, selector), NULL};
+        PROCESS_NAME, "devices", "--self-test", "--device", selector_of(info, selector), NULL};
     struct process_result result = {.text = NULL};
     struct healcl_error error = {.status = HEALCL_OK};
     bool goes_on = true;
-    if (process_run(arguments, SELF_TEST_SECONDS, &result, &error) == HEALCL_OK) {
+    if (process_run(arguments, seconds, &result, &error) == HEALCL_OK) {
         switch (result.end) {
         case PROCESS_EXITED: take_outcome(self_test, info, &result); break;
         case PROCESS_INTERRUPTED: goes_on = false; break;
@@ -91,7 +186,7 @@ static bool test_in_child(const struct device_info *info, struct self_test_resul
                  process_signal_name(result.code, signal));
             break;
         case PROCESS_TIMED_OUT:
-            fail(self_test, info, "does not end its self-test within %d s", SELF_TEST_SECONDS);
+            fail(self_test, info, "does not end its self-test within %u s", seconds);
             break;
         }
     }
@@ -102,11 +197,13 @@ static bool test_in_child(const struct device_info *info, struct self_test_resul
 
 /* The self-tests of all devices that can be used: what is kept; of those that have not run theirs
  * with their driver yet, what a child finds, where runs is true. Measured ones have passed it.
- * Returns an exit code: EXIT_USAGE where they could not run. */
+ * Returns an exit code: EXIT_USAGE where they could not run, EXIT_DEVICE where all have failed. */
 static int test_all(const struct device_info *list, size_t count, bool runs,
-                    const struct device_rates *rates, struct self_test_result *self_tests)
+                    const struct device_rates *rates, uint32_t seconds,
+                    struct self_test_result *self_tests)
 {
     int code = EXIT_VERIFIED;
+    size_t usable = 0, failed = 0;
     struct progress progress;
     progress_start(&progress, true);
     for (size_t i = 0; i < count; i++) {
@@ -118,7 +215,7 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
         if (!runs || self_tests[i].outcome != SELF_TEST_NOT_RUN)
             continue;
         progress_say(&progress, "testing %s", list[i].name);
-        runs = test_in_child(&list[i], &self_tests[i]);
+        runs = test_in_child(&list[i], seconds, &self_tests[i]);
     }
     progress_end(&progress);
     for (size_t i = 0; i < count; i++)
@@ -126,7 +223,11 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
             print_notice("%s", self_tests[i].reason);
             code = EXIT_USAGE;
         }
-    return code;
+    for (size_t i = 0; i < count; i++) {
+        usable += !device_unusable(&list[i]);
+        failed += self_tests[i].outcome == SELF_TEST_FAILED;
+    }
+    return code == EXIT_VERIFIED && failed > 0 && failed == usable ? EXIT_DEVICE : code;
 }
 
 /* A device whose kernels cannot be measured has none. */
@@ -192,11 +293,11 @@ static int print_devices(struct devices_command *self)
     size_t best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
     int code = EXIT_VERIFIED;
-    if (device_list_all(&opencl_loader, &listing, &error) != HEALCL_OK ||
-        device_listing_check(&listing, &error) != HEALCL_OK ||
+    bool is_of_driver;
+    const uint32_t seconds = self->timeout > 0 ? self->timeout : DRIVER_SECONDS;
+    if (list_all(seconds, &listing, &is_of_driver, &error) != HEALCL_OK ||
         device_select(listing.devices, listing.count, selector, &best, &error) != HEALCL_OK) {
         code = print_error(NULL, &error, false);
-        healcl_error_clear(&error);
         best = listing.count;
     }
     const struct device_info *list = listing.devices;
@@ -207,10 +308,18 @@ static int print_devices(struct devices_command *self)
         rates = measure_all(list, count, selector ? best : count, &code);
     int testing = EXIT_VERIFIED;
     if (self_tests)
-        testing = test_all(list, count, !self->no_tests && !self->measures, rates, self_tests);
+        testing =
+            test_all(list, count, !self->no_tests && !self->measures, rates, seconds, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
-    const struct devices_facts facts = {list,           self_tests,         count, best, rates,
-                                        listing.faults, listing.fault_count};
+    const struct devices_facts facts = {.list = list,
+                                        .self_tests = self_tests,
+                                        .count = count,
+                                        .best = best,
+                                        .rates = rates,
+                                        .faults = listing.faults,
+                                        .fault_count = listing.fault_count,
+                                        .error = error.status == HEALCL_OK ? NULL : &error,
+                                        .is_of_driver = is_of_driver};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
     if (!self_tests)
@@ -218,12 +327,14 @@ static int print_devices(struct devices_command *self)
     else if (count > 0 && !json->on_stdout)
         printing = printed_after(report_devices(&facts, &style), code);
     FILE *stream = self_tests ? report_file_stream(json) : NULL;
+    code = code == EXIT_VERIFIED ? printing : code;
     if (stream)
-        printing = report_file_end(json, report_devices_json(&facts, stream), printing, false);
+        code = report_file_end(json, report_devices_json(&facts, stream), code, false);
     free(rates);
     free(self_tests);
     device_listing_release(&listing);
-    return finish_output(code == EXIT_VERIFIED ? printing : code);
+    healcl_error_clear(&error);
+    return finish_output(code);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -231,9 +342,11 @@ static int print_devices(struct devices_command *self)
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct devices_command, selector)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct devices_command, json)},
-    {"measure", 0, OPTION_FLAG, KEPT_IN(struct devices_command, measures)},
-    {"self-test", 0, OPTION_FLAG, KEPT_IN(struct devices_command, only_tests)},
+    {"measure", 0, OPTION_FLAG, KEPT_IN(struct devices_command, measures), .decides_device = true},
+    {"self-test", 0, OPTION_FLAG, KEPT_IN(struct devices_command, only_tests),
+     .decides_device = true},
     {"no-self-test", 0, OPTION_FLAG, KEPT_IN(struct devices_command, no_tests)},
+    {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct devices_command, timeout), .most = TIMEOUT_MAX},
     END_OF_OPTIONS,
 };
 
@@ -271,11 +384,15 @@ const struct command command_devices = {
         "                    for healcl run and healcl inspect --roofline\n"
         "      --no-self-test  tell what is known, and run no self-test but with --measure\n"
         "      --self-test   only open one device, which runs its self-test; prints nothing\n"
+        "      --timeout S   seconds that drivers may take to list their devices, and each to\n"
+        "                    end its self-test, 30 by default; with --measure all of it\n"
         "  -h, --help        this text\n"
         "\n"
         "The device that is marked runs where none is named: the one that the environment's\n"
         "HEALCL_DEVICE selects, else the best. Emulators and software renderers, which are told\n"
-        "by their names, go last. Exit code 4: there is none.\n",
+        "by their names, go last. Exit code 4: there is none, none passes the self-test, or a\n"
+        "driver crashed, hung or ended the process while devices were listed.\n",
     .options = options,
+    .device = DEVICE_IN_CHILDREN,
     .run = run,
 };

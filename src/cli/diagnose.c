@@ -126,6 +126,7 @@ static const struct command_option options[] = {
     OPERATIONS_OPTIONS(struct diagnose_command, operations),
     {"output", 'o', OPTION_NEW_FILE, KEPT_IN(struct diagnose_command, case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct diagnose_command, json)},
+    TIMEOUT_OPTION,
     END_OF_OPTIONS,
 };
 
@@ -160,6 +161,7 @@ const struct command command_diagnose = {
         "                     and any options of compilers\n"
         "  -o, --output FILE  write the smallest case there, as a transcript with the expected\n"
         "                     result: healcl run shows the fault, a bug report can carry it\n"
+        "      --timeout S    give up after S seconds, with exit code 4\n"
         "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
         "                     (docs/JSON.md)\n"
         "  -h, --help         this text\n"
@@ -169,5 +171,6 @@ const struct command command_diagnose = {
         "the whole run, is wrong.\n",
     .options = options,
     .operands = OPERANDS_FILE,
+    .device = DEVICE_HERE,
     .run = run,
 };

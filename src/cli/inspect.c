@@ -152,8 +152,9 @@ static int inspect(struct inspect_command *self)
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct inspect_command, selector)},
-    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, kernels)},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct inspect_command, selector),
+     .decides_device = true},
+    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, kernels), .decides_device = true},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct inspect_command, json)},
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct inspect_command, limits.memory_bytes)},
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct inspect_command, device_memory_bytes)},
@@ -161,11 +162,12 @@ static const struct command_option options[] = {
     {"expand", 0, OPTION_WORD, KEPT_IN(struct inspect_command, limits.expand), .take = take_expand},
     OPERATIONS_OPTIONS(struct inspect_command, limits.operations),
     {"passes", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, passes)},
-    {"roofline", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, roofline)},
+    {"roofline", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, roofline), .decides_device = true},
     {"steps", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, steps)},
     {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
     {"split", 0, OPTION_WORD, KEPT_IN(struct inspect_command, axis_text)},
     {"network", 0, OPTION_WORD, KEPT_IN(struct inspect_command, network)},
+    TIMEOUT_OPTION,
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct inspect_command, verbose)},
     END_OF_OPTIONS,
 };
@@ -198,6 +200,7 @@ const struct command command_inspect = {
         "      --kernels            show which kernels a device runs its steps with, and why not\n"
         "                           others; nothing is run\n"
         "  -d, --device SEL         that device, as for healcl run\n"
+        "      --timeout S          give up after S seconds, with exit code 4\n"
         "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
         "                           (docs/JSON.md)\n"
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"

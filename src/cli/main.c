@@ -9,6 +9,7 @@ static const struct command *const commands[] = {
 const struct program this_program = {
     .name = "healcl",
     .title = "run HEAL transcripts on OpenCL devices",
+    .ended_by = "a driver",
     .summary = "Runs HEAL transcripts on OpenCL devices and verifies every result.\n",
     .exit_codes =
         "Exit codes: 0 all verified, 1 a result differs, 2 wrong usage, 3 the transcript is\n"

@@ -61,7 +61,8 @@ static int list(struct ops_command *self)
 
 static const struct command_option options[] = {
     {"json", 0, OPTION_REPORT, KEPT_IN(struct ops_command, json)},
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct ops_command, selector)},
+    TIMEOUT_OPTION,
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct ops_command, selector), .decides_device = true},
     {"markdown", 0, OPTION_FLAG, KEPT_IN(struct ops_command, markdown)},
     {"kernels", 0, OPTION_FLAG, KEPT_IN(struct ops_command, kernels)},
     {"porting", 0, OPTION_FLAG, KEPT_IN(struct ops_command, porting)},
@@ -90,6 +91,7 @@ const struct command command_ops = {
         "\n"
         "Usage: healcl ops [OPTIONS]\n"
         "\n"
+        "      --timeout S    give up after S seconds, with exit code 4\n"
         "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
         "                     (docs/JSON.md)\n"
         "  -d, --device SEL   with --json: add what runs each operation on that device, kernels "

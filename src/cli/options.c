@@ -9,8 +9,6 @@
 #include "cli/report_file.h"
 #include "programs/cache.h"
 
-enum { OPTIONS_MAX = 64 };
-
 bool option_takes_value(const struct command_option *option)
 {
     return option->kind != OPTION_FLAG && option->kind != OPTION_HELP;
@@ -180,7 +178,9 @@ static int take_value(const struct command *command, const struct command_option
     case OPTION_NEW_FILE:
     case OPTION_NEW_FOLDER:
     case OPTION_INPUT: *(const char **)member = optarg; break;
-    case OPTION_REPORT: report_file_set(member, optarg); break;
+    case OPTION_REPORT:
+        report_file_set(member, optarg, (uint32_t)(option - command->options));
+        break;
     case OPTION_COUNT:
     case OPTION_SECONDS:
         if (!parse_count(optarg, option->most, member))
@@ -203,6 +203,49 @@ static int take_value(const struct command *command, const struct command_option
         break;
     }
     return EXIT_VERIFIED;
+}
+
+void scan_arguments(const struct command *command, int argc, char **argv, struct scanned *scanned)
+{
+    struct option options[OPTIONS_MAX];
+    char letters[2 * OPTIONS_MAX];
+    char **copy = malloc(((size_t)argc + 1) * sizeof *copy); /* getopt changes the order */
+    *scanned = (struct scanned){.opens_device = command->device == DEVICE_HERE};
+    if (!copy)
+        return;
+    memcpy(copy, argv, ((size_t)argc + 1) * sizeof *copy);
+    list_options(command->options, options, letters);
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, copy, letters, options, NULL)) != -1;) {
+        size_t at = 0;
+        while (options[at].name && options[at].val != found)
+            at++;
+        const struct command_option *option = &command->options[at];
+        if (!options[at].name)
+            continue; /* take_arguments tells */
+        if (option->kind == OPTION_REPORT)
+            scanned->reports[at] = optarg;
+        if (strcmp(option->name, "timeout") == 0)
+            (void)parse_count(optarg, option->most, &scanned->timeout);
+        if (option->decides_device)
+            scanned->opens_device = command->device != DEVICE_HERE;
+    }
+    scanned->opens_device |= scanned->timeout > 0 && command->device != DEVICE_IN_CHILDREN;
+    if (command->operands == OPERANDS_FILE || command->operands == OPERANDS_FILES)
+        scanned->file = copy[optind];
+    free(copy);
+    optind = 0; /* from the start */
+}
+
+int take_timeout(const struct command *command, const struct command_option *option, void *session,
+                 const char *text)
+{
+    uint32_t seconds; /* scan_arguments keeps it */
+    (void)session;
+    if (parse_count(text, option->most, &seconds))
+        return EXIT_VERIFIED;
+    return usage_error(command, "--%s takes seconds from 1 to %" PRIu32 ", not '%s'", option->name,
+                       option->most, text);
 }
 
 /* Takes the options, and notes what files they name. */

@@ -1,11 +1,14 @@
 /* What a program of commands does with its command line; the program itself is in main.c. */
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/compile_ahead.h"
 #include "cli/nearest.h"
 #include "cli/signals.h"
+#include "cli/supervise.h"
+#include "core/verdict.h"
 
 enum { COMMANDS_MAX = 32 };
 
@@ -70,6 +73,29 @@ static void occupy_standard_streams(void)
             (void)!open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
 }
 
+/* What is loaded beside healcl has no say in how this process ends: no driver has run here. */
+static _Noreturn void end_at_once(int code)
+{
+    fflush(NULL);
+    _exit(code);
+}
+
+/* By that name the parent hears of the exit code: core/process.h. */
+static int run_command(const struct command *command, int argc, char **argv, const char *name)
+{
+    if (strcmp(name, PROCESS_NAME) == 0 && fcntl(PROCESS_VERDICT_FILE, F_SETFD, FD_CLOEXEC) == 0) {
+        verdict_to(PROCESS_VERDICT_FILE);
+        return verdict_tell(command->run(command, argc, argv));
+    }
+    int code = supervise(command, argc, argv);
+    if (code != GOES_ON)
+        end_at_once(code);
+    code = command->run(command, argc, argv);
+    if (command->device == DEVICE_IN_CHILDREN && !is_one_process() && !verdict_is_asked())
+        end_at_once(code);
+    return verdict_tell(code);
+}
+
 int program_run(int argc, char **argv)
 {
     occupy_standard_streams();
@@ -88,5 +114,5 @@ int program_run(int argc, char **argv)
     if (strcmp(name, COMPILE_AHEAD) == 0)
         return compile_ahead_run(argc - 1, argv + 1);
     const struct command *command = find_command(name);
-    return command ? command->run(command, argc - 1, argv + 1) : no_command(name);
+    return command ? run_command(command, argc - 1, argv + 1, argv[0]) : no_command(name);
 }

@@ -4,11 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/verdict.h"
 #include "report/junit.h"
 
-void report_file_set(struct report_file *output, const char *path)
+void report_file_set(struct report_file *output, const char *path, uint32_t number)
 {
     output->path = path;
+    output->number = number;
     output->on_stdout = strcmp(path, "-") == 0;
 }
 
@@ -64,6 +66,8 @@ int report_file_end(struct report_file *output, enum healcl_status written, int 
     if (end == EXIT_VERIFIED && !output->on_stdout &&
         new_file_commit(&output->file, &error) != HEALCL_OK)
         end = print_error(NULL, &error, verbose);
+    if (end == EXIT_VERIFIED)
+        verdict_tell_report(output->number);
     healcl_error_clear(&error);
     return code == EXIT_VERIFIED ? end : code;
 }
@@ -75,7 +79,7 @@ int report_files_error(struct report_file *json, struct report_file *junit, cons
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
     FILE *stream = report_file_stream(json);
     if (stream)
-        (void)report_file_end(json, report_error_json(file, error, stream), code, verbose);
+        (void)report_file_end(json, report_error_json(file, error, false, stream), code, verbose);
     stream = junit ? report_file_stream(junit) : NULL;
     if (stream)
         (void)report_file_end(junit, report_error_junit(file, error, stream), code, verbose);

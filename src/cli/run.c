@@ -555,7 +555,7 @@ static int take_rate(const struct command *command, const struct command_option 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct run_command, selector)},
     {"package", 0, OPTION_FILE, KEPT_IN(struct run_command, package)},
-    {"reference", 0, OPTION_FLAG, KEPT_IN(struct run_command, reference)},
+    {"reference", 0, OPTION_FLAG, KEPT_IN(struct run_command, reference), .decides_device = true},
     {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_fallback)},
     {"no-verify", 0, OPTION_FLAG, KEPT_IN(struct run_command, facts.no_verify)},
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
@@ -571,6 +571,7 @@ static const struct command_option options[] = {
     {"audit-case", 0, OPTION_NEW_FILE, KEPT_IN(struct run_command, case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct run_command, json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct run_command, junit)},
+    TIMEOUT_OPTION,
     {"trace", 0, OPTION_NEW_FILE, KEPT_IN(struct run_command, trace_path)},
     {"kernels", 0, OPTION_FLAG, KEPT_IN(struct run_command, kernels)},
     {"dump", 0, OPTION_NEW_FOLDER, KEPT_IN(struct run_command, dump_dir)},
@@ -686,6 +687,7 @@ const struct command command_run = {
         "      --audit-case FILE    write its smallest case there, as healcl diagnose does\n"
         "      --no-warmup          count the first run too, which compiles kernels; without it\n"
         "                           that one is a run more\n"
+        "      --timeout S          give up after S seconds, with exit code 4\n"
         "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
         "                           output: differences and errors then go to standard error\n"
         "                           (docs/JSON.md)\n"
@@ -697,7 +699,8 @@ const struct command command_run = {
         "                           compares with what the device's rates allow, which are\n"
         "                           measured unless they are kept, and where a general variant\n"
         "                           ran, why\n"
-        "      --dump DIR           write the results there as .npy files, and results.json\n"
+        "      --dump DIR           write the results there as .npy files, and results.json\n",
+    .more_help =
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
         "                           suffix K, M, G or T. By default the host's memory for the\n"
         "                           reference and devices that share it; others refuse only a\n"
@@ -705,8 +708,7 @@ const struct command command_run = {
         "      --max-device-memory SIZE\n"
         "                           allocate at most this on the device: tensors that are not\n"
         "                           needed soon are kept by the host, or uploaded again\n"
-        "                           (docs/MEMORY.md)\n",
-    .more_help =
+        "                           (docs/MEMORY.md)\n"
         "      --work-limit N       refuse an operation that visits more elements, such as the\n"
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"
@@ -733,5 +735,6 @@ const struct command command_run = {
         "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",
     .options = options,
     .operands = OPERANDS_FILE,
+    .device = DEVICE_HERE,
     .run = run,
 };

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "core/registry.h"
+#include "core/verdict.h"
 #include "report/text.h"
 
 static pid_t process; /* a child that a driver forks must not remove files of ours */
@@ -32,6 +33,12 @@ static void write_text(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
+void signals_clear_line(void)
+{
+    if (clears_line)
+        write_text("\r\x1b[K");
+}
+
 static void on_bus_error(int number, siginfo_t *about, void *context)
 {
     const char *path = mapping_path(about->si_addr);
@@ -44,13 +51,17 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     memcpy(clean, path, strnlen(path, sizeof clean - 1));
     text_clean(clean, false);
     remove_files();
-    if (clears_line)
-        write_text("\r\x1b[K");
+    signals_clear_line();
     write_text(this_program.name);
     write_text(": '");
     write_text(clean);
     write_text("': lost while it was read: the file was cut, or its disk failed\n");
-    _exit(EXIT_REFUSED);
+    _exit(verdict_tell(EXIT_REFUSED));
+}
+
+void signals_forked(void)
+{
+    process = getpid();
 }
 
 void signals_init(void)

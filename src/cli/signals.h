@@ -11,4 +11,10 @@
  */
 void signals_init(void);
 
+/* To be called in a child that goes on as this program. */
+void signals_forked(void);
+
+/* Takes away what progress of a process that is gone may have left on the terminal. */
+void signals_clear_line(void);
+
 #endif

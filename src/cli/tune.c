@@ -198,6 +198,7 @@ static const struct command_option options[] = {
     {"op", 0, OPTION_WORD, KEPT_IN(struct tune_command, name)},
     OPERATIONS_OPTIONS(struct tune_command, operations),
     {"json", 0, OPTION_REPORT, KEPT_IN(struct tune_command, json)},
+    TIMEOUT_OPTION,
     {"dry-run", 0, OPTION_FLAG, KEPT_IN(struct tune_command, dry_run)},
     {"budget", 0, OPTION_SECONDS, KEPT_IN(struct tune_command, budget), .most = BUDGET_MAX},
     {"force", 0, OPTION_FLAG, KEPT_IN(struct tune_command, force)},
@@ -246,6 +247,7 @@ const struct command command_tune = {
         "      --reset           forget what was kept for the device with its driver, and\n"
         "                        measure nothing\n"
         "      --dry-run         list what would be measured; measure and keep nothing\n"
+        "      --timeout S       give up after S seconds, with exit code 4\n"
         "      --json FILE|-     write it as JSON too, or with - alone on standard output\n"
         "                        (docs/JSON.md)\n"
         "  -h, --help            this text\n"
@@ -257,5 +259,6 @@ const struct command command_tune = {
         "says so and keeps nothing (exit code 4). The choice is a file in the cache folder,\n"
         "HEALCL_CACHE_DIR; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
     .options = options,
+    .device = DEVICE_HERE,
     .run = run,
 };

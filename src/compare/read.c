@@ -150,9 +150,10 @@ enum healcl_status compare_read_check(struct comparison *comparison, struct comp
     else if (process->end == PROCESS_KILLED)
         snprintf(ended, sizeof ended, "crashed: %s",
                  process_signal_name(process->code, (char[PROCESS_SIGNAL_SIZE]){0}));
-    else if (!check->done)
+    else if (!check->done || !process->is_own)
         snprintf(ended, sizeof ended, "failed: exit code %d", process->code);
     check->done = true;
+    check->verified = check->verified && process->is_own;
     if (!check->verified)
         check->message = comparison_keep(comparison, message);
     cJSON_Delete(top);
@@ -165,7 +166,7 @@ void compare_read_first(struct comparison *comparison, struct compare_first *fir
                         const struct process_result *process)
 {
     cJSON *top = tree_of(comparison, process->text);
-    if (process->end == PROCESS_EXITED && process->code == 0) {
+    if (process->is_own && process->code == 0) {
         first->nanoseconds = number(top, "first_result_ns");
         first->compile_nanoseconds = number(top, "compile_ns");
     }
@@ -331,7 +332,7 @@ static void read_end(struct comparison *comparison, const cJSON *top,
     switch (process->end) {
     case PROCESS_EXITED:
         run->exit_code = process->code;
-        run->outcome = outcome_of_exit(top, run, process->code);
+        run->outcome = process->is_own ? outcome_of_exit(top, run, process->code) : COMPARE_FAILED;
         break;
     case PROCESS_KILLED:
         run->signal = process->code;

@@ -42,12 +42,22 @@ static char *resolve(const char *path)
     return name ? name : strdup(path);
 }
 
+/* 3 of "/dev/fd/3", which is there without /proc too; else -1. */
+static int descriptor_of(const char *path)
+{
+    int descriptor;
+    char more;
+    return sscanf(path, "/dev/fd/%9d%c", &descriptor, &more) == 1 ? descriptor : -1;
+}
+
 /* Opens the stream. Returns 0, or an errno. */
 static int open_stream(struct new_file *file)
 {
-    bool is_nameless = is_link(file->path) && access(file->path, F_OK) == 0; /* /dev/fd/1 */
-    int descriptor = -1;
-    if (is_nameless || is_other_than_file(file->path)) {
+    bool is_nameless = is_link(file->path) && access(file->path, F_OK) == 0; /* /dev/stdout */
+    int descriptor = descriptor_of(file->path);
+    if (descriptor >= 0) {
+        descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    } else if (is_nameless || is_other_than_file(file->path)) {
         /* A pipe or a device must not be replaced by a file. */
         descriptor = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     } else {

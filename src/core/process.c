@@ -14,18 +14,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #endif
 
 #include "core/clock.h"
+#include "core/verdict.h"
 
 enum {
     FILE_DESCRIPTOR = 3, /* PROCESS_FILE */
+    HIGH_DESCRIPTOR = 10,
     TAIL_SIZE = 4096,    /* of standard error that is kept */
     LOOK_MS = 50,        /* between two looks for signals and for the end */
     SECOND = 1000000000, /* nanoseconds */
     CANNOT_START = 127,
 };
+
+/* That a child may take to end once it has said its exit code. */
+#define END_NANOSECONDS (UINT64_C(30) * SECOND)
 
 /* ---------------------------------------------------------------- signals to this program */
 
@@ -60,16 +66,35 @@ static void restore_interrupts(const struct sigaction before[INTERRUPT_COUNT])
 
 /* ---------------------------------------------------------------- the child */
 
+/* What it does: this program with arguments, or a function of it. */
+struct task {
+    const char *const *arguments; /* or NULL */
+    int (*function)(int file);
+};
+
 struct child {
     pid_t id;
     int data, errors; /* ends of pipes to read from; -1: closed */
+    int words;        /* the same, of its verdict */
+    struct verdict verdict;
     char tail[TAIL_SIZE];
     size_t tail_size;
     size_t capacity; /* of the result's text */
 };
 
+static void exec_self(const char *const *arguments)
+{
+    char *const *argv = (char *const *)(uintptr_t)arguments;
+    execv("/proc/self/exe", argv);
+#ifdef __linux__
+    execv((const char *)getauxval(AT_EXECFN), argv); /* nobody has mounted /proc */
+#endif
+    static const char message[] = "healcl cannot start itself: /proc/self/exe\n";
+    (void)!write(STDERR_FILENO, message, sizeof message - 1);
+}
+
 /* Between fork and exec: only what is safe there beside other threads. */
-static _Noreturn void become(const char *const *arguments, int data, int errors, pid_t parent)
+static _Noreturn void become(const struct task *task, int data, int errors, int words, pid_t parent)
 {
     setpgid(0, 0);
 #ifdef __linux__
@@ -79,17 +104,18 @@ static _Noreturn void become(const char *const *arguments, int data, int errors,
         _exit(CANNOT_START);
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     signal(SIGPIPE, SIG_DFL);
+    /* None may be in the place of another one. */
+    data = fcntl(data, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
+    words = fcntl(words, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
     bool ready = nothing >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
                  dup2(nothing, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0;
-    /* A pipe that is number 3 already would lose its descriptor at exec. */
-    if (ready && data == FILE_DESCRIPTOR)
-        ready = fcntl(data, F_SETFD, 0) >= 0;
-    else if (ready)
-        ready = dup2(data, FILE_DESCRIPTOR) >= 0;
-    if (ready)
-        execv("/proc/self/exe", (char *const *)(uintptr_t)arguments);
-    static const char message[] = "healcl cannot start itself: /proc/self/exe\n";
-    (void)!write(STDERR_FILENO, message, sizeof message - 1);
+    if (ready && task->function) {
+        verdict_to(words);
+        exit(verdict_tell(task->function(data)));
+    }
+    if (ready && task->arguments && dup2(data, FILE_DESCRIPTOR) >= 0 &&
+        dup2(words, PROCESS_VERDICT_FILE) >= 0)
+        exec_self(task->arguments);
     _exit(CANNOT_START);
 }
 
@@ -119,7 +145,8 @@ int process_start_beside(const char *const *arguments, size_t bytes, void **shar
     if (*shared)
         process = fork();
     if (process == 0)
-        become(arguments, fileno(file), nothing, parent);
+        become(&(const struct task){.arguments = arguments}, fileno(file), nothing, nothing,
+               parent);
     if (nothing >= 0)
         close(nothing);
     if (file)
@@ -142,7 +169,7 @@ static void close_pair(const int pair[2])
     close(pair[1]);
 }
 
-static bool make_pipe(int pair[2])
+bool process_pipe(int pair[2])
 {
     if (pipe(pair) != 0)
         return false;
@@ -152,32 +179,32 @@ static bool make_pipe(int pair[2])
     return true;
 }
 
-static enum healcl_status start(const char *const *arguments, struct child *child,
+static enum healcl_status start(const struct task *task, struct child *child,
                                 struct healcl_error *error)
 {
-    int data[2], errors[2];
-    if (!make_pipe(data))
-        FAIL(error, HEALCL_DEVICE, "cannot make a pipe: %s", strerror(errno));
-    if (!make_pipe(errors)) {
-        close_pair(data);
-        FAIL(error, HEALCL_DEVICE, "cannot make a pipe: %s", strerror(errno));
-    }
+    int pipes[3][2], made = 0; /* data, errors, words */
+    while (made < 3 && process_pipe(pipes[made]))
+        made++;
+    int code = errno;
     pid_t parent = getpid();
     fflush(NULL);
-    child->id = fork();
+    if (made == 3) {
+        child->id = fork();
+        code = errno;
+    }
     if (child->id == 0)
-        become(arguments, data[1], errors[1], parent);
-    int code = errno;
+        become(task, pipes[0][1], pipes[1][1], pipes[2][1], parent);
     if (child->id < 0) {
-        close_pair(data);
-        close_pair(errors);
+        for (int i = 0; i < made; i++)
+            close_pair(pipes[i]);
         FAIL(error, HEALCL_DEVICE, "cannot start a process: %s", strerror(code));
     }
     setpgid(child->id, child->id); /* here too: it may be killed before it gets there */
-    close(data[1]);
-    close(errors[1]);
-    child->data = data[0];
-    child->errors = errors[0];
+    for (int i = 0; i < made; i++)
+        close(pipes[i][1]);
+    child->data = pipes[0][0];
+    child->errors = pipes[1][0];
+    child->words = pipes[2][0];
     return HEALCL_OK;
 }
 
@@ -276,11 +303,17 @@ static enum healcl_status follow(struct child *child, uint64_t deadline,
 {
     bool ended = false;
     enum healcl_status reading = HEALCL_OK;
-    while (!ended && reading == HEALCL_OK && !interrupted && monotonic_nanoseconds() < deadline) {
+    uint64_t now;
+    while (!ended && reading == HEALCL_OK && !interrupted &&
+           (now = monotonic_nanoseconds()) < deadline) {
         /* A process that closes both is about to end: no need to look for it slowly. */
         bool open = child->data >= 0 || child->errors >= 0;
         reading = read_some(child, result, open ? LOOK_MS : 1, error);
         ended = has_ended(child, false, status, usage);
+        const bool was_told = child->verdict.is_told;
+        verdict_read(child->words, &child->verdict);
+        if (child->verdict.is_told && !was_told && deadline - now > END_NANOSECONDS)
+            deadline = now + END_NANOSECONDS;
     }
     result->end = ended ? PROCESS_EXITED : interrupted ? PROCESS_INTERRUPTED : PROCESS_TIMED_OUT;
     kill(-child->id, SIGKILL); /* it, or what it started and left behind */
@@ -296,17 +329,17 @@ static enum healcl_status follow(struct child *child, uint64_t deadline,
     return reading;
 }
 
-enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
-                               struct process_result *result, struct healcl_error *error)
+static enum healcl_status run(const struct task *task, uint32_t seconds,
+                              struct process_result *result, struct healcl_error *error)
 {
     *result = (struct process_result){.end = PROCESS_EXITED};
     struct sigaction before[INTERRUPT_COUNT];
-    struct child child = {.data = -1, .errors = -1};
+    struct child child = {.id = -1, .data = -1, .errors = -1, .words = -1};
     struct rusage usage = {.ru_maxrss = 0};
     int status = 0;
     catch_interrupts(before);
     uint64_t begin = monotonic_nanoseconds();
-    enum healcl_status outcome = start(arguments, &child, error);
+    enum healcl_status outcome = start(task, &child, error);
     if (outcome == HEALCL_OK) {
         uint64_t deadline = begin + (uint64_t)seconds * SECOND;
         outcome = follow(&child, deadline, result, &status, &usage, error);
@@ -314,17 +347,31 @@ enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
         result->bytes_peak = (uint64_t)usage.ru_maxrss * 1024;
         if (result->end == PROCESS_EXITED && WIFSIGNALED(status))
             result->end = PROCESS_KILLED;
+        result->is_own = result->end == PROCESS_EXITED && verdict_holds(&child.verdict, status);
         result->code = result->end == PROCESS_INTERRUPTED ? interrupted
+                       : result->is_own                   ? child.verdict.code
                        : WIFSIGNALED(status)              ? WTERMSIG(status)
                                                           : WEXITSTATUS(status);
         note_last_line(&child, result->last_line);
     }
-    if (child.data >= 0)
-        close(child.data);
-    if (child.errors >= 0)
-        close(child.errors);
+    const int files[] = {child.data, child.errors, child.words};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i] >= 0)
+            close(files[i]);
     restore_interrupts(before);
     return outcome;
+}
+
+enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
+                               struct process_result *result, struct healcl_error *error)
+{
+    return run(&(const struct task){.arguments = arguments}, seconds, result, error);
+}
+
+enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
+                                struct process_result *result, struct healcl_error *error)
+{
+    return run(&(const struct task){.function = function}, seconds, result, error);
 }
 
 void process_result_release(struct process_result *result)

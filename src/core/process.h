@@ -6,6 +6,7 @@
 #ifndef HEALCL_CORE_PROCESS_H
 #define HEALCL_CORE_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,17 +15,21 @@
 /* The file in which a child writes what its parent wants to read. */
 #define PROCESS_FILE "/dev/fd/3"
 
-enum { PROCESS_LINE_SIZE = 1024 };
+/* The name of a child that says its exit code to PROCESS_VERDICT_FILE (core/verdict.h). */
+#define PROCESS_NAME "healcl-child"
+
+enum { PROCESS_LINE_SIZE = 1024, PROCESS_VERDICT_FILE = 4 };
 
 enum process_end {
     PROCESS_EXITED,
     PROCESS_KILLED,      /* by a signal that was not ours */
-    PROCESS_TIMED_OUT,   /* and was killed for it */
+    PROCESS_TIMED_OUT,   /* and was killed for it, also where it had said its exit code */
     PROCESS_INTERRUPTED, /* this program got SIGINT, SIGTERM or SIGHUP, and killed the child */
 };
 
 struct process_result {
     enum process_end end;
+    bool is_own;          /* it has exited with a code of its own, not a driver's */
     int code;             /* of the exit; the signal where the child or we got one */
     uint64_t nanoseconds; /* from before it started to after it ended, monotonic clock */
     uint64_t bytes_peak;  /* of host memory, resident at one time */
@@ -34,8 +39,8 @@ struct process_result {
 };
 
 /*
- * Runs this program with arguments (arguments[0] is a name for it, NULL ends them) and waits until
- * it ends, seconds at the longest. It reads nothing, and its standard output is lost. With the
+ * Runs this program with arguments (PROCESS_NAME is the first, NULL ends them) and waits until it
+ * ends, seconds at the longest. It reads nothing, and its standard output is lost. With the
  * child ends every process that it started; all of them end if this one does. How the child ended
  * is no error. Errors: HEALCL_DEVICE where it cannot be started, HEALCL_NO_MEMORY. Only the main
  * thread calls this, where SIGCHLD is not ignored. Release the result either way.
@@ -43,6 +48,11 @@ struct process_result {
 enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
                                struct process_result *result, struct healcl_error *error);
 void process_result_release(struct process_result *result);
+
+/* The same of a function of this program: it writes to file, and returns an exit code. The child is
+ * a copy of this process, in which no other thread may run and no driver be loaded. */
+enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
+                                struct process_result *result, struct healcl_error *error);
 
 /*
  * Starts this program with arguments beside this process, which goes on. It reads nothing, and what
@@ -56,6 +66,10 @@ void *process_shared(size_t bytes);
 
 /* Ends such a process. 0: there is none. */
 void process_stop(int process);
+
+/* A pipe whose ends programs that are started do not get; to read from it does not block. Returns
+ * whether it could be made, or errno says why. */
+bool process_pipe(int pair[2]);
 
 /* "SIGSEGV", or "signal 42" in text, which is returned. */
 enum { PROCESS_SIGNAL_SIZE = 24 };

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { TEMPORARY_MAX = 64, TEMPORARY_PATH_SIZE = 4096, MAPPING_MAX = 64, MAPPING_PATH_SIZE = 481 };
@@ -21,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct temporary {
     atomic_bool taken;
     char path[TEMPORARY_PATH_SIZE];
-} temporaries[TEMPORARY_MAX];
+} own_temporaries[TEMPORARY_MAX], *temporaries = own_temporaries;
 
 static struct mapping {
     atomic_bool taken;
@@ -103,6 +104,16 @@ void temporary_remove_all(void)
     for (size_t i = 0; i < TEMPORARY_MAX; i++)
         if (temporaries[i].taken)
             (void)unlink(temporaries[i].path);
+}
+
+bool registry_share(void)
+{
+    void *memory = mmap(NULL, sizeof own_temporaries, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    temporaries = memory;
+    return true;
 }
 
 /* ---------------------------------------------------------------- mapped files */

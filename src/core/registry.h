@@ -6,6 +6,7 @@
 #ifndef HEALCL_CORE_REGISTRY_H
 #define HEALCL_CORE_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -28,6 +29,10 @@ void temporary_forget(const char *path);
 
 /* Removes all temporary files. Async-signal-safe. */
 void temporary_remove_all(void);
+
+/* What this process and those that it forks from now on note is one table: the one that is left can
+ * remove the files of all. Returns false without memory. */
+bool registry_share(void);
 
 /* ---- mapped files ---- */
 

@@ -78,6 +78,7 @@ struct device_listing {
     size_t count;
     struct platform_fault *faults;
     size_t fault_count;
+    char silent[128]; /* the first platform that has no device, or "" */
 };
 
 /* Lists all devices of all platforms, and the platforms that cannot list theirs. No devices at all

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---------------------------------------------------------------- opening */
 
@@ -158,6 +159,13 @@ enum healcl_status opencl_load(struct healcl_error *error)
     X(CL_INVALID_LINKER_OPTIONS)                    \
     X(CL_INVALID_DEVICE_PARTITION_COUNT)            \
     X(CL_PLATFORM_NOT_FOUND_KHR)
+
+const char *opencl_missing(void)
+{
+    if (access("/proc/self", F_OK) != 0)
+        return "; /proc is not mounted";
+    return access("/sys/devices", F_OK) != 0 ? "; /sys is not mounted" : "";
+}
 
 const char *opencl_error_name(cl_int code)
 {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "device/internal.h"
 
@@ -242,8 +244,12 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     cl_uint found = 0;
     cl_device_id *ids = NULL;
     cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
-    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0))
+    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0)) {
+        if (!*listing->silent)
+            (void)platform_text(cl, platform, CL_PLATFORM_NAME, listing->silent,
+                                sizeof listing->silent);
         return HEALCL_OK;
+    }
     if (code == CL_SUCCESS) {
         ids = calloc(found, sizeof *ids);
         if (!ids)
@@ -260,7 +266,7 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
 static enum healcl_status list_all(const struct opencl *cl, struct device_listing *listing,
                                    struct healcl_error *error)
 {
-    *listing = (struct device_listing){NULL, 0, NULL, 0};
+    *listing = (struct device_listing){.devices = NULL};
     if (cl == &opencl_loader)
         TRY(opencl_load(error));
     cl_uint found = 0;
@@ -294,14 +300,48 @@ void device_listing_release(struct device_listing *listing)
 {
     free(listing->devices);
     free(listing->faults);
-    *listing = (struct device_listing){NULL, 0, NULL, 0};
+    *listing = (struct device_listing){.devices = NULL};
 }
 
-/* A broken platform must not keep the others from being used. */
+enum { LACK_SIZE = 400 };
+
+/* Says what a platform without a device may lack: "; HOME is not set: ...". False: nothing. */
+static bool find_lack(char text[LACK_SIZE])
+{
+    static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
+    const char hint[] = "POCL_CACHE_DIR may name PoCL a folder for its cache";
+    char path[4096];
+    struct stat about;
+    size_t i = 0;
+    snprintf(text, LACK_SIZE, "%s", opencl_missing());
+    if (*text)
+        return true;
+    while (i < 2 && !getenv(variables[i]))
+        i++;
+    const char *folder = getenv(variables[i]);
+    if (!folder)
+        return snprintf(text, LACK_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *slash; stat(path, &about) != 0 && (slash = strrchr(path, '/')) != NULL;)
+        *slash = 0; /* it can be made where that one can be written to */
+    const char *there = *path ? path : "/";
+    if (stat(there, &about) == 0 && S_ISDIR(about.st_mode) && access(there, W_OK) == 0)
+        return false;
+    return snprintf(text, LACK_SIZE, "; %s is '%.200s', which cannot be written to: %s",
+                    variables[i], folder, hint) > 0;
+}
+
+/* A broken platform must not keep the others from being used. One without a device may lack
+ * something of the system. */
 enum healcl_status device_listing_check(const struct device_listing *listing,
                                         struct healcl_error *error)
 {
-    if (listing->count > 0 || listing->fault_count == 0)
+    if (listing->count > 0 || (listing->fault_count == 0 && !*listing->silent))
+        return HEALCL_OK;
+    char lack[LACK_SIZE];
+    if (listing->fault_count == 0 && find_lack(lack))
+        FAIL(error, HEALCL_DEVICE, "platform %s has no device%s", listing->silent, lack);
+    if (listing->fault_count == 0)
         return HEALCL_OK;
     const struct platform_fault *fault = &listing->faults[0];
     (void)opencl_error(error, fault->code, "clGetDeviceIDs", __FILE__, __LINE__);

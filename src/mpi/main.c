@@ -7,6 +7,7 @@ static const struct command *const commands[] = {&command_run_ranks, &command_se
 const struct program this_program = {
     .name = "healcl-mpi",
     .title = "run HEAL transcripts on the devices of many hosts",
+    .ended_by = "a driver, or MPI,",
     .summary = "Runs HEAL transcripts on many OpenCL devices, by a rank of MPI for each.\n",
     .exit_codes =
         "Exit codes: 0 all is done, 1 a result differs, 2 wrong usage, 3 the transcript or\n"

@@ -46,21 +46,22 @@ void opening_release(struct opening *opening);
 /* What a rank's device is called. */
 const char *opening_device(const struct opening *opening);
 
-#define OPENING_OPTIONS(type, member)                                                         \
-    {"json", 0, OPTION_REPORT, KEPT_IN(type, member.json)},                                   \
-        {"quiet", 'q', OPTION_FLAG, KEPT_IN(type, member.quiet)},                             \
-        {"devices", 'd', OPTION_DEVICE, KEPT_IN(type, member.devices)},                       \
-        {"reference", 0, OPTION_FLAG, KEPT_IN(type, member.reference)},                       \
-        {"package", 0, OPTION_FILE, KEPT_IN(type, member.package)},                           \
-        {"memory-limit", 0, OPTION_BYTES, KEPT_IN(type, member.limits.memory_bytes)},         \
-        {"work-limit", 0, OPTION_NUMBER, KEPT_IN(type, member.limits.work)},                  \
-        {"expand", 0, OPTION_WORD, KEPT_IN(type, member.limits.expand), .take = take_expand}, \
-        OPERATIONS_OPTIONS(type, member.limits.operations),                                   \
-    {                                                                                         \
-        "passes", 0, OPTION_WORD, KEPT_IN(type, member.limits.passes)                         \
+#define OPENING_OPTIONS(type, member)                                                           \
+    {"json", 0, OPTION_REPORT, KEPT_IN(type, member.json)},                                     \
+        {"quiet", 'q', OPTION_FLAG, KEPT_IN(type, member.quiet)},                               \
+        {"devices", 'd', OPTION_DEVICE, KEPT_IN(type, member.devices)},                         \
+        {"reference", 0, OPTION_FLAG, KEPT_IN(type, member.reference), .decides_device = true}, \
+        TIMEOUT_OPTION, {"package", 0, OPTION_FILE, KEPT_IN(type, member.package)},             \
+        {"memory-limit", 0, OPTION_BYTES, KEPT_IN(type, member.limits.memory_bytes)},           \
+        {"work-limit", 0, OPTION_NUMBER, KEPT_IN(type, member.limits.work)},                    \
+        {"expand", 0, OPTION_WORD, KEPT_IN(type, member.limits.expand), .take = take_expand},   \
+        OPERATIONS_OPTIONS(type, member.limits.operations),                                     \
+    {                                                                                           \
+        "passes", 0, OPTION_WORD, KEPT_IN(type, member.limits.passes)                           \
     }
 
 #define OPENING_HELP                                                                           \
+    "      --timeout S          give up after S seconds, with exit code 4\n"                   \
     "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"   \
     "                           output (docs/JSON.md)\n"                                       \
     "  -q, --quiet              print only errors\n"                                           \

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/verdict.h"
 
 enum {
     TAG_QUESTION = 1,
@@ -115,6 +116,7 @@ void ranks_begin(struct ranks *ranks, int *argc, char ***argv)
     if (error.status == HEALCL_OK)
         return;
     ranks_notice(ranks, "%s", error.message);
+    verdict_tell_last(exit_code(error.status));
     MPI_Abort(ranks->comm, exit_code(error.status));
     exit(exit_code(error.status));
 }
@@ -243,6 +245,7 @@ _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct he
     const int code = exit_code(error->status);
     snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", this_program.name, ranks->rank,
              ranks->host, error->message);
+    verdict_tell_last(code);
     /* From here on the process lives for seconds at most, whatever MPI waits for. */
     code_of_alarm = code;
     signal(SIGALRM, on_alarm);

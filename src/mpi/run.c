@@ -244,5 +244,6 @@ const struct command command_run_ranks = {
         "failed, or memory ran out.\n",
     .options = options,
     .operands = OPERANDS_FILE,
+    .device = DEVICE_HERE,
     .run = run,
 };

@@ -282,5 +282,6 @@ const struct command command_serve = {
         "ranks are not alike; 4 a device or OpenCL failed, or memory ran out.\n",
     .options = options,
     .operands = OPERANDS_FILE,
+    .device = DEVICE_HERE,
     .run = run,
 };

@@ -295,5 +295,7 @@ enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *
     for (size_t i = 0; i < facts->count; i++)
         add_device(&json, json_object(&json, devices, NULL), facts, i);
     add_faults(&json, json.top, facts);
+    if (facts->error)
+        report_error_members(&json, facts->error, facts->is_of_driver);
     return json_print(&json, stream);
 }

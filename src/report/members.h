@@ -9,6 +9,9 @@
 __attribute__((format(printf, 3, 4))) void report_label(const struct style *style,
                                                         const char *label, const char *format, ...);
 
+/* What has failed; is_of_driver as of report_error_json. */
+void report_error_members(struct json *json, const struct healcl_error *error, bool is_of_driver);
+
 /* Describes a device; adds its members to object. */
 void report_device_members(struct json *json, cJSON *object, const struct device_info *info);
 

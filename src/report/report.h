@@ -60,9 +60,10 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream);
 void report_trace(const char *file, const char *device, const char *driver,
                   const struct trace *trace, FILE *stream);
 
-/* Of a run or an inspection that failed. file may be NULL. */
+/* Of a command that failed. file may be NULL. is_of_driver: that has ended the process, or hangs.
+ */
 enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
-                                     FILE *stream);
+                                     bool is_of_driver, FILE *stream);
 
 /* ---- a plan ---- */
 
@@ -125,6 +126,8 @@ struct devices_facts {
     const struct device_rates *rates;    /* of each, 0 where not measured; or NULL */
     const struct platform_fault *faults; /* platforms that cannot be asked */
     size_t fault_count;
+    const struct healcl_error *error; /* why there is none to choose, or NULL */
+    bool is_of_driver;                /* the error: as of report_error_json */
 };
 
 enum healcl_status report_devices(const struct devices_facts *facts, const struct style *style);

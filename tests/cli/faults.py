@@ -275,7 +275,8 @@ def main():
     build, wanted = Path(arguments[0]).resolve(), arguments[1:]
     red = 0
     with tempfile.TemporaryDirectory(prefix="healcl-faults-") as folder:
-        os.environ |= {"HEALCL_CACHE_DIR": f"{folder}/cache", "HEALCL_COMPILE_AHEAD": "0"}
+        os.environ |= {"HEALCL_CACHE_DIR": f"{folder}/cache", "HEALCL_COMPILE_AHEAD": "0",
+                       "HEALCL_ONE_PROCESS": "1"}  # which counts its calls
         if not use_device(build / "healcl"):
             print("no device")
         if neighbours != 1:

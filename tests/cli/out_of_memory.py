@@ -37,7 +37,7 @@ ON_HOST = [
     "version --json -",
 ]
 ON_DEVICE = [
-    "devices --json -",
+    "devices --no-self-test --json -",
     f"run {PLAIN}",
     f"run --passes none --max-device-memory 1K {PLAIN}",
     f"run --requests 2 --audit 100% {PLAIN}",

@@ -57,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = text_of(data + 1, size - 1);
     const struct process_result process = {.end = (enum process_end)(data[0] / READERS & 3),
                                            .code = data[0] / READERS / 4 & 3,
+                                           .is_own = !(data[0] / READERS / 16 & 1),
                                            .text = text,
                                            .size = size - 1,
                                            .last_line = "a last line"};

@@ -13,6 +13,7 @@
 __attribute__((constructor)) static void begin(void)
 {
     const char *at = getenv("LOST_AT");
+    (void)setenv("HEALCL_ONE_PROCESS", "1", 1); /* its calls are counted here */
     helper_reset();
     helper.fail_at = at ? strtoull(at, NULL, 10) : 0;
     helper.fail_after = true;

@@ -762,6 +762,7 @@ static void compares_cold_with_cold(void **state)
     free(table);
     const struct process_result cold = {
         .end = PROCESS_EXITED,
+        .is_own = true,
         .text = (char[]){"{\"first_result_ns\": 9000000000, \"compile_ns\": 7000000000}"}};
     compare_read_first(&comparison, &run->cold, &cold);
     assert_int_equal(run->cold.nanoseconds, 9000000000);
@@ -789,26 +790,31 @@ static void reads_checks(void **state)
         bool verified;
     } cases[] = {
         {{.end = PROCESS_EXITED,
+          .is_own = true,
           .text =
               (char[]){"{\"verified\": true, \"calls\": 9, \"failed\": 0, \"unsupported\": 0}"}},
          "all 9 calls are right",
          true},
         {{.end = PROCESS_EXITED,
+          .is_own = true,
           .text =
               (char[]){"{\"verified\": true, \"calls\": 9, \"failed\": 0, \"unsupported\": 2}"}},
          "7 calls are right, 2 are beyond the device",
          true},
         {{.end = PROCESS_EXITED,
+          .is_own = true,
           .code = 1,
           .text = (char[]){"{\"verified\": false, \"calls\": 9, \"failed\": 4}"}},
          "4 of 9 calls are wrong",
          false},
         {{.end = PROCESS_EXITED,
+          .is_own = true,
           .code = 1,
           .text = (char[]){"{\"verified\": false, \"self_test_failure\": \"fails\"}"}},
          "fails",
          false},
         {{.end = PROCESS_EXITED,
+          .is_own = true,
           .code = 4,
           .text = (char[]){"{\"error\": {\"message\": \"is gone\"}}"}},
          "is gone",

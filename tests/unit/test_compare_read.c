@@ -44,7 +44,8 @@ static void processes_must_agree_with_themselves(void **state)
         expect_ok(comparison_add_run(&comparison, 0, 0, &run, &error), &error);
         snprintf(text, sizeof text, "{\"verified\": true, \"runs_ns\": [5], %s}",
                  claims[i].results);
-        struct process_result process = {.end = PROCESS_EXITED, .text = text, .size = strlen(text)};
+        struct process_result process = {
+            .end = PROCESS_EXITED, .is_own = true, .text = text, .size = strlen(text)};
         expect_ok(compare_read_run(&comparison, run, &process, &error), &error);
         assert_int_equal(run->outcome, claims[i].outcome);
         bool right = claims[i].outcome == COMPARE_VERIFIED;
@@ -64,7 +65,8 @@ static void nothing_to_verify_is_no_claim(void **state)
 {
     (void)state;
     char text[] = "{\"verified\": null, " RESULTS("3", "0", "0") "}";
-    struct process_result process = {.end = PROCESS_EXITED, .text = text, .size = strlen(text)};
+    struct process_result process = {
+        .end = PROCESS_EXITED, .is_own = true, .text = text, .size = strlen(text)};
     struct comparison comparison;
     struct compare_run *run;
     fill(&comparison);

@@ -1,0 +1,251 @@
+#include "cli/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "cli/report_file.h"
+#include "cli/signals.h"
+#include "core/clock.h"
+#include "core/registry.h"
+#include "core/verdict.h"
+#include "device/opencl.h"
+#include "report/junit.h"
+
+enum {
+    SECOND = 1000000000, /* nanoseconds */
+    LOOK = SECOND / 4,   /* between two looks for its verdict, until which nothing has to be done */
+    EXIT_SECONDS = 30,   /* that it may take to end once it has said its exit code */
+    INTERRUPT_SECONDS = 5, /* the same, interrupted */
+    KILL_SECONDS = 2,      /* the same, killed: a device may hold it in the kernel */
+};
+
+struct watch {
+    pid_t child;
+    int words; /* where it says its exit code */
+    struct verdict verdict;
+    bool has_ended, was_killed; /* by us */
+    int status;                 /* as of waitpid */
+    int interrupt;              /* a signal that this process has got, or 0 */
+};
+
+static void interrupts_of(sigset_t *set)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action;
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(set, numbers[i]);
+}
+
+static void sooner(uint64_t *deadline, uint64_t seconds)
+{
+    const uint64_t end = monotonic_nanoseconds() + seconds * SECOND;
+    *deadline = end < *deadline ? end : *deadline;
+}
+
+/* Looks for its end and for its words, and waits a while for a signal. */
+static void look(struct watch *watch, const sigset_t *signals, uint64_t *deadline)
+{
+    const bool was_told = watch->verdict.is_told;
+    struct timespec rest = {.tv_nsec = LOOK};
+    watch->has_ended = waitpid(watch->child, &watch->status, WNOHANG) == watch->child;
+    verdict_read(watch->words, &watch->verdict);
+    if (watch->verdict.is_told && !was_told)
+        sooner(deadline, EXIT_SECONDS);
+    const uint64_t now = monotonic_nanoseconds();
+    if (watch->has_ended || now >= *deadline)
+        return;
+    if (*deadline - now < LOOK)
+        rest.tv_nsec = (long)(*deadline - now);
+    const int number = sigtimedwait(signals, NULL, &rest);
+    if (number > 0 && number != SIGCHLD) {
+        watch->interrupt = number;
+        (void)kill(watch->child, number);
+        sooner(deadline, INTERRUPT_SECONDS);
+    }
+}
+
+/* seconds: 0: no limit */
+static void wait_for_end(struct watch *watch, const sigset_t *signals, uint32_t seconds)
+{
+    uint64_t deadline = UINT64_MAX;
+    if (seconds > 0)
+        sooner(&deadline, seconds);
+    while (!watch->has_ended && monotonic_nanoseconds() < deadline)
+        look(watch, signals, &deadline);
+    if (watch->has_ended)
+        return;
+    watch->was_killed = true;
+    (void)kill(watch->child, SIGKILL);
+    deadline = UINT64_MAX;
+    sooner(&deadline, KILL_SECONDS);
+    while (!watch->has_ended && monotonic_nanoseconds() < deadline)
+        look(watch, signals, &deadline);
+}
+
+/* Ends this process as it would have ended without a child. */
+static _Noreturn void end_by(int number, const sigset_t *before)
+{
+    signal(number, SIG_DFL);
+    sigprocmask(SIG_SETMASK, before, NULL);
+    raise(number);
+    _exit(128 + number); /* the first process of a container is not ended so */
+}
+
+/* ---------------------------------------------------------------- telling */
+
+/* What happened, in one line. */
+static void describe(const struct watch *watch, uint32_t seconds, struct healcl_error *error)
+{
+    const char *when = watch->verdict.is_told ? " when all was done" : "";
+    char name[PROCESS_SIGNAL_SIZE];
+    const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
+    if (watch->was_killed && watch->verdict.is_told)
+        (void)ERROR(error, HEALCL_DEVICE, "a driver does not let the process end%s", when);
+    else if (watch->was_killed)
+        (void)ERROR(error, HEALCL_DEVICE, "not done within %" PRIu32 " s (--timeout)", seconds);
+    else if (number == SIGKILL)
+        (void)ERROR(error, HEALCL_DEVICE,
+                    "the process was killed%s: SIGKILL, as where memory runs out", when);
+    else if (number)
+        (void)ERROR(error, HEALCL_DEVICE, "crashed in a driver, or in healcl%s: %s%s", when,
+                    process_signal_name(number, name), opencl_missing());
+    else
+        (void)ERROR(error, HEALCL_DEVICE, "%s ended the process%s: exit code %d%s",
+                    this_program.ended_by, when, WEXITSTATUS(watch->status), opencl_missing());
+}
+
+/* Whether it would take forever to open it: a pipe with a name that nobody reads any more. */
+static bool is_left(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) != 0 || !S_ISFIFO(about.st_mode))
+        return false;
+    const int file = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file >= 0)
+        close(file);
+    return file < 0;
+}
+
+/* Of several ranks the first one alone has standard output. Launchers of MPI tell before MPI does.
+ */
+static bool is_first_rank(void)
+{
+    static const char *const variables[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    const char *rank = NULL;
+    for (size_t i = 0; !rank && i < sizeof variables / sizeof *variables; i++)
+        rank = getenv(variables[i]);
+    return !rank || strcmp(rank, "0") == 0;
+}
+
+static void write_report(const char *path, bool is_junit, const char *file,
+                         const struct healcl_error *why)
+{
+    struct report_file output = {.path = NULL};
+    report_file_set(&output, path, 0);
+    if (output.on_stdout ? !is_first_rank() : is_left(path) || report_file_begin(&output) != 0)
+        return;
+    FILE *stream = report_file_stream(&output);
+    const enum healcl_status written = is_junit ? report_error_junit(file, why, stream)
+                                                : report_error_json(file, why, true, stream);
+    (void)finish_output(report_file_end(&output, written, EXIT_VERIFIED, false));
+    report_file_discard(&output);
+}
+
+static int conclude(const struct watch *watch, const struct command *command,
+                    const struct scanned *scanned)
+{
+    struct healcl_error why = {.status = HEALCL_OK};
+    temporary_remove_all();
+    describe(watch, scanned->timeout, &why);
+    signals_clear_line();
+    const int code = print_error(NULL, &why, false);
+    for (size_t i = 0; command->options[i].name && !watch->verdict.is_told; i++)
+        if (scanned->reports[i] && !(watch->verdict.reports >> i & 1))
+            write_report(scanned->reports[i], strcmp(command->options[i].name, "junit") == 0,
+                         scanned->file, &why);
+    healcl_error_clear(&why);
+    return code;
+}
+
+/* ---------------------------------------------------------------- forking */
+
+static void become_child(const int pipes[2], pid_t parent, const sigset_t *before)
+{
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_DEVICE);
+#else
+    (void)parent;
+#endif
+    close(pipes[0]);
+    verdict_to(pipes[1]);
+    signals_forked();
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static int watch_child(struct watch *watch, const struct command *command,
+                       const struct scanned *scanned, const sigset_t *signals,
+                       const sigset_t *before)
+{
+    wait_for_end(watch, signals, scanned->timeout);
+    const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
+    if (!watch->interrupt && (number == SIGINT || number == SIGTERM || number == SIGHUP))
+        watch->interrupt = number;
+    if (watch->interrupt) {
+        temporary_remove_all();
+        end_by(watch->interrupt, before);
+    }
+    return watch->has_ended && verdict_holds(&watch->verdict, watch->status)
+               ? watch->verdict.code
+               : conclude(watch, command, scanned);
+}
+
+bool is_one_process(void)
+{
+    const char *wanted = getenv("HEALCL_ONE_PROCESS");
+    return wanted && *wanted;
+}
+
+int supervise(const struct command *command, int argc, char **argv)
+{
+    struct scanned scanned;
+    scan_arguments(command, argc, argv, &scanned);
+    if (!scanned.opens_device || is_one_process())
+        return GOES_ON;
+    struct watch watch = {.child = -1};
+    int pipes[2];
+    sigset_t signals, before;
+    interrupts_of(&signals);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    const pid_t parent = getpid();
+    if (registry_share() && process_pipe(pipes))
+        watch.child = fork();
+    if (watch.child < 0) {
+        print_notice("cannot start a process: %s", strerror(errno));
+        return EXIT_DEVICE;
+    }
+    if (watch.child == 0) {
+        become_child(pipes, parent, &before);
+        return GOES_ON;
+    }
+    close(pipes[1]);
+    watch.words = pipes[0];
+    const int code = watch_child(&watch, command, &scanned, &signals, &before);
+    close(pipes[0]);
+    return code;
+}

@@ -1,0 +1,62 @@
+#include "core/verdict.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Words are bytes: an exit code, or one with a mark, or the number of a report with another. */
+enum { CODES = 16, LAST_MARK = 0x20, REPORT_MARK = 0x40, STATUS_MARK = 0x40 };
+
+static int file = -1;
+
+static void say(unsigned word)
+{
+    const unsigned char byte = (unsigned char)word;
+    if (file >= 0)
+        (void)!write(file, &byte, 1);
+}
+
+void verdict_to(int pipe)
+{
+    file = pipe;
+}
+
+bool verdict_is_asked(void)
+{
+    return file >= 0;
+}
+
+void verdict_tell_report(uint32_t i)
+{
+    say(REPORT_MARK | i);
+}
+
+int verdict_tell(int code)
+{
+    say((unsigned)code);
+    return file >= 0 ? STATUS_MARK | code : code;
+}
+
+void verdict_tell_last(int code)
+{
+    say(LAST_MARK | (unsigned)code);
+}
+
+void verdict_read(int pipe, struct verdict *verdict)
+{
+    unsigned char word;
+    while (read(pipe, &word, 1) == 1) {
+        if (word & REPORT_MARK) {
+            verdict->reports |= UINT64_C(1) << (word & (REPORT_MARK - 1));
+            continue;
+        }
+        verdict->is_told = true;
+        verdict->is_last = word & LAST_MARK;
+        verdict->code = word % CODES;
+    }
+}
+
+bool verdict_holds(const struct verdict *verdict, int status)
+{
+    return verdict->is_last || (verdict->is_told && WIFEXITED(status) &&
+                                WEXITSTATUS(status) == (STATUS_MARK | verdict->code));
+}

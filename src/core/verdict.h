@@ -1,0 +1,41 @@
+/*
+ * An exit code that is the process's own. A driver may end the process in which it runs, with any
+ * code. So a process in which one runs says its exit code through a pipe first, and then ends with
+ * a status that no driver ends it with: whoever waits for it believes both together alone.
+ */
+#ifndef HEALCL_CORE_VERDICT_H
+#define HEALCL_CORE_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a process has said until now. */
+struct verdict {
+    bool is_told;
+    bool is_last;     /* the code holds however the process ends: MPI, or a signal, ends it then */
+    int code;         /* an exit code, below 16 */
+    uint64_t reports; /* bit i: report i has been written */
+};
+
+/* The end of a pipe that this process says it to; until then nobody asks. */
+void verdict_to(int pipe);
+
+bool verdict_is_asked(void);
+
+/* Says that report number i, below 64, has been written. */
+void verdict_tell_report(uint32_t i);
+
+/* Says the exit code, which must be the last that happens before the process ends. Returns the
+ * status to end it with. Async-signal-safe, as the next. */
+int verdict_tell(int code);
+
+/* The same for a process that MPI ends, with whatever status. */
+void verdict_tell_last(int code);
+
+/* Takes what has been said into a pipe of which this is the other end, and which does not block. */
+void verdict_read(int pipe, struct verdict *verdict);
+
+/* Whether a process of that status, as of waitpid, has ended with the code that it said. */
+bool verdict_holds(const struct verdict *verdict, int status);
+
+#endif
