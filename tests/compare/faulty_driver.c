@@ -2,11 +2,14 @@
  * A driver that fails: preloaded (LD_PRELOAD), it stands between healcl and OpenCL.
  *
  * On devices whose name contains the environment's FAULTY_DEVICE every kernel launch does what
- * FAULTY_HOW says:
+ * FAULTY_HOW says (any launch, where FAULTY_DEVICE is ""):
  *   crash    writes to NULL        exit     ends the process with code 42, as some drivers do
  *   hang     never comes back      wrong    launches nothing, and says that it did
  *   abort    prints a line and aborts
  *   claim    writes the JSON of a run that is verified, but compared nothing, and exits with 0
+ *   exit 0, exit 1, ...
+ * FAULTY_WHERE has it done elsewhere, whatever the device: "list", while platforms are listed;
+ * "build"; "exit", when the process ends, in each that has listed platforms.
  * With FAULTY_HOW=mute there is a further platform, the last one, which fails to list its devices.
  * With FAULTY_HOW=timeless their events have times that do not advance, as rusticl's; with talk the
  * driver greets on standard output.
@@ -58,6 +61,61 @@ static int how_is(const char *what)
     return how && strcmp(how, what) == 0;
 }
 
+/* In the place of the program, whose pipe this is (src/core/process.h). */
+static void claim(void)
+{
+    static const char text[] = "{\"verified\": true, \"runs_ns\": [1, 1, 1],"
+                               " \"results\": {\"total\": 1, \"compared\": 0, \"different\": 0}}";
+    _exit(write(3, text, sizeof text - 1) == (ssize_t)(sizeof text - 1) ? 0 : 1);
+}
+
+static void fail(void)
+{
+    const char *how = getenv("FAULTY_HOW");
+    int code = 42;
+    if (how_is("crash"))
+        *(volatile int *)NULL = 0;
+    if (how && sscanf(how, "exit %d", &code) == 1)
+        _exit(code);
+    if (how_is("exit"))
+        exit(code);
+    if (how_is("abort")) {
+        fprintf(stderr, "driver: <b>internal error</b> \x1b[31m| `x`\n");
+        abort();
+    }
+    if (how_is("claim"))
+        claim();
+    while (how_is("hang"))
+        sleep(1);
+}
+
+static int is_where(const char *place)
+{
+    const char *where = getenv("FAULTY_WHERE");
+    return where && strcmp(where, place) == 0;
+}
+
+static int has_listed;
+
+__attribute__((destructor)) static void end(void)
+{
+    if (has_listed && is_where("exit"))
+        fail();
+}
+
+cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
+                      const char *options, void(CL_CALLBACK *notify)(cl_program, void *),
+                      void *data)
+{
+    static cl_int (*build)(cl_program, cl_uint, const cl_device_id *, const char *,
+                           void(CL_CALLBACK *)(cl_program, void *), void *);
+    if (!build)
+        *(void **)&build = dlsym(RTLD_NEXT, "clBuildProgram");
+    if (is_where("build"))
+        fail();
+    return build(program, count, devices, options, notify, data);
+}
+
 static char mute; /* a platform */
 
 cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *platforms, cl_uint *count)
@@ -66,6 +124,9 @@ cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *platforms, cl_uint *count)
     cl_uint found = 0;
     if (!list)
         *(void **)&list = dlsym(RTLD_NEXT, "clGetPlatformIDs");
+    has_listed = 1;
+    if (is_where("list"))
+        fail();
     if (how_is("talk"))
         printf("{ welcome to this driver }\n");
     cl_int code = list(room, platforms, &found);
@@ -102,14 +163,6 @@ cl_int clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint room
                                                      : list(platform, type, room, devices, count);
 }
 
-/* In the place of the program, whose pipe this is (src/core/process.h). */
-static void claim(void)
-{
-    static const char text[] = "{\"verified\": true, \"runs_ns\": [1, 1, 1],"
-                               " \"results\": {\"total\": 1, \"compared\": 0, \"different\": 0}}";
-    _exit(write(3, text, sizeof text - 1) == (ssize_t)(sizeof text - 1) ? 0 : 1);
-}
-
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                               const size_t *offset, const size_t *global, const size_t *local,
                               cl_uint wait_count, const cl_event *wait, cl_event *event)
@@ -118,19 +171,8 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
     if (!launch)
         *(void **)&launch = dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
     const char *how = getenv("FAULTY_HOW");
-    if (!how || how_is("timeless") || how_is("mute") || !is_faulty(queue))
+    if (!how || getenv("FAULTY_WHERE") || how_is("timeless") || how_is("mute") || !is_faulty(queue))
         return launch(queue, kernel, dimensions, offset, global, local, wait_count, wait, event);
-    if (strcmp(how, "crash") == 0)
-        *(volatile int *)NULL = 0;
-    if (strcmp(how, "exit") == 0)
-        exit(42);
-    if (strcmp(how, "abort") == 0) {
-        fprintf(stderr, "driver: <b>internal error</b> \x1b[31m| `x`\n");
-        abort();
-    }
-    if (strcmp(how, "claim") == 0)
-        claim();
-    while (strcmp(how, "hang") == 0)
-        sleep(1);
+    fail();
     return clEnqueueMarkerWithWaitList(queue, wait_count, wait, event);
 }
