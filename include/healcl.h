@@ -543,6 +543,10 @@ struct healcl_report {
     /* run_count times of a repetition with warm kernels, without verifying and building */
     uint64_t *run_nanoseconds;
     size_t run_count;
+    /* With profile, of each of these times: decoding what is uploaded, and the device's kernels, or
+     * the host's steps, all by the host's clock. The rest is transfers. The device is waited for
+     * between transfers and kernels of a segment. NULL without profile. */
+    uint64_t *decode_nanoseconds, *compute_nanoseconds;
     /* The same of the further repetitions, behind those, in which a device took the times of
      * operations: 5 of them, or run_count if that is less. There are none on the reference. */
     uint64_t *profiled_nanoseconds;

@@ -291,6 +291,7 @@ struct batches {
     size_t *inputs;    /* that come with requests, by number */
     const void **data; /* of these */
     void **owned;      /* of these: data that have been read from the transcript; or NULL */
+    bool guesses;      /* which inputs are live, where nobody says it */
     size_t most;       /* requests of a batch */
     struct healcl_request *requests;
     void **results; /* of one request after the other; NULL: not compared */
@@ -308,6 +309,25 @@ static bool is_live(const struct live_inputs *live, const struct healcl_transcri
                      !is_kept_segment(live, transcript->plan->segments[segment].name));
 }
 
+/* HEAL's compilers call so the segments that upload a request's ciphertexts. */
+static bool uploads_ciphertexts(const struct healcl_transcript *transcript, size_t input)
+{
+    static const char name[] = "upload_ct";
+    const size_t segment = transcript->inputs[input].segment;
+    return strncmp(transcript->plan->segments[segment].name, name, sizeof name - 1) == 0;
+}
+
+/* Where the options name neither inputs nor segments: the ciphertexts, or all of the last segment
+ * that uploads. */
+static bool is_guessed_live(const struct healcl_transcript *transcript, size_t input)
+{
+    const size_t count = transcript->plan->uploads;
+    for (size_t i = 0; i < count; i++)
+        if (uploads_ciphertexts(transcript, i))
+            return uploads_ciphertexts(transcript, input);
+    return transcript->inputs[input].segment == transcript->inputs[count - 1].segment;
+}
+
 /* The inputs of --input, and with --keep those of segments that are not kept, with the file's data.
  */
 static enum healcl_status find_inputs(struct batches *batches, const struct live_inputs *live,
@@ -323,7 +343,8 @@ static enum healcl_status find_inputs(struct batches *batches, const struct live
     for (size_t input = 0; input < count; input++) {
         const struct step *step = transcript->input_steps[input];
         const size_t at = batches->input_count;
-        if (!is_live(live, transcript, input, &batches->data[at]))
+        if (!is_live(live, transcript, input, &batches->data[at]) &&
+            !(batches->guesses && is_guessed_live(transcript, input)))
             continue;
         batches->inputs[batches->input_count++] = input;
         if (batches->data[at])
@@ -333,9 +354,6 @@ static enum healcl_status find_inputs(struct batches *batches, const struct live
             NO_MEMORY(error);
         TRY(payload_read(step->payload, step->out->storage->dtype, batches->owned[at], error));
     }
-    if (batches->input_count == 0)
-        FAIL(error, HEALCL_USAGE,
-             "--batch: no input comes with requests: --input or --keep says which do");
     return HEALCL_OK;
 }
 
@@ -469,6 +487,9 @@ static enum healcl_status run_together(const struct healcl_transcript *transcrip
     struct batches batches = {.transcript = transcript};
     struct healcl_batcher_options options = {.batch = facts->batch};
     enum healcl_status status = find_inputs(&batches, live, error);
+    if (status == HEALCL_OK && batches.input_count == 0)
+        status = ERROR(error, HEALCL_USAGE,
+                       "--batch: no input comes with requests: --input or --keep says which do");
     options.inputs = batches.inputs;
     options.input_count = batches.input_count;
     if (status == HEALCL_OK)
@@ -585,5 +606,28 @@ enum healcl_status requests_run(const struct healcl_transcript *transcript,
     if (status == HEALCL_OK)
         status = run_audited(session, transcript, device, began, context, facts, error);
     healcl_session_close(session);
+    return status;
+}
+
+enum healcl_status requests_run_steady(const struct healcl_transcript *transcript,
+                                       struct healcl_device *device, const struct live_inputs *live,
+                                       struct request_facts *facts, struct healcl_error *error)
+{
+    struct batches inputs = {.transcript = transcript,
+                             .guesses = live->count == 0 && live->segment_count == 0};
+    struct healcl_session *session = NULL;
+    facts->nanoseconds = calloc(facts->count + (size_t)1, sizeof *facts->nanoseconds);
+    if (!facts->nanoseconds)
+        NO_MEMORY(error);
+    TRY(check_segments(live, transcript, error));
+    enum healcl_status status = find_inputs(&inputs, live, error);
+    if (status == HEALCL_OK)
+        status = healcl_session_open(transcript, device, NULL, &session, error);
+    for (size_t i = 0; status == HEALCL_OK && i < inputs.input_count; i++)
+        status = healcl_session_bind(session, inputs.inputs[i], inputs.data[i], error);
+    if (status == HEALCL_OK)
+        status = run_all(session, transcript, NULL, NULL, facts, error);
+    healcl_session_close(session);
+    release_batches(&inputs);
     return status;
 }

@@ -43,6 +43,13 @@ enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 void (*began)(void *context, uint32_t number), void *context,
                                 struct request_facts *facts, struct healcl_error *error);
 
+/* The same one by one, with the data of live inputs in memory: those of --input, and with --keep
+ * the uploads of other segments; without both the uploads of the segments upload_ct..., or where
+ * there are none of the last one that uploads. */
+enum healcl_status requests_run_steady(const struct healcl_transcript *transcript,
+                                       struct healcl_device *device, const struct live_inputs *live,
+                                       struct request_facts *facts, struct healcl_error *error);
+
 /* Frees what facts own. */
 void requests_release(struct request_facts *facts);
 

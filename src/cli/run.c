@@ -37,6 +37,7 @@ struct run_command {
     struct new_file case_file;
     struct live_inputs live;
     struct request_facts served; /* count 0: it is verified, once or repeat times */
+    struct request_facts steady; /* count 0: none are timed behind it */
     struct healcl_limits limits;
     uint64_t device_memory_bytes; /* 0: no limit */ /* memory_bytes 0: by the device */
     struct new_file trace_file;
@@ -311,6 +312,33 @@ static enum healcl_status find_kernels(struct run_command *self, struct healcl_e
                           &self->kernel_rows, error);
 }
 
+/* Requests behind the run. Those that cannot be made are no fault of the run's. */
+static void time_steady(struct run_command *self)
+{
+    struct request_facts *steady = &self->steady;
+    struct healcl_error error = {.status = HEALCL_OK};
+    char line[128];
+    steady->no_verify = self->facts.no_verify;
+    if (self->device)
+        device_pool_empty(self->device); /* the session has one of its own */
+    if (requests_run_steady(self->transcript, self->device, &self->live, steady, &error) !=
+        HEALCL_OK) {
+        error_prefix(&error, "requests are not timed: ");
+        on_warning(self, error.message);
+    } else {
+        self->facts.steady = steady;
+    }
+    healcl_error_clear(&error);
+    if (steady->different == 0)
+        return;
+    snprintf(line, sizeof line, "requests in a session: %" PRIu64 " of %" PRIu64 " results differ",
+             steady->different, steady->compared);
+    on_difference(self, line);
+    self->report->verdict = HEALCL_DIFFERS;
+    if (self->report->results_different == 0)
+        self->report->results_different = 1;
+}
+
 static enum healcl_status run_session(struct run_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
@@ -348,6 +376,8 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
                                                   self->trace, &self->report, error);
     trace_end(self->trace, span);
     note_first_result(self);
+    if (status == HEALCL_OK && self->steady.count > 0)
+        time_steady(self);
     return status == HEALCL_OK ? find_kernels(self, error) : status;
 }
 
@@ -498,6 +528,7 @@ static int run_and_finish(struct run_command *self)
     healcl_error_clear(&error);
     live_inputs_free(&self->live);
     requests_release(&self->served);
+    requests_release(&self->steady);
     healcl_report_free(self->report);
     healcl_transcript_close(self->transcript);
     report_file_discard(&self->json);
@@ -561,6 +592,7 @@ static const struct command_option options[] = {
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
     {"input", 'i', OPTION_INPUT, .take = take_input},
+    {"steady", 0, OPTION_COUNT, KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
     {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.batch), .most = REPEAT_MAX},
     {"rate", 0, OPTION_DECIMAL, .member = 0, .take = take_rate},
@@ -602,8 +634,10 @@ static const char *incompatible(const struct run_command *self)
         {self->device_memory_bytes > 0 && (self->reference || serves),
          "--max-device-memory goes without --reference and --requests"},
         {self->quiet && self->verbose, "--quiet and --verbose exclude each other"},
-        {!serves && self->live.segment_count > 0,
-         "--keep says what requests do not upload: --requests is missing"},
+        {!serves && self->steady.count == 0 && self->live.segment_count > 0,
+         "--keep says what requests do not upload: --requests or --steady is missing"},
+        {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
+         "--steady goes without --requests and --max-device-memory"},
         {!serves && served->batch > 0, "--batch runs requests together: --requests is missing"},
         {!serves && served->rate > 0, "--rate says when requests arrive: --requests is missing"},
         {served->max_delay > 0 && (served->batch == 0 || served->rate <= 0),
@@ -667,6 +701,10 @@ const struct command command_run = {
         "  -i, --input ENTRY=FILE   take an upload's data from a .npy file, and compare nothing;\n"
         "                           repeatable. ENTRY: its number, or its tensor's name, or\n"
         "                           entry:NUMBER or name:NAME\n"
+        "      --steady N           behind the run also time N requests of a session: all stays\n"
+        "                           on the device but live inputs, which come from memory: the\n"
+        "                           uploads of segments upload_ct..., or of the last segment that\n"
+        "                           uploads, or what --input and --keep say\n"
         "      --requests N         run as a service does, N times in one session: uploads stay\n"
         "                           on the device, but those of --input; prints latencies\n"
         "      --batch B            with --requests: up to B of them run together, as one, or as\n"
@@ -677,8 +715,9 @@ const struct command command_run = {
         "                           distances; latency counts from a request's arrival\n"
         "      --max-delay MS       with --batch and --rate: how long a batch that is not full\n"
         "                           waits for further requests; 0 by default\n"
-        "      --keep SEGMENT       with --requests: only uploads of this segment stay, those of\n"
-        "                           others are done again by each request; repeatable\n"
+        "      --keep SEGMENT       with --requests or --steady: only uploads of this segment\n"
+        "                           stay, those of others are done again by each request;\n"
+        "                           repeatable\n"
         "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
         "                           steps of requests are done again by the host reference, and\n"
         "                           compared; a difference ends the request and the command,\n"

@@ -32,6 +32,8 @@ struct run_difference {
     size_t segment;
 };
 
+struct request_facts; /* report/requests.h */
+
 struct run_facts {
     const char *file;
     const struct plan *plan;
@@ -49,6 +51,7 @@ struct run_facts {
     uint64_t total_nanoseconds;        /* from the start of the command until now */
     const struct run_difference *differences;
     size_t difference_count;
+    struct request_facts *steady; /* requests behind the run, each with its time; or NULL */
 };
 
 /* verbose: all segments, and the operations by kind with their times. */

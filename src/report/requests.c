@@ -203,6 +203,30 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     return HEALCL_OK;
 }
 
+void report_steady(const struct request_facts *facts, const struct style *style)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    char fastest[UNIT_TEXT_SIZE], slowest[UNIT_TEXT_SIZE], bytes[UNIT_TEXT_SIZE];
+    for (uint32_t i = 0; i < facts->done; i++) {
+        least = facts->nanoseconds[i] < least ? facts->nanoseconds[i] : least;
+        most = facts->nanoseconds[i] > most ? facts->nanoseconds[i] : most;
+    }
+    report_label(style, "steady", "%" PRIu32 " requests of %s to %s, each uploads %s", facts->done,
+                 text_time(least, fastest), text_time(most, slowest),
+                 text_bytes(facts->bytes_uploaded, bytes));
+}
+
+void report_steady_json(struct json *json, const struct request_facts *facts)
+{
+    cJSON *object = json_object(json, json->top, "steady");
+    cJSON *times = json_array(json, object, "requests_ns");
+    for (uint32_t i = 0; i < facts->done; i++)
+        json_number(json, times, NULL, facts->nanoseconds[i]);
+    json_number(json, object, "bytes_uploaded", facts->bytes_uploaded);
+    json_number(json, object, "results_compared", facts->compared);
+    json_number(json, object, "results_different", facts->different);
+}
+
 static void add_difference(struct json *json, cJSON *object, const struct request_audit *audit)
 {
     const struct healcl_audit_difference *difference = &audit->difference;

@@ -61,6 +61,10 @@ const char *latencies_text(const struct latencies *latencies, char text[LATENCIE
 void latencies_json(struct json *json, cJSON *object, const char *name,
                     const struct latencies *latencies);
 
+/* Of those behind a run (`--steady`), from the first one on that counts, in their order. */
+void report_steady(const struct request_facts *facts, const struct style *style);
+void report_steady_json(struct json *json, const struct request_facts *facts);
+
 enum healcl_status report_requests(struct request_facts *facts, const struct style *style);
 enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream);
 

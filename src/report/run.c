@@ -5,6 +5,7 @@
 
 #include "core/numbers.h"
 #include "report/members.h"
+#include "report/requests.h"
 #include "report/run_kernels.h"
 #include "report/run_segments.h"
 
@@ -455,6 +456,8 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         print_price(report, style);
     print_manifest_kernels(report, style);
     TRY(print_runs(report, style));
+    if (facts->steady)
+        report_steady(facts->steady, style);
     if (report->segment_count > 0) {
         putc('\n', style->stream);
         TRY(print_segments(facts, style, verbose));

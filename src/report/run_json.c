@@ -1,7 +1,9 @@
 /* A run, for programs: docs/JSON.md. */
 #include <stdlib.h>
 
+#include "core/numbers.h"
 #include "report/members.h"
+#include "report/requests.h"
 #include "report/run_kernels.h"
 #include "report/run_segments.h"
 
@@ -60,16 +62,37 @@ static void add_segment(struct json *json, cJSON *segments, const struct run_fac
     free(bytes);
 }
 
-/* What segments with kernels took, and what the device's rates allow for them. */
-static void add_compute(struct json *json, const struct run_facts *facts)
+/* What the runs are made of. */
+static void add_split(struct json *json, const struct healcl_report *report)
 {
-    uint64_t compute = 0, allowed = 0;
-    for (size_t i = 0; i < facts->report->segment_count; i++) {
-        const struct segment_cost *cost = &facts->plan->segments[i].after;
-        compute += cost->launches > 0 ? facts->report->segments[i].nanoseconds : 0;
-        allowed += roofline_time(&facts->roofline, cost);
+    uint64_t *compute = calloc(report->run_count + 1, sizeof *compute);
+    cJSON *split = json_object(json, json->top, "split");
+    json_string(json, split, "clock", "host");
+    cJSON *decodes = json_array(json, split, "decode_ns");
+    cJSON *transfers = json_array(json, split, "transfer_ns");
+    cJSON *computes = json_array(json, split, "compute_ns");
+    json->failed |= !compute;
+    for (size_t i = 0; compute && i < report->run_count; i++) {
+        const uint64_t all = report->run_nanoseconds[i];
+        uint64_t decode = report->decode_nanoseconds[i];
+        decode = decode < all ? decode : all;
+        compute[i] = report->compute_nanoseconds[i];
+        compute[i] = compute[i] < all - decode ? compute[i] : all - decode;
+        json_number(json, decodes, NULL, decode);
+        json_number(json, transfers, NULL, all - decode - compute[i]);
+        json_number(json, computes, NULL, compute[i]);
     }
-    json_number(json, json->top, "compute_ns", compute);
+    if (compute)
+        json_number(json, json->top, "compute_ns", sort_to_median(compute, report->run_count));
+    free(compute);
+}
+
+/* What the device's rates allow for the kernels. */
+static void add_roofline(struct json *json, const struct run_facts *facts)
+{
+    uint64_t allowed = 0;
+    for (size_t i = 0; i < facts->report->segment_count; i++)
+        allowed += roofline_time(&facts->roofline, &facts->plan->segments[i].after);
     if (facts->roofline.bytes == 0)
         return;
     json_number(json, json->top, "roofline_ns", allowed);
@@ -121,7 +144,11 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     cJSON *runs = json_array(&json, json.top, "runs_ns");
     for (size_t i = 0; i < report->run_count; i++)
         json_number(&json, runs, NULL, report->run_nanoseconds[i]);
-    add_compute(&json, facts);
+    if (report->decode_nanoseconds)
+        add_split(&json, report);
+    add_roofline(&json, facts);
+    if (facts->steady)
+        report_steady_json(&json, facts->steady);
     cJSON *profile = json_object(&json, json.top, "profile");
     json_string(&json, profile, "clock", report->operations_by_host ? "host" : "device");
     cJSON *profiled = json_array(&json, profile, "runs_ns");

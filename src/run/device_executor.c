@@ -184,6 +184,30 @@ static enum healcl_status first_error(struct device_executor *self, struct healc
     return earlier == HEALCL_OK ? status : earlier;
 }
 
+/* What follows are kernels, or transfers. What counts elsewhere is no time of kernels. */
+static void note_phase(struct device_executor *self, bool computes)
+{
+    const uint64_t elsewhere = self->result->sink_nanoseconds + self->result->decode_nanoseconds +
+                               self->launcher.device->programs->compile_nanoseconds;
+    const uint64_t now = monotonic_nanoseconds() - elsewhere;
+    if (self->computes)
+        self->result->compute_nanoseconds += now - self->compute_start;
+    self->computes = computes;
+    self->compute_start = now;
+}
+
+/* The same, once what was enqueued before has ended. */
+static enum healcl_status change_phase(struct device_executor *self, bool computes,
+                                       struct healcl_error *error)
+{
+    if (!self->result->is_split || computes == self->computes)
+        return HEALCL_OK;
+    if (self->computes || self->launcher.device->upload)
+        TRY(device_finish(self->launcher.device, error));
+    note_phase(self, computes);
+    return HEALCL_OK;
+}
+
 static enum healcl_status enqueue_steps(struct device_executor *self, size_t first, size_t count,
                                         struct healcl_error *error)
 {
@@ -196,8 +220,11 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
             TRY(device_executor_leave_out(self, step, error));
             continue;
         }
-        if (step->kind != STEP_RELEASE)
+        if (step->kind != STEP_RELEASE) {
             TRY(executor_check_cancelled(&self->base, error));
+            TRY(change_phase(self, step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD,
+                             error));
+        }
         if (drains_before(self, first + i))
             TRY(device_executor_drain(self, error));
         bool had_refused = self->has_refused;
@@ -226,6 +253,8 @@ static enum healcl_status run_steps(struct device_executor *self, const struct s
                                     struct healcl_error *error)
 {
     TRY(enqueue_steps(self, segment->first_step, segment->step_count, error));
+    if (self->download_count > 0)
+        TRY(change_phase(self, false, error));
     return device_executor_drain(self, error);
 }
 
@@ -252,7 +281,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     struct device_executor *self = (struct device_executor *)executor;
     self->sink = sink;
     self->result = result;
-    result->sink_nanoseconds = 0;
+    result->sink_nanoseconds = result->decode_nanoseconds = result->compute_nanoseconds = 0;
+    self->computes = false;
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
     enum healcl_status status = find_places(self, error);
@@ -262,6 +292,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         status = run_steps(self, segment, error);
     if (self->base.audit)
         audit_drop(self->base.audit, self->launcher.device);
+    note_phase(self, false);
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
     if (self->launcher.device
             ->profiling) { /* after an error too: else the next run would be given these times */
@@ -271,6 +302,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
             status = taken;
     }
     device_executor_forget_downloads(self);
+    self->result = &self->of_calls; /* the other one is the caller's */
     device_turn_end(self->launcher.device);
     return status;
 }
@@ -430,6 +462,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     if (!self)
         NO_MEMORY(error);
     self->base.class = &class;
+    self->result = &self->of_calls;
     enum healcl_status status = device_set_profiling(device, profile, error);
     if (status == HEALCL_OK)
         status = launcher_init(&self->launcher, device, plan, error);

@@ -25,7 +25,9 @@ struct device_executor {
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;
-    struct segment_result *result;  /* of the segment in hand */
+    struct segment_result *result; /* of the segment in hand */
+    bool computes; /* where result is split: what is enqueued are kernels, since compute_start */
+    uint64_t compute_start;
     struct segment_result of_calls; /* in the place of a segment's, for operations by call */
     const struct result_sink *sink;
     struct reference

@@ -24,6 +24,7 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
                                        struct healcl_error *error)
 {
     struct decoding *decoding = context;
+    const uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
     enum healcl_status status =
         decoding->payload->fortran_order /* comes whole */
@@ -31,6 +32,7 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
             : payload_cursor_read(&decoding->cursor, decoding->dtype,
                                   (int64_t)(bytes / dtype_size(decoding->dtype)), memory, error);
     trace_end(decoding->self->base.trace, span);
+    decoding->self->result->decode_nanoseconds += monotonic_nanoseconds() - start;
     if (decoding->copy)
         memcpy(decoding->copy + offset, memory, bytes);
     return status;

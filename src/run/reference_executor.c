@@ -66,6 +66,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 {
     struct reference_executor *self = (struct reference_executor *)executor;
     uint64_t sink_time = 0, segment_start = monotonic_nanoseconds();
+    result->decode_nanoseconds = result->compute_nanoseconds = 0;
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->plan->steps[segment->first_step + i];
         if (step->side == STEP_OF_KERNEL)
@@ -83,10 +84,13 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         }
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
+        const uint64_t taken = monotonic_nanoseconds() - start - (sink_time - sink_before);
+        if (step->kind == STEP_UPLOAD && !executor_bound(&self->base, step->out->storage))
+            result->decode_nanoseconds += taken;
+        else if (step->kind != STEP_UPLOAD && step->kind != STEP_DOWNLOAD)
+            result->compute_nanoseconds += taken;
         if (step->kind != STEP_RELEASE && result->operation_nanoseconds)
-            origins_share(step->origins,
-                          monotonic_nanoseconds() - start - (sink_time - sink_before),
-                          result->operation_nanoseconds);
+            origins_share(step->origins, taken, result->operation_nanoseconds);
     }
     result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
     result->sink_nanoseconds = sink_time;

@@ -105,6 +105,10 @@ static void note_times(struct run *run, size_t first_row, const struct healcl_se
     row(run, first_row + 2)[repetition] = result->not_begun_nanoseconds;
     run->report->run_nanoseconds[repetition] += result->nanoseconds;
     run->report->verify_nanoseconds += result->sink_nanoseconds;
+    if (repetition < run->repeat && run->report->decode_nanoseconds) {
+        run->report->decode_nanoseconds[repetition] += result->decode_nanoseconds;
+        run->report->compute_nanoseconds[repetition] += result->compute_nanoseconds;
+    }
     size_t next = first_row + SEGMENT_ROWS;
     struct healcl_operation_profile *profile = seen->profiles;
     const struct fallback *fallbacks = run->executor->fallbacks;
@@ -187,6 +191,13 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
     if (!report->run_nanoseconds || !report->segments || !run->operation_nanoseconds)
         NO_MEMORY(error);
     report->profiled_nanoseconds = report->run_nanoseconds + run->repeat;
+    if (run->options->profile) {
+        report->decode_nanoseconds =
+            arena_alloc(run->arena, 2 * (size_t)run->repeat * sizeof *report->decode_nanoseconds);
+        if (!report->decode_nanoseconds)
+            NO_MEMORY(error);
+        report->compute_nanoseconds = report->decode_nanoseconds + run->repeat;
+    }
     size_t rows = 1;
     for (size_t i = 0; i < plan->segment_count; i++) {
         TRY(report_segment(run, &plan->segments[i], &report->segments[i], error));
@@ -275,7 +286,9 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
             observer->progress(observer->context, i, run->plan->segment_count, segment->name, 0,
                                segment->step_count);
         results_start_segment(run->results, segment);
-        struct segment_result result = {.operation_nanoseconds = run->operation_nanoseconds};
+        struct segment_result result = {.operation_nanoseconds = run->operation_nanoseconds,
+                                        .is_split =
+                                            run->options->profile && repetition < run->repeat};
         memset(run->operation_nanoseconds, 0,
                run->operation_count * sizeof *run->operation_nanoseconds);
         clear_fallbacks(run);
@@ -458,6 +471,9 @@ static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warm
     size_t span = trace_begin(run->trace, "repetition", warms_up ? "warm-up" : "repetition");
     enum healcl_status status = HEALCL_OK;
     run->report->run_nanoseconds[repetition] = 0;
+    if (repetition < run->repeat && run->report->decode_nanoseconds)
+        run->report->decode_nanoseconds[repetition] = run->report->compute_nanoseconds[repetition] =
+            0;
     if (repetition == run->repeat)
         status = device_set_profiling(run->device, true, error);
     if (status == HEALCL_OK)

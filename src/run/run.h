@@ -62,6 +62,11 @@ struct segment_result {
      * kernels, it had no command or had not begun with it. */
     uint64_t *operation_nanoseconds; /* the caller's, by number; NULL: it does not ask */
     uint64_t without_command_nanoseconds, not_begun_nanoseconds;
+    /* Where the caller wants them apart, of nanoseconds: decoding payloads, and kernels, or steps
+     * of the host. The rest is transfers. The device is waited for between transfers and kernels.
+     */
+    bool is_split;
+    uint64_t decode_nanoseconds, compute_nanoseconds;
 };
 
 struct executor;
