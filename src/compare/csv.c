@@ -4,9 +4,15 @@
 
 #include "compare/columns.h"
 
+/* Spreadsheets take a cell that begins with one of these for a formula, also in quotes. Numbers are
+ * never negative here. */
+static const char formula_begins[] = "=+-@\t\r\n";
+
 static void put_text(FILE *stream, const char *text)
 {
     putc('"', stream);
+    if (*text && strchr(formula_begins, *text))
+        putc('\'', stream);
     for (; *text; text++) {
         if (*text == '"')
             putc('"', stream);
