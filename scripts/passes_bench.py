@@ -26,7 +26,7 @@ def healcl(program, *arguments):
 
 
 def run_ms(program, path, passes):
-    """Milliseconds of the compute segments, the median of some runs."""
+    """Milliseconds of kernels, the median of some runs."""
     told = healcl(program, "run", "--repeat", "9", "--passes", passes, path)
     if not told["verified"]:
         sys.exit("passes_bench: %s: wrong results" % path)

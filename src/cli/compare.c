@@ -14,11 +14,12 @@
 #include "core/clock.h"
 
 enum {
-    REPEAT_MAX = 1000000,
+    REPEAT_MAX = 250000, /* whose times a comparison can read */
     REPEAT_DEFAULT = 5,
     REPEAT_DEFAULT_JUDGED = 15, /* where times are judged by a baseline's */
     TIMEOUT_DEFAULT = 600,
     MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
+    STEADY_MAX = 15,      /* requests, enough for an interval */
     BASELINES_MAX = 32,
 };
 
@@ -44,7 +45,7 @@ static const int exit_codes[] = {
     [COMPARED_DIFFERENT] = EXIT_DIFFERENT,
 };
 
-enum { FOLDERS_MAX = 8 };
+enum { FOLDERS_MAX = 8, KEPT_MAX = 8 };
 
 /* One `healcl compare`. */
 struct compare_command {
@@ -55,6 +56,8 @@ struct compare_command {
         const char *option, *path;
     } folders[FOLDERS_MAX]; /* of manifests, for runs: "--ops" or "--trust" */
     size_t folder_count;
+    const char *kept[KEPT_MAX]; /* segments that steady requests do not upload */
+    size_t kept_count;
     const char *results;                        /* a folder, or NULL */
     const struct healcl_operations *operations; /* that were read from them, to find mistakes now */
     bool keep_binaries[COMPARE_DEVICES_MAX];    /* its driver keeps nothing of its own */
@@ -73,7 +76,7 @@ struct compare_command {
 
 /* ---------------------------------------------------------------- child processes */
 
-enum { ARGUMENTS_MAX = 16 + 2 * FOLDERS_MAX };
+enum { ARGUMENTS_MAX = 18 + 2 * (FOLDERS_MAX + KEPT_MAX) };
 
 static const char json_for_us[] = "--json=" PROCESS_FILE;
 
@@ -213,8 +216,8 @@ static enum healcl_status check(struct compare_command *self, struct compare_dev
 
 /* ---------------------------------------------------------------- runs */
 
-/* "healcl run" of a transcript on a device, so often. command: where that is told for people,
- * without what only we want; may be NULL. */
+/* "healcl run" of a transcript on a device, so often, with requests behind it unless that is once.
+ * command: where that is told for people, without what only we want; may be NULL. */
 static enum healcl_status run_file(struct compare_command *self, const char *selector,
                                    size_t transcript, uint32_t repeat, const char **command,
                                    struct process_result *result, struct healcl_error *error)
@@ -222,8 +225,9 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     const char *arguments[ARGUMENTS_MAX] = {PROCESS_NAME, "run"};
     const char *file = self->files[transcript];
     size_t count = 2;
-    char times[16];
+    char times[16], requests[16];
     snprintf(times, sizeof times, "%" PRIu32, repeat);
+    snprintf(requests, sizeof requests, "%" PRIu32, repeat < STEADY_MAX ? repeat : STEADY_MAX);
     if (strcmp(selector, COMPARE_REFERENCE) == 0) {
         arguments[count++] = "--reference";
     } else {
@@ -238,6 +242,14 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     }
     arguments[count++] = "--repeat";
     arguments[count++] = times;
+    if (command) {
+        arguments[count++] = "--steady";
+        arguments[count++] = requests;
+    }
+    for (size_t i = 0; command && i < self->kept_count; i++) {
+        arguments[count++] = "--keep";
+        arguments[count++] = self->kept[i];
+    }
     arguments[count] = file;
     if (command)
         *command = compare_command_line(&self->comparison, arguments + 1, count);
@@ -488,7 +500,7 @@ static void tell_slowdowns(const struct comparison *comparison)
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
         const struct compare_device *device = &comparison->devices[run->device];
-        struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+        struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
         const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
         for (size_t j = 0; j < count; j++) {
             char text[SLOWDOWN_TEXT_SIZE];
@@ -577,6 +589,17 @@ static int take_folder(const struct command *command, const struct command_optio
     return take_operations(command, option, self, text);
 }
 
+static int take_kept(const struct command *command, const struct command_option *option,
+                     void *context, const char *text)
+{
+    struct compare_command *self = context;
+    (void)option;
+    if (self->kept_count == KEPT_MAX)
+        return usage_error(command, "more than %d segments to keep", KEPT_MAX);
+    self->kept[self->kept_count++] = text;
+    return EXIT_VERIFIED;
+}
+
 static int take_percent(const struct command *command, const struct command_option *option,
                         void *context, const char *text)
 {
@@ -591,6 +614,7 @@ static int take_percent(const struct command *command, const struct command_opti
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, .take = take_device},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
+    {"keep", 0, OPTION_WORD, .take = take_kept},
     {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
     {"baseline", 0, OPTION_FILE, .take = take_baseline},
     {"ranks", 0, OPTION_FILE, .take = take_ranks},
@@ -640,6 +664,9 @@ const struct command command_compare = {
         "                     slow and plain; may be repeated. Speed-ups are against the first.\n"
         "                     By default all devices that can be used, the best first\n"
         "      --repeat N     run N times in each process; 5 by default, 15 with --fail-slower\n"
+        "      --keep SEGMENT in steady requests only uploads of this segment stay on the device;\n"
+        "                     may be repeated; by default all but those of segments upload_ct...,\n"
+        "                     or where there are none of the last segment that uploads\n"
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
@@ -654,9 +681,11 @@ const struct command command_compare = {
         "      --check        also check every kernel of each device, as healcl check --quick\n"
         "      --no-measure   do not measure how fast each device copies and multiplies, nor how\n"
         "                     long a process takes to its first result, cold and warm\n"
-        "      --fail-slower PERCENT  exit with 5 where a run takes more than so much longer than\n"
-        "                     the baseline's, and the whole interval (95 %, at least 7 runs of\n"
-        "                     each) says so, in a second process too\n"
+        "      --fail-slower PERCENT  exit with 5 where a run's compute, or a steady request, "
+        "takes\n"
+        "                     more than so much longer than the baseline's, and the whole\n"
+        "                     interval (95 %, at least 7 of each) says so, in a second process "
+        "too\n"
         "      --results DIR  write what each device did into DIR/VENDOR-DEVICE.json, for others "
         "to\n"
         "                     check (docs/COMPARE.md); healcl check adds to it\n"

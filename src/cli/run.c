@@ -376,7 +376,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
                                                   self->trace, &self->report, error);
     trace_end(self->trace, span);
     note_first_result(self);
-    if (status == HEALCL_OK && self->steady.count > 0)
+    if (status == HEALCL_OK && self->steady.count > 0 && self->report->verdict != HEALCL_DIFFERS)
         time_steady(self);
     return status == HEALCL_OK ? find_kernels(self, error) : status;
 }

@@ -37,32 +37,41 @@ TEXT_COLUMN(profile_clock, run->profiled_count == 0  ? ""
 
 /* ---------------------------------------------------------------- times */
 
-#define TIME_COLUMN(name, least_samples)                                                  \
-    static bool name(const void *context, const void *record, struct column_value *value) \
-    {                                                                                     \
-        const struct compare_run *run = record;                                           \
-        (void)context;                                                                    \
-        struct compare_times times;                                                       \
-        if (run->sample_count < least_samples || !compare_times_of(run, &times))          \
-            return false;                                                                 \
-        value->number = times.name;                                                       \
-        return true;                                                                      \
+#define TIME_COLUMN(name, figure, member, least_samples)                                          \
+    static bool name(const void *context, const void *record, struct column_value *value)         \
+    {                                                                                             \
+        const struct compare_run *run = record;                                                   \
+        (void)context;                                                                            \
+        struct compare_times times;                                                               \
+        if (run->times[figure].count < (least_samples) || !compare_times_of(run, figure, &times)) \
+            return false;                                                                         \
+        value->number = times.member;                                                             \
+        return true;                                                                              \
     }
 
-TIME_COLUMN(median, 1)
-TIME_COLUMN(low, 1)
-TIME_COLUMN(high, 1)
-TIME_COLUMN(least, 1)
-TIME_COLUMN(most, 1)
-TIME_COLUMN(p95, P95_SAMPLES)
-TIME_COLUMN(p99, P99_SAMPLES)
+TIME_COLUMN(compute, COMPARE_COMPUTE, median, 1)
+TIME_COLUMN(compute_low, COMPARE_COMPUTE, low, 1)
+TIME_COLUMN(compute_high, COMPARE_COMPUTE, high, 1)
+TIME_COLUMN(steady, COMPARE_STEADY, median, 1)
+TIME_COLUMN(steady_low, COMPARE_STEADY, low, 1)
+TIME_COLUMN(steady_high, COMPARE_STEADY, high, 1)
+TIME_COLUMN(transfer, COMPARE_TRANSFER, median, 1)
+TIME_COLUMN(decode, COMPARE_DECODE, median, 1)
+TIME_COLUMN(median, COMPARE_WHOLE, median, 1)
+TIME_COLUMN(low, COMPARE_WHOLE, low, 1)
+TIME_COLUMN(high, COMPARE_WHOLE, high, 1)
+TIME_COLUMN(least, COMPARE_WHOLE, least, 1)
+TIME_COLUMN(most, COMPARE_WHOLE, most, 1)
+TIME_COLUMN(p95, COMPARE_WHOLE, p95, P95_SAMPLES)
+TIME_COLUMN(p99, COMPARE_WHOLE, p99, P99_SAMPLES)
 
 static bool per_second(const void *context, const void *record, struct column_value *value)
 {
     const struct compare_run *run = record;
     (void)context;
     struct compare_times times;
-    if (!compare_is_right(run) || !compare_times_of(run, &times) || times.median == 0)
+    if (!compare_is_right(run) || !compare_times_of(run, COMPARE_STEADY, &times) ||
+        times.median == 0)
         return false;
     value->factor = 1e9 / (double)times.median;
     return true;
@@ -73,7 +82,7 @@ static bool spread(const void *context, const void *record, struct column_value 
     const struct compare_run *run = record;
     (void)context;
     struct compare_times times;
-    if (run->sample_count < 2 || !compare_times_of(run, &times))
+    if (run->times[COMPARE_COMPUTE].count < 2 || !compare_times_of(run, COMPARE_COMPUTE, &times))
         return false;
     value->factor = compare_spread(&times);
     return true;
@@ -83,39 +92,52 @@ static void noise_note(const void *context, const void *record, char text[UNIT_T
 {
     const struct compare_run *run = record;
     (void)context;
-    strcpy(text, compare_is_noisy(run) ? "noisy" : "");
+    strcpy(text, compare_spreads(run, COMPARE_COMPUTE) ? "noisy" : "");
 }
 
-COLUMN_OF(samples, struct compare_run, number, it->sample_count)
+COLUMN_OF(samples, struct compare_run, number, it->times[COMPARE_WHOLE].count)
 
-#define SPEEDUP_COLUMN(name, member)                                                      \
+#define SPEEDUP_COLUMN(name, figure, member)                                              \
     static bool name(const void *context, const void *record, struct column_value *value) \
     {                                                                                     \
         struct compare_speedup speedup;                                                   \
-        if (!compare_speedup_of(context, record, &speedup))                               \
+        if (!compare_speedup_of(context, record, figure, &speedup))                       \
             return false;                                                                 \
         value->factor = speedup.member;                                                   \
         return true;                                                                      \
     }
 
-SPEEDUP_COLUMN(speedup_factor, factor)
-SPEEDUP_COLUMN(speedup_low, low)
-SPEEDUP_COLUMN(speedup_high, high)
+SPEEDUP_COLUMN(speedup_factor, COMPARE_COMPUTE, factor)
+SPEEDUP_COLUMN(speedup_low, COMPARE_COMPUTE, low)
+SPEEDUP_COLUMN(speedup_high, COMPARE_COMPUTE, high)
+SPEEDUP_COLUMN(steady_factor, COMPARE_STEADY, factor)
+SPEEDUP_COLUMN(steady_factor_low, COMPARE_STEADY, low)
+SPEEDUP_COLUMN(steady_factor_high, COMPARE_STEADY, high)
 
-static void speedup_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
+static void note_speedup(const struct comparison *comparison, const struct compare_run *run,
+                         enum compare_figure figure, char text[UNIT_TEXT_SIZE])
 {
-    const struct compare_run *run = record;
     struct compare_speedup speedup;
     *text = 0;
-    if (run == compare_reference(context, run->transcript))
+    if (run == compare_reference(comparison, run->transcript, figure))
         strcpy(text, "the first");
-    else if (!compare_speedup_of(context, run, &speedup))
+    else if (!compare_speedup_of(comparison, run, figure, &speedup))
         return;
     else if (speedup.low <= 1 && speedup.high >= 1)
         strcpy(text, "no difference");
     else
         snprintf(text, UNIT_TEXT_SIZE, "%.12s to %.12s", TEXT_FACTOR(speedup.low),
                  TEXT_FACTOR(speedup.high));
+}
+
+static void speedup_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
+{
+    note_speedup(context, record, COMPARE_COMPUTE, text);
+}
+
+static void steady_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
+{
+    note_speedup(context, record, COMPARE_STEADY, text);
 }
 
 static bool overhead(const void *context, const void *record, struct column_value *value)
@@ -125,10 +147,15 @@ static bool overhead(const void *context, const void *record, struct column_valu
     return compare_overhead_of(run, &value->factor);
 }
 
-/* The share of what kernels' segments took that the device's rates allow. */
-COLUMN_IF(of_its_rates, struct compare_run, factor,
-          it->roofline_nanoseconds > 0 && it->compute_nanoseconds > 0,
-          100 * (double)it->roofline_nanoseconds / (double)it->compute_nanoseconds)
+/* The share of what kernels took that the device's rates allow. */
+static bool of_its_rates(const void *context, const void *record, struct column_value *value)
+{
+    const struct compare_run *run = record;
+    if (!compute(context, record, value) || value->number == 0)
+        return false;
+    value->factor = 100 * (double)run->roofline_nanoseconds / (double)value->number;
+    return run->roofline_nanoseconds > 0;
+}
 
 /* What is in caches is faster than copies of memory are. */
 static void caches_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
@@ -184,21 +211,36 @@ static const struct column run_columns[] = {
     {"results.compared", NULL, COLUMN_COUNT, IN_CSV, .csv = "compared", RUN_FIELD(compared)},
     {"results.different", NULL, COLUMN_COUNT, IN_CSV, .csv = "different", RUN_FIELD(different)},
     {NULL, NULL, COLUMN_COUNT, IN_CSV, .csv = "samples", .value = samples},
-    {"median_ns", "Median", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS, .value = median},
-    {"per_second", "Inferences/s", COLUMN_RATE, IN_CSV | IN_MARKDOWN | IN_VERDICTS | WHERE_KNOWN,
-     .value = per_second, .meaning = "runs of the transcript in a second, 1 over the median"},
-    {"low_ns", NULL, COLUMN_TIME, IN_CSV, .value = low},
-    {"high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
-    {NULL, NULL, COLUMN_TIME, IN_CSV, .csv = "least_ns", .value = least},
-    {NULL, NULL, COLUMN_TIME, IN_CSV, .csv = "most_ns", .value = most},
-    {NULL, "Spread", COLUMN_SPREAD, FOR_PEOPLE | IN_VERDICTS | NOTE_IN_TERMINAL, .value = spread,
-     .note = noise_note},
-    {"p95_ns", "p95", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS, .value = p95},
-    {"p99_ns", "p99", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS, .value = p99},
+    {"compute_ns", "Compute", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS | NOTE_IN_TERMINAL,
+     .value = compute, .note = noise_note},
+    {"compute_low_ns", NULL, COLUMN_TIME, IN_CSV, .value = compute_low},
+    {"compute_high_ns", NULL, COLUMN_TIME, IN_CSV, .value = compute_high},
+    {NULL, "Spread", COLUMN_SPREAD, IN_MARKDOWN | IN_COSTS, .value = spread},
     {"speedup.factor", "Speed-up", COLUMN_FACTOR, IN_CSV | FOR_PEOPLE | IN_VERDICTS,
      .csv = "speedup", .value = speedup_factor, .note = speedup_note},
     {"speedup.low", NULL, COLUMN_FACTOR, IN_CSV, .csv = "speedup_low", .value = speedup_low},
     {"speedup.high", NULL, COLUMN_FACTOR, IN_CSV, .csv = "speedup_high", .value = speedup_high},
+    {"steady_ns", "Steady", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS, .value = steady,
+     .meaning = "a request of a session, which uploads live inputs alone, from memory"},
+    {"steady_low_ns", NULL, COLUMN_TIME, IN_CSV, .value = steady_low},
+    {"steady_high_ns", NULL, COLUMN_TIME, IN_CSV, .value = steady_high},
+    {"steady_speedup.factor", "Speed-up", COLUMN_FACTOR, IN_CSV | IN_MARKDOWN | IN_VERDICTS,
+     .csv = "steady_speedup", .value = steady_factor, .note = steady_note},
+    {"steady_speedup.low", NULL, COLUMN_FACTOR, IN_CSV, .csv = "steady_speedup_low",
+     .value = steady_factor_low},
+    {"steady_speedup.high", NULL, COLUMN_FACTOR, IN_CSV, .csv = "steady_speedup_high",
+     .value = steady_factor_high},
+    {"per_second", "Inferences/s", COLUMN_RATE, IN_CSV | IN_MARKDOWN | IN_COSTS | WHERE_KNOWN,
+     .value = per_second, .meaning = "steady requests in a second, one after the other"},
+    {"transfer_ns", "Transfer", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS, .value = transfer},
+    {"decode_ns", "Decode", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS, .value = decode},
+    {"median_ns", "Whole run", COLUMN_TIME, IN_CSV | IN_MARKDOWN | IN_COSTS, .value = median},
+    {"low_ns", NULL, COLUMN_TIME, IN_CSV, .value = low},
+    {"high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
+    {NULL, NULL, COLUMN_TIME, IN_CSV, .csv = "least_ns", .value = least},
+    {NULL, NULL, COLUMN_TIME, IN_CSV, .csv = "most_ns", .value = most},
+    {"p95_ns", "p95", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_COSTS, .value = p95},
+    {"p99_ns", "p99", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_COSTS, .value = p99},
     {NULL, NULL, COLUMN_TEXT, IN_CSV, .csv = "profile_clock", .value = profile_clock},
     {"profile.overhead", NULL, COLUMN_FACTOR, IN_CSV, .csv = "profile_overhead", .value = overhead},
     {"open_device_ns", "Start-up", COLUMN_TIME, IN_CSV | IN_COSTS | DASH_IF_0,
@@ -225,12 +267,11 @@ static const struct column run_columns[] = {
     {NULL, "Kernels", COLUMN_TIME, IN_MARKDOWN, .value = kernels, .note = kernels_note},
     {"fallbacks", "On the host", COLUMN_COUNT,
      IN_CSV | FOR_PEOPLE | IN_VERDICTS | WHERE_KNOWN | NONE_IF_0, FIGURE},
-    {"compute_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, RUN_FIELD(compute_nanoseconds)},
     {"roofline_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, RUN_FIELD(roofline_nanoseconds)},
-    {NULL, "Of its rates", COLUMN_SHARE, FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS | NOTE_IN_TERMINAL,
+    {NULL, "Of its rates", COLUMN_SHARE, IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS,
      .value = of_its_rates, .note = caches_note,
-     .meaning = "the share of the time of segments with kernels that the device's measured rates "
-                "of copies and products allow; caches make some faster than that"},
+     .meaning = "the share of the compute time that the device's measured rates of copies and "
+                "products allow; caches make some faster than that"},
     {"programs_built", NULL, COLUMN_COUNT, IN_CSV, RUN_FIELD(programs_built)},
     {"programs_loaded", NULL, COLUMN_COUNT, IN_CSV, RUN_FIELD(programs_loaded)},
     {"device_memory_peak", "Memory", COLUMN_BYTES, IN_CSV | IN_COSTS | DASH_IF_0, FIGURE},

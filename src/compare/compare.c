@@ -196,9 +196,10 @@ static bool times_of(const uint64_t *samples, size_t count, struct compare_times
     return true;
 }
 
-bool compare_times_of(const struct compare_run *run, struct compare_times *times)
+bool compare_times_of(const struct compare_run *run, enum compare_figure figure,
+                      struct compare_times *times)
 {
-    return times_of(run->samples, run->sample_count, times);
+    return times_of(run->times[figure].of, run->times[figure].count, times);
 }
 
 double compare_spread(const struct compare_times *times)
@@ -207,10 +208,15 @@ double compare_spread(const struct compare_times *times)
                              : 0;
 }
 
-bool compare_is_noisy(const struct compare_run *run)
+bool compare_spreads(const struct compare_run *run, enum compare_figure figure)
 {
     struct compare_times times;
-    return compare_times_of(run, &times) && compare_spread(&times) > COMPARE_SPREAD_MAX;
+    return compare_times_of(run, figure, &times) && compare_spread(&times) > COMPARE_SPREAD_MAX;
+}
+
+bool compare_is_noisy(const struct compare_run *run)
+{
+    return compare_spreads(run, COMPARE_COMPUTE) || compare_spreads(run, COMPARE_STEADY);
 }
 
 bool compare_is_right(const struct compare_run *run)
@@ -239,21 +245,22 @@ const struct compare_run *compare_find(const struct comparison *comparison, size
     return NULL;
 }
 
-const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript)
+const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript,
+                                            enum compare_figure figure)
 {
     FOR_EACH_RUN_OF(comparison, transcript, run)
     {
-        if (compare_is_right(run) && run->sample_count > 0)
+        if (compare_is_right(run) && run->times[figure].count > 0)
             return run;
     }
     return NULL;
 }
 
 bool compare_speedup_over(const struct compare_run *base, const struct compare_run *run,
-                          struct compare_speedup *speedup)
+                          enum compare_figure figure, struct compare_speedup *speedup)
 {
     struct compare_times before, times;
-    if (!compare_times_of(base, &before) || !compare_times_of(run, &times))
+    if (!compare_times_of(base, figure, &before) || !compare_times_of(run, figure, &times))
         return false;
     *speedup = (struct compare_speedup){.factor = ratio_of_times(before.median, times.median),
                                         .low = ratio_of_times(before.low, times.high),
@@ -262,10 +269,11 @@ bool compare_speedup_over(const struct compare_run *base, const struct compare_r
 }
 
 bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
-                        struct compare_speedup *speedup)
+                        enum compare_figure figure, struct compare_speedup *speedup)
 {
-    const struct compare_run *reference = compare_reference(comparison, run->transcript);
-    if (!reference || !compare_is_right(run) || !compare_speedup_over(reference, run, speedup))
+    const struct compare_run *reference = compare_reference(comparison, run->transcript, figure);
+    if (!reference || !compare_is_right(run) ||
+        !compare_speedup_over(reference, run, figure, speedup))
         return false;
     if (run == reference)
         *speedup = (struct compare_speedup){1, 1, 1};
@@ -275,8 +283,10 @@ bool compare_speedup_of(const struct comparison *comparison, const struct compar
 bool compare_overhead_of(const struct compare_run *run, double *factor)
 {
     struct compare_times without, with;
-    if (run->sample_count < OVERHEAD_SAMPLES || run->profiled_count < OVERHEAD_SAMPLES ||
-        !compare_times_of(run, &without) || !times_of(run->profiled, run->profiled_count, &with))
+    const struct compare_samples *whole = &run->times[COMPARE_WHOLE];
+    if (whole->count < OVERHEAD_SAMPLES || run->profiled_count < OVERHEAD_SAMPLES ||
+        !times_of(whole->of, whole->count, &without) ||
+        !times_of(run->profiled, run->profiled_count, &with))
         return false;
     *factor = ratio_of_times(with.median, without.median);
     return true;
@@ -285,6 +295,11 @@ bool compare_overhead_of(const struct compare_run *run, double *factor)
 uint64_t compare_kernels_of(const struct compare_run *run)
 {
     return run->cold.nanoseconds > 0 ? run->cold.compile_nanoseconds : run->compile_nanoseconds;
+}
+
+const char *compare_figure_name(enum compare_figure figure)
+{
+    return figure == COMPARE_STEADY ? "steady request" : "compute";
 }
 
 /* ---------------------------------------------------------------- outcomes */

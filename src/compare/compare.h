@@ -56,6 +56,23 @@ struct compare_check {
     const char *message; /* why it came to no end, or "" */
 };
 
+/* What is measured of a run. */
+enum compare_figure {
+    COMPARE_COMPUTE, /* the device's kernels, or steps of the reference */
+    COMPARE_STEADY,  /* a request of a session, in which all but live inputs is resident */
+    COMPARE_LEADING, /* by those before it devices are compared and judged */
+    COMPARE_TRANSFER = COMPARE_LEADING,
+    COMPARE_DECODE, /* of payloads, by the host */
+    COMPARE_WHOLE,  /* these three, without building kernels and verifying */
+    COMPARE_FIGURES
+};
+
+/* Nanoseconds, by the host's clock, of each repetition or request. */
+struct compare_samples {
+    uint64_t *of;
+    size_t count; /* 0: it was not measured */
+};
+
 /* Speed-ups of a device over all transcripts that count (compare_transcript). */
 struct compare_mean {
     double factor;            /* their geometric mean; 0: it has not all of them */
@@ -80,7 +97,7 @@ struct compare_device {
     struct compare_check check;
     /* What the runs come to: compare_conclude. */
     bool at_fault; /* one of its runs failed, or its check */
-    struct compare_mean mean;
+    struct compare_mean means[COMPARE_LEADING];
 };
 
 struct compare_run;
@@ -124,8 +141,7 @@ struct compare_run {
     const char *message;      /* one line about what went wrong, or "" */
     const char *command;      /* that repeats the run */
     uint64_t results, compared, different;
-    uint64_t *samples; /* time of each repetition, without building kernels and verifying */
-    size_t sample_count;
+    struct compare_samples times[COMPARE_FIGURES];
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds, compile_nanoseconds;
     uint64_t warm_up_nanoseconds; /* a first repetition that does not count, with cold kernels */
     uint64_t programs_built, programs_loaded; /* from source; from kept binaries */
@@ -133,8 +149,7 @@ struct compare_run {
     uint64_t process_nanoseconds;    /* from before the process started to after its end */
     uint64_t taken_nanoseconds;      /* by all of its processes; 0: it has not been made */
     uint64_t host_bytes;             /* most at one time */
-    uint64_t compute_nanoseconds;    /* of segments with kernels, medians */
-    uint64_t roofline_nanoseconds;   /* that the device's rates allow for these; 0: unknown */
+    uint64_t roofline_nanoseconds;   /* that the device's rates allow for kernels; 0: unknown */
     /* What was measured and is only told, by the place of its row in the table of columns.h. */
     uint64_t figures[COMPARE_COLUMNS_MAX];
     uint64_t *profiled; /* time of each further repetition, in which operations were timed */
@@ -277,9 +292,9 @@ enum healcl_status compare_read_ranks(struct comparison *comparison, const char 
 
 /* ---- what it means (compare.c, conclude.c) ---- */
 
-/* A run of fewer nanoseconds is launches and noise. A transcript is too small to tell devices
- * apart where the fastest of them takes less. */
-enum { COMPARE_LEAST_NANOSECONDS = 1000000 };
+/* A transcript is too small to tell devices apart where its operations read and write less, on
+ * average, for then their number is measured; or where the fastest device computes for less. */
+enum { COMPARE_LEAST_BYTES = 1 << 14, COMPARE_LEAST_NANOSECONDS = 100000 };
 extern const char compare_too_small[]; /* a sentence about such a transcript */
 
 /*
@@ -301,23 +316,27 @@ bool compare_has_means(const struct comparison *comparison);
 /* How many devices ran here and now: the first ones. */
 size_t compare_own_devices(const struct comparison *comparison);
 
+/* Figures below are leading ones, where not told otherwise. */
+
 /* The devices here, not at fault, with the greatest mean and the next one; device_count where there
  * are none. */
-size_t compare_fastest(const struct comparison *comparison);
-size_t compare_next(const struct comparison *comparison);
+size_t compare_fastest(const struct comparison *comparison, enum compare_figure figure);
+size_t compare_next(const struct comparison *comparison, enum compare_figure figure);
 
 /* How many times as fast as another device one is, over the transcripts that count. False: one of
- * them has not run all of these right. */
-bool compare_mean_against(const struct comparison *comparison, size_t device, size_t other,
-                          struct compare_mean *mean);
+ * them has not run all of these right, or the figure was not measured. */
+bool compare_mean_against(const struct comparison *comparison, enum compare_figure figure,
+                          size_t device, size_t other, struct compare_mean *mean);
 
 /* Whether that is no difference: the interval has 1 in it. */
 bool compare_is_alike(const struct compare_mean *mean);
 
-/* How many times as fast as the base of the means a device ran a transcript that counts. False:
- * there is none, or it did not run it right. */
-bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
-                       double *factor);
+/* How many times as fast as another one a device ran a transcript that counts. False: it does not
+ * count, or one of them did not run it right, or it was not measured. */
+struct compare_speedup;
+bool compare_mean_part(const struct comparison *comparison, enum compare_figure figure,
+                       size_t transcript, size_t device, size_t other,
+                       struct compare_speedup *speedup);
 
 /* What it all comes to, in a few sentences of plain text. To be freed; NULL: there is no memory. */
 char *compare_lead(const struct comparison *comparison);
@@ -340,20 +359,24 @@ double compare_spread(const struct compare_times *times);
 
 /* Whether times spread so much, in percent, that their median says little. */
 enum { COMPARE_SPREAD_MAX = 30 };
-bool compare_is_noisy(const struct compare_run *run);
+bool compare_spreads(const struct compare_run *run, enum compare_figure figure);
+bool compare_is_noisy(const struct compare_run *run); /* any leading figure spreads */
 
-/* Both return false where there are none: no samples; or also a result that is not right. */
-bool compare_times_of(const struct compare_run *run, struct compare_times *times);
+/* Both return false where there are none: no samples, of any figure; or also a result that is not
+ * right. */
+bool compare_times_of(const struct compare_run *run, enum compare_figure figure,
+                      struct compare_times *times);
 bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
-                        struct compare_speedup *speedup);
+                        enum compare_figure figure, struct compare_speedup *speedup);
 
 /* Of a run over another one, right or not. Returns false where one of them has no times. */
 bool compare_speedup_over(const struct compare_run *base, const struct compare_run *run,
-                          struct compare_speedup *speedup);
+                          enum compare_figure figure, struct compare_speedup *speedup);
 
 /* The run that speed-ups of a transcript refer to: that of the first device which has times. NULL
  * where there is none. */
-const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript);
+const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript,
+                                            enum compare_figure figure);
 
 /* The next run of a transcript, device by device, the first one behind NULL; NULL at the end. */
 const struct compare_run *compare_next_run(const struct comparison *comparison, size_t transcript,
@@ -378,9 +401,10 @@ bool compare_overhead_of(const struct compare_run *run, double *factor);
 /* The time to build kernels that can be compared with other devices': of the process with empty
  * caches, or where there was none of the run itself, which may have found them in a cache. */
 uint64_t compare_kernels_of(const struct compare_run *run);
-/* A run's time over that of a baseline's run on what seems to be the same device: of the same name
- * and platform, in a host with the same processor. */
+/* A run's figure over that of a baseline's run on what seems to be the same device: of the same
+ * name and platform, in a host with the same processor. */
 struct compare_slowdown {
+    enum compare_figure figure;
     const struct compare_run *run, *baseline; /* baseline: NULL where there is none of the device */
     const char *reason;                       /* why there is no interval; NULL: there is one */
     double ratio, low, high;                  /* of the medians, and the interval of 95 % */
@@ -388,19 +412,22 @@ struct compare_slowdown {
 };
 
 /* So many samples of both runs make an interval. */
-enum { SLOWDOWN_SAMPLES = 7 };
+enum { SLOWDOWN_SAMPLES = 7, SLOWDOWNS_MAX = COMPARE_LEADING * COMPARE_DEVICES_MAX };
 
-/* Lists those of a run, one for each baseline that has the device; one without, which says so,
- * where no baseline has it. None of runs that are not right, of baselines' runs, and where times
- * are not judged. Returns how many. */
+/* Lists those of a run, one for each figure of each baseline that has the device; one without,
+ * which says so, where no baseline has it. None of runs that are not right, of baselines' runs, and
+ * where times are not judged. Returns how many. */
 size_t compare_slowdowns_of(const struct comparison *comparison, const struct compare_run *run,
-                            struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX]);
+                            struct compare_slowdown slowdowns[SLOWDOWNS_MAX]);
 
 /* Whether one of them is slower. */
 bool compare_is_slower(const struct comparison *comparison, const struct compare_run *run);
 
-/* "1.32 times the time in base.json (1.25 to 1.40 at 95 %), more than 10 % slower"; returns text.
- */
+/* "compute", "steady request" */
+const char *compare_figure_name(enum compare_figure figure);
+
+/* "compute: 1.32 times the time in base.json (1.25 to 1.40 at 95 %), more than 10 % slower";
+ * returns text. */
 enum { SLOWDOWN_TEXT_SIZE = 640 };
 const char *compare_slowdown_text(const struct comparison *comparison,
                                   const struct compare_slowdown *slowdown,

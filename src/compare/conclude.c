@@ -75,15 +75,15 @@ static void find_faults(struct comparison *comparison)
 
 /* ---------------------------------------------------------------- geometric means */
 
-static bool is_timed(const struct compare_run *run)
+static bool is_timed(const struct compare_run *run, enum compare_figure figure)
 {
-    return run && compare_is_right(run) && run->sample_count > 0;
+    return run && compare_is_right(run) && run->times[figure].count > 0;
 }
 
 static bool has_times(const struct comparison *comparison, size_t device)
 {
     for (size_t i = 0; i < comparison->run_count; i++)
-        if (comparison->runs[i].device == device && is_timed(&comparison->runs[i]))
+        if (comparison->runs[i].device == device && is_timed(&comparison->runs[i], COMPARE_COMPUTE))
             return true;
     return false;
 }
@@ -96,32 +96,52 @@ size_t compare_own_devices(const struct comparison *comparison)
     return count;
 }
 
-_Static_assert(COMPARE_LEAST_NANOSECONDS == 1000000, "the sentence tells it");
+_Static_assert(COMPARE_LEAST_NANOSECONDS == 100000 && COMPARE_LEAST_BYTES == 16 << 10,
+               "the sentence tells it");
 const char compare_too_small[] =
-    "Too small to tell devices apart: the fastest takes less than 1 ms.";
+    "Too small to tell devices apart: its operations have less than "
+    "16 KiB each, or the fastest device computes for less than 0.1 ms.";
 
 bool compare_is_reference(const struct compare_device *device)
 {
     return strcmp(device->selector, COMPARE_REFERENCE) == 0;
 }
 
-/* By the fastest device here; no transcript is too small for one device alone. */
+/* Whether a run's operations that read or write anything, transfers aside, have so few bytes. */
+static bool has_small_operations(const struct compare_run *run)
+{
+    double bytes = 0, count = 0;
+    for (size_t i = 0; i < run->operation_count; i++) {
+        const struct compare_part *kind = &run->operations[i];
+        if (kind->bytes == 0 || strcmp(kind->name, "host_to_device") == 0 ||
+            strcmp(kind->name, "device_to_host") == 0)
+            continue;
+        bytes += (double)kind->bytes;
+        count += (double)kind->count;
+    }
+    return run->operation_count > 0 && bytes < COMPARE_LEAST_BYTES * fmax(count, 1);
+}
+
+/* By the devices here; no transcript is too small for one device alone. */
 static bool is_too_small(const struct comparison *comparison, size_t transcript)
 {
-    bool is_known = false;
+    bool is_known = false, is_small = false;
     uint64_t least = UINT64_MAX;
     FOR_EACH_RUN_OF(comparison, transcript, run)
     {
         struct compare_times times;
-        if (!compare_is_own(comparison, run) ||
-            compare_is_reference(&comparison->devices[run->device]) || !is_timed(run) ||
-            !compare_times_of(run, &times))
+        if (!compare_is_own(comparison, run) || !is_timed(run, COMPARE_COMPUTE))
+            continue;
+        is_small |= has_small_operations(run);
+        if (compare_is_reference(&comparison->devices[run->device]) ||
+            !compare_times_of(run, COMPARE_COMPUTE, &times))
             continue;
         is_known = true;
         if (times.median < least)
             least = times.median;
     }
-    return is_known && comparison->device_count > 1 && least < COMPARE_LEAST_NANOSECONDS;
+    return comparison->device_count > 1 &&
+           (is_small || (is_known && least < COMPARE_LEAST_NANOSECONDS));
 }
 
 /* Chooses the base, and the transcripts that count. */
@@ -141,7 +161,7 @@ static void choose_means(struct comparison *comparison)
         bool all =
             comparison->base < comparison->device_count && !comparison->transcripts[i].too_small;
         for (size_t j = 0; all && j < own; j++)
-            all = !compared[j] || is_timed(compare_find(comparison, i, j));
+            all = !compared[j] || is_timed(compare_find(comparison, i, j), COMPARE_COMPUTE);
         comparison->transcripts[i].counts = all;
         comparison->counting_count += all;
     }
@@ -149,28 +169,18 @@ static void choose_means(struct comparison *comparison)
         comparison->base = comparison->device_count;
 }
 
-/* Of a transcript that counts. */
-static bool speedup_against(const struct comparison *comparison, size_t transcript, size_t device,
-                            size_t other, struct compare_speedup *speedup)
+bool compare_mean_part(const struct comparison *comparison, enum compare_figure figure,
+                       size_t transcript, size_t device, size_t other,
+                       struct compare_speedup *speedup)
 {
     const struct compare_run *run = compare_find(comparison, transcript, device);
     const struct compare_run *against = compare_find(comparison, transcript, other);
-    return comparison->transcripts[transcript].counts && is_timed(run) && is_timed(against) &&
-           compare_speedup_over(against, run, speedup);
+    return comparison->transcripts[transcript].counts && is_timed(run, figure) &&
+           is_timed(against, figure) && compare_speedup_over(against, run, figure, speedup);
 }
 
-bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
-                       double *factor)
-{
-    struct compare_speedup speedup;
-    if (!speedup_against(comparison, transcript, device, comparison->base, &speedup))
-        return false;
-    *factor = speedup.factor;
-    return true;
-}
-
-bool compare_mean_against(const struct comparison *comparison, size_t device, size_t other,
-                          struct compare_mean *mean)
+bool compare_mean_against(const struct comparison *comparison, enum compare_figure figure,
+                          size_t device, size_t other, struct compare_mean *mean)
 {
     double sum = 0, sum_low = 0, sum_high = 0;
     *mean = (struct compare_mean){.factor = 0};
@@ -178,7 +188,7 @@ bool compare_mean_against(const struct comparison *comparison, size_t device, si
         struct compare_speedup speedup;
         if (!comparison->transcripts[i].counts)
             continue;
-        if (!speedup_against(comparison, i, device, other, &speedup)) {
+        if (!compare_mean_part(comparison, figure, i, device, other, &speedup)) {
             *mean = (struct compare_mean){.factor = 0};
             return false;
         }
@@ -215,28 +225,29 @@ bool compare_is_alike(const struct compare_mean *mean)
 }
 
 /* The fastest but for one; device_count where there is none. */
-static size_t fastest_but(const struct comparison *comparison, size_t but)
+static size_t fastest_but(const struct comparison *comparison, enum compare_figure figure,
+                          size_t but)
 {
     size_t best = comparison->device_count;
     for (size_t j = 0; j < compare_own_devices(comparison); j++) {
         const struct compare_device *device = &comparison->devices[j];
         if (j != but && !device->at_fault && !compare_is_reference(device) &&
-            device->mean.factor > 0 &&
+            device->means[figure].factor > 0 &&
             (best == comparison->device_count ||
-             device->mean.factor > comparison->devices[best].mean.factor))
+             device->means[figure].factor > comparison->devices[best].means[figure].factor))
             best = j;
     }
     return best;
 }
 
-size_t compare_fastest(const struct comparison *comparison)
+size_t compare_fastest(const struct comparison *comparison, enum compare_figure figure)
 {
-    return fastest_but(comparison, comparison->device_count);
+    return fastest_but(comparison, figure, comparison->device_count);
 }
 
-size_t compare_next(const struct comparison *comparison)
+size_t compare_next(const struct comparison *comparison, enum compare_figure figure)
 {
-    return fastest_but(comparison, compare_fastest(comparison));
+    return fastest_but(comparison, figure, compare_fastest(comparison, figure));
 }
 
 void compare_conclude(struct comparison *comparison)
@@ -248,5 +259,7 @@ void compare_conclude(struct comparison *comparison)
     find_faults(comparison);
     choose_means(comparison);
     for (size_t j = 0; j < comparison->device_count; j++)
-        (void)compare_mean_against(comparison, j, comparison->base, &comparison->devices[j].mean);
+        for (enum compare_figure i = 0; i < COMPARE_LEADING; i++)
+            (void)compare_mean_against(comparison, i, j, comparison->base,
+                                       &comparison->devices[j].means[i]);
 }

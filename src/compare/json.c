@@ -18,6 +18,19 @@ static void add_transcript(struct json *json, cJSON *list,
     json_bool(json, object, "in_mean", transcript->counts);
 }
 
+static void add_mean(struct json *json, cJSON *object, const char *name,
+                     const struct compare_mean *mean)
+{
+    if (mean->factor <= 0)
+        return;
+    cJSON *about = json_object(json, object, name);
+    json_decimal(json, about, "factor", mean->factor);
+    json_decimal(json, about, "low", mean->low);
+    json_decimal(json, about, "high", mean->high);
+    json_decimal(json, about, "least", mean->least);
+    json_decimal(json, about, "most", mean->most);
+}
+
 static void add_device(struct json *json, cJSON *list, const struct compare_device *device)
 {
     cJSON *object = json_object(json, list, NULL);
@@ -25,14 +38,8 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     if (device->check.done)
         columns_add_json(json, json_object(json, object, "check"), &compare_check_columns, NULL,
                          &device->check);
-    if (device->mean.factor > 0) {
-        cJSON *mean = json_object(json, object, "mean_speedup");
-        json_decimal(json, mean, "factor", device->mean.factor);
-        json_decimal(json, mean, "low", device->mean.low);
-        json_decimal(json, mean, "high", device->mean.high);
-        json_decimal(json, mean, "least", device->mean.least);
-        json_decimal(json, mean, "most", device->mean.most);
-    }
+    add_mean(json, object, "mean_speedup", &device->means[COMPARE_COMPUTE]);
+    add_mean(json, object, "mean_steady_speedup", &device->means[COMPARE_STEADY]);
     if (device->origin->baseline) {
         json_string(json, object, "baseline", device->origin->baseline);
         json_string(json, object, "date", device->origin->date);
@@ -77,10 +84,30 @@ static void add_numbers(struct json *json, cJSON *list, const uint64_t *numbers,
         json_number(json, list, NULL, numbers[i]);
 }
 
+static void add_times(struct json *json, cJSON *object, const char *name,
+                      const struct compare_samples *times)
+{
+    if (times->count > 0)
+        add_numbers(json, json_array(json, object, name), times->of, times->count);
+}
+
+/* As `healcl run --json` tells them. Of an older baseline's run, which has but the sum of segments,
+ * there is no more either. */
 static void add_samples(struct json *json, cJSON *object, const struct compare_run *run)
 {
-    add_numbers(json, json_array(json, object, "samples_ns"), run->samples, run->sample_count);
-    if (run->sample_count == 0)
+    const struct compare_samples *times = run->times;
+    add_numbers(json, json_array(json, object, "samples_ns"), times[COMPARE_WHOLE].of,
+                times[COMPARE_WHOLE].count);
+    if (times[COMPARE_COMPUTE].count > 0) {
+        cJSON *split = json_object(json, object, "split");
+        json_string(json, split, "clock", "host");
+        add_times(json, split, "decode_ns", &times[COMPARE_DECODE]);
+        add_times(json, split, "transfer_ns", &times[COMPARE_TRANSFER]);
+        add_times(json, split, "compute_ns", &times[COMPARE_COMPUTE]);
+    }
+    if (times[COMPARE_STEADY].count > 0)
+        add_times(json, json_object(json, object, "steady"), "requests_ns", &times[COMPARE_STEADY]);
+    if (times[COMPARE_WHOLE].count == 0)
         return;
     cJSON *profile = json_object(json, object, "profile");
     json_string(json, profile, "clock", run->operations_by_host ? "host" : "device");
@@ -90,15 +117,17 @@ static void add_samples(struct json *json, cJSON *object, const struct compare_r
 static void add_slowdowns(struct json *json, cJSON *object, const struct comparison *comparison,
                           const struct compare_run *run)
 {
-    struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+    struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
     const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
     cJSON *list = count > 0 ? json_array(json, object, "slowdowns") : NULL;
     for (size_t i = 0; i < count; i++) {
         const struct compare_slowdown *slowdown = &slowdowns[i];
         cJSON *about = json_object(json, list, NULL);
-        if (slowdown->baseline)
+        if (slowdown->baseline) {
+            json_string(json, about, "figure", compare_figure_name(slowdown->figure));
             json_string(json, about, "baseline",
                         comparison->devices[slowdown->baseline->device].origin->baseline);
+        }
         if (slowdown->reason) {
             json_string(json, about, "not_judged_because", slowdown->reason);
             continue;

@@ -13,10 +13,11 @@ static void put_details(struct junit *junit, const struct compare_run *run)
         junit_line(junit, "%s", run->message);
     for (size_t i = 0; i < run->difference_count; i++)
         junit_line(junit, "%s", run->differences[i]);
-    if (compare_times_of(run, &times))
-        junit_line(junit, "median %s of %zu runs, spread %.1f %%%s", TEXT_TIME(times.median),
-                   run->sample_count, compare_spread(&times),
-                   compare_is_noisy(run) ? " (noisy)" : "");
+    for (enum compare_figure i = 0; i < COMPARE_LEADING; i++)
+        if (compare_times_of(run, i, &times))
+            junit_line(junit, "%s: median %s of %zu, spread %.1f %%%s", compare_figure_name(i),
+                       TEXT_TIME(times.median), run->times[i].count, compare_spread(&times),
+                       compare_spreads(run, i) ? " (noisy)" : "");
     junit_line(junit, "%s", run->command);
 }
 
@@ -44,14 +45,15 @@ static void put_verdict(struct junit *junit, const struct comparison *comparison
 static void put_times(struct junit *junit, const struct comparison *comparison,
                       const struct compare_run *run, const char *name)
 {
-    struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+    struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
     const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
     for (size_t i = 0; i < count; i++) {
         const struct compare_run *saved = slowdowns[i].baseline;
         struct compare_times times = {.median = 0};
         char text[NAME_SIZE], told[SLOWDOWN_TEXT_SIZE];
-        (void)compare_times_of(run, &times);
-        snprintf(text, sizeof text, "%.250s: time against %.200s", name,
+        (void)compare_times_of(run, slowdowns[i].figure, &times);
+        snprintf(text, sizeof text, "%.250s: %s against %.200s", name,
+                 saved ? compare_figure_name(slowdowns[i].figure) : "time",
                  saved ? comparison->devices[saved->device].origin->baseline : "a baseline");
         junit_case(junit, text, times.median);
         compare_slowdown_text(comparison, &slowdowns[i], told);

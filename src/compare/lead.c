@@ -144,23 +144,75 @@ static void put_range(const struct comparison *comparison, FILE *stream,
     put_extreme(comparison, stream, mean->most, mean->most_at);
 }
 
-static void put_pair(const struct comparison *comparison, FILE *stream, size_t best, size_t other)
+/* On how many of the transcripts that count the interval says that a device is faster, or slower.
+ */
+struct tally {
+    size_t faster, slower;
+};
+
+static struct tally tally_of(const struct comparison *comparison, enum compare_figure figure,
+                             size_t device, size_t other)
 {
-    char name[LABEL_SIZE], next[LABEL_SIZE];
+    struct tally tally = {0};
+    struct compare_speedup speedup;
+    for (size_t i = 0; i < comparison->transcript_count; i++) {
+        if (!compare_mean_part(comparison, figure, i, device, other, &speedup))
+            continue;
+        tally.faster += speedup.low > 1;
+        tally.slower += speedup.high < 1;
+    }
+    return tally;
+}
+
+/* "the host reference", or a device's label */
+static void put_name(const struct comparison *comparison, FILE *stream, size_t device)
+{
+    char label[LABEL_SIZE];
+    fprintf(stream, "%s%s", compare_is_reference(&comparison->devices[device]) ? "the " : "",
+            compare_device_label(comparison, device, label));
+}
+
+/* "A is faster on 2 of 3 transcripts than B, slower on 1, and" */
+static void put_tally(const struct comparison *comparison, FILE *stream, struct tally tally,
+                      size_t best, size_t other)
+{
+    put_name(comparison, stream, best);
+    fprintf(stream, " is faster on %zu of %zu transcripts than ", tally.faster,
+            comparison->counting_count);
+    put_name(comparison, stream, other);
+    if (tally.slower > 0)
+        fprintf(stream, ", slower on %zu", tally.slower);
+    fputs(", and ", stream);
+}
+
+static void put_pair(const struct comparison *comparison, FILE *stream, enum compare_figure figure,
+                     size_t best, size_t other)
+{
     struct compare_mean mean;
-    if (!compare_mean_against(comparison, best, other, &mean))
+    if (!compare_mean_against(comparison, figure, best, other, &mean))
         return;
-    compare_device_label(comparison, best, name);
-    compare_device_label(comparison, other, next);
-    if (compare_is_alike(&mean))
-        fprintf(stream, " There is no difference%s between %s and %s, %s to %s times as fast",
-                comparison->counting_count > 1 ? " on average" : "", name, next,
-                TEXT_FACTOR(mean.low), TEXT_FACTOR(mean.high));
-    else if (compare_is_reference(&comparison->devices[other]))
-        fprintf(stream, " %s is %s times as fast as the %s", name, TEXT_FACTOR(mean.factor), next);
+    char times[96];
+    const bool alike = compare_is_alike(&mean);
+    if (alike)
+        snprintf(times, sizeof times, "%s to %s times as fast", TEXT_FACTOR(mean.low),
+                 TEXT_FACTOR(mean.high));
     else
-        fprintf(stream, " The fastest is %s, %s times as fast as %s", name,
-                TEXT_FACTOR(mean.factor), next);
+        snprintf(times, sizeof times, "%s times as fast", TEXT_FACTOR(mean.factor));
+    fputs(figure == COMPARE_COMPUTE ? " In compute " : " In a steady request ", stream);
+    if (comparison->counting_count > 1) {
+        put_tally(comparison, stream, tally_of(comparison, figure, best, other), best, other);
+        fprintf(stream, alike ? "there is no difference on average, %s" : "%s on average", times);
+    } else if (alike) {
+        fputs("there is no difference between ", stream);
+        put_name(comparison, stream, best);
+        fputs(" and ", stream);
+        put_name(comparison, stream, other);
+        fprintf(stream, ", %s", times);
+    } else {
+        put_name(comparison, stream, best);
+        fprintf(stream, " is %s as ", times);
+        put_name(comparison, stream, other);
+    }
     put_range(comparison, stream, &mean);
     putc('.', stream);
 }
@@ -169,28 +221,42 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t b
 static size_t find_reference(const struct comparison *comparison)
 {
     for (size_t j = 0; j < compare_own_devices(comparison); j++)
-        if (compare_is_reference(&comparison->devices[j]) &&
-            comparison->devices[j].mean.factor > 0 && !comparison->devices[j].at_fault)
+        if (compare_is_reference(&comparison->devices[j]) && !comparison->devices[j].at_fault)
             return j;
     return comparison->device_count;
 }
 
-static void put_fastest(const struct comparison *comparison, FILE *stream)
+/* The fastest device beside the host reference, and beside the next one. */
+static void put_fastest(const struct comparison *comparison, FILE *stream,
+                        enum compare_figure figure)
 {
-    const size_t none = comparison->device_count, best = compare_fastest(comparison),
-                 next = compare_next(comparison), reference = find_reference(comparison);
-    if (best == none)
+    const size_t none = comparison->device_count, best = compare_fastest(comparison, figure),
+                 next = compare_next(comparison, figure), reference = find_reference(comparison);
+    if (best == none || (next == none && reference == none))
         return;
-    const double factor = comparison->devices[best].mean.factor;
-    if (reference < none && comparison->devices[reference].mean.factor >= factor)
-        fputs(" No device is faster than the host reference.", stream);
-    else if (reference < none && next == none)
-        put_pair(comparison, stream, best, reference);
+    if (comparison->repeat < 2) {
+        fputs(figure == COMPARE_COMPUTE ? " One run of each tells no device from another." : "",
+              stream);
+        return;
+    }
     if (next < none)
-        put_pair(comparison, stream, best, next);
+        put_pair(comparison, stream, figure, best, next);
+    if (reference < none)
+        put_pair(comparison, stream, figure, best, reference);
 }
 
 /* ---------------------------------------------------------------- what is not known */
+
+/* Whether a time spreads that says anything. */
+static bool is_noisy(const struct compare_run *run)
+{
+    bool noisy = false;
+    struct compare_times times;
+    for (enum compare_figure i = 0; i < COMPARE_LEADING; i++)
+        noisy |= compare_spreads(run, i) && compare_times_of(run, i, &times) &&
+                 times.median >= COMPARE_LEAST_NANOSECONDS;
+    return noisy;
+}
 
 static void put_noise(const struct comparison *comparison, FILE *stream)
 {
@@ -198,7 +264,8 @@ static void put_noise(const struct comparison *comparison, FILE *stream)
     size_t count = 0;
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
-        if (!compare_is_own(comparison, run) || !compare_is_noisy(run))
+        if (!compare_is_own(comparison, run) || is_too_small(comparison, run->transcript) ||
+            !is_noisy(run))
             continue;
         noisy = run;
         count++;
@@ -235,7 +302,8 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
                     "expect other values than the host reference computes");
     put_transcripts(comparison, stream, is_too_small, "is too small to tell devices apart",
                     "are too small to tell devices apart");
-    put_fastest(comparison, stream);
+    put_fastest(comparison, stream, COMPARE_COMPUTE);
+    put_fastest(comparison, stream, COMPARE_STEADY);
     put_noise(comparison, stream);
     if (saved > 0)
         fprintf(stream, " Beside them stand%s %zu of saved runs.", saved == 1 ? "s" : "", saved);

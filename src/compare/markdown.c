@@ -71,10 +71,10 @@ static void put_heading(const struct comparison *comparison, FILE *stream)
     putc('\n', stream);
 }
 
-/* Speed-ups of all transcripts, a row for each device. */
+/* Speed-ups in compute of all transcripts, a row for each device, and both means. */
 static void put_means(const struct comparison *comparison, FILE *stream)
 {
-    double factor;
+    struct compare_speedup speedup;
     if (!compare_has_means(comparison))
         return;
     fputs("\n### Speed-up\n\n| Device |", stream);
@@ -83,18 +83,22 @@ static void put_means(const struct comparison *comparison, FILE *stream)
         put_text(stream, compare_base_name(comparison->transcripts[i].file));
         fputs(" |", stream);
     }
-    fputs(" Geometric mean |\n|---|", stream);
+    fputs(" Mean, compute | Mean, steady request |\n|---|", stream);
     for (size_t i = 0; i < comparison->transcript_count; i++)
         fputs("--:|", stream);
-    fputs("--:|\n", stream);
+    fputs("--:|--:|\n", stream);
     for (size_t j = 0; j < comparison->device_count; j++) {
-        const struct compare_mean *mean = &comparison->devices[j].mean;
+        const struct compare_mean *means = comparison->devices[j].means;
         fputs("| ", stream);
         put_device(comparison, j, stream);
         for (size_t i = 0; i < comparison->transcript_count; i++)
             fprintf(stream, " | %s",
-                    compare_mean_part(comparison, i, j, &factor) ? TEXT_FACTOR(factor) : "-");
-        fprintf(stream, " | %s |\n", mean->factor > 0 ? TEXT_FACTOR(mean->factor) : "-");
+                    compare_mean_part(comparison, COMPARE_COMPUTE, i, j, comparison->base, &speedup)
+                        ? TEXT_FACTOR(speedup.factor)
+                        : "-");
+        for (enum compare_figure i = 0; i < COMPARE_LEADING; i++)
+            fprintf(stream, " | %s", means[i].factor > 0 ? TEXT_FACTOR(means[i].factor) : "-");
+        fputs(" |\n", stream);
     }
 }
 

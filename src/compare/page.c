@@ -54,7 +54,7 @@ void page_legend(const struct page *page)
     fputs("<ul class=\"legend\">", page->stream);
     FOR_EACH_RUN(page, run)
     {
-        if (run->sample_count == 0)
+        if (run->times[COMPARE_WHOLE].count == 0)
             continue;
         fputs("<li>", page->stream);
         page_device(page, run->device);
@@ -94,7 +94,7 @@ void page_origin(const struct page *page, const struct compare_origin *origin)
 size_t page_timed_runs(const struct page *page)
 {
     size_t count = 0;
-    FOR_EACH_RUN(page, run) count += run->sample_count > 0;
+    FOR_EACH_RUN(page, run) count += run->times[COMPARE_WHOLE].count > 0;
     return count;
 }
 
@@ -175,8 +175,7 @@ void page_cell(const struct page *page, const struct column_table *table,
     if (column->note && known)
         column->note(context, record, note);
     if (*note)
-        fprintf(stream, " <small%s>%s</small>",
-                column->kind == COLUMN_SPREAD ? " class=\"warn\"" : "", note);
+        fprintf(stream, " <small>%s</small>", note);
     fputs(known ? "</td>" : "&ndash;</td>", stream);
 }
 
@@ -192,9 +191,8 @@ void page_runs(const struct page *page, unsigned place)
 {
     const bool has_verdicts = place == IN_VERDICTS;
     FILE *stream = page->stream;
-    fputs(has_verdicts ? "<table class=\"verdicts\">"
-                       : "<div class=\"scroll\"><table class=\"costs\">",
-          stream);
+    fprintf(stream, "<div class=\"scroll\"><table class=\"%s\">",
+            has_verdicts ? "verdicts" : "costs");
     fprintf(stream, "<thead><tr><th scope=\"col\">Device</th>%s",
             has_verdicts ? "<th scope=\"col\">Verdict</th>" : "");
     put_head(page, place);
@@ -216,7 +214,7 @@ void page_runs(const struct page *page, unsigned place)
         put_cells(page, run, place);
         fputs("</tr>\n", stream);
     }
-    fputs(has_verdicts ? "</tbody></table>\n" : "</tbody></table></div>\n", stream);
+    fputs("</tbody></table></div>\n", stream);
 }
 
 /* ---------------------------------------------------------------- charts */

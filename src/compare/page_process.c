@@ -26,13 +26,15 @@ static void put_first_results(const struct page *page)
 
 static const char *const phase_names[CHART_PHASES] = {
     "start-up of the driver", "reading the file", "building kernels and warming up",
-    "runs, with those that time operations", "comparing results, and the rest"};
+    "runs, those that time operations, and requests", "comparing results, and the rest"};
 
 static void phases_of(const struct compare_run *run, uint64_t phases[CHART_PHASES])
 {
     uint64_t runs = 0;
-    for (size_t i = 0; i < run->sample_count; i++)
-        runs += run->samples[i];
+    for (size_t i = 0; i < run->times[COMPARE_WHOLE].count; i++)
+        runs += run->times[COMPARE_WHOLE].of[i];
+    for (size_t i = 0; i < run->times[COMPARE_STEADY].count; i++)
+        runs += run->times[COMPARE_STEADY].of[i];
     for (size_t i = 0; i < run->profiled_count; i++)
         runs += run->profiled[i];
     phases[0] = run->open_device_nanoseconds;

@@ -13,7 +13,7 @@ static bool times_are_far_apart(const struct page *page)
     struct compare_times times;
     FOR_EACH_RUN(page, run)
     {
-        if (!compare_times_of(run, &times))
+        if (!compare_times_of(run, COMPARE_COMPUTE, &times))
             continue;
         double median = (double)times.median;
         least = least <= 0 || median < least ? median : least;
@@ -38,8 +38,8 @@ static void times_note(const struct chart *chart, const struct compare_run *run,
                        const struct compare_times *times, char note[NOTE_SIZE])
 {
     size_t beyond = 0;
-    for (size_t i = 0; i < run->sample_count; i++)
-        beyond += (double)run->samples[i] > chart->high;
+    for (size_t i = 0; i < run->times[COMPARE_COMPUTE].count; i++)
+        beyond += (double)run->times[COMPARE_COMPUTE].of[i] > chart->high;
     snprintf(note, NOTE_SIZE, beyond > 0 ? "%s, %zu late" : "%s", HTML_TIME(times->median), beyond);
 }
 
@@ -49,7 +49,7 @@ static void draw_times(const struct page *page, struct chart *chart, const struc
     char note[NOTE_SIZE];
     unsigned series = (unsigned)run->device;
     struct compare_times times;
-    if (!compare_times_of(run, &times))
+    if (!compare_times_of(run, COMPARE_COMPUTE, &times))
         return;
     times_note(chart, run, &times, note);
     page_chart_row(page, chart, run->device, note);
@@ -58,17 +58,17 @@ static void draw_times(const struct page *page, struct chart *chart, const struc
         chart_mark(chart, series, (double)times.median, page->labels[run->device]);
     } else {
         chart_bar(chart, series, 0, (double)times.median);
-        if (run->sample_count > 1)
+        if (run->times[COMPARE_COMPUTE].count > 1)
             chart_range(chart, (double)times.low, (double)times.high);
     }
-    for (size_t i = 0; i < run->sample_count && i < TICKS_MAX; i++)
-        chart_sample(chart, (double)run->samples[i]);
+    for (size_t i = 0; i < run->times[COMPARE_COMPUTE].count && i < TICKS_MAX; i++)
+        chart_sample(chart, (double)run->times[COMPARE_COMPUTE].of[i]);
 }
 
 static void put_time_chart(const struct page *page)
 {
     struct chart chart =
-        page_chart(page, CHART_TIME, "Time of a run on each device",
+        page_chart(page, CHART_TIME, "Compute time of a run on each device",
                    "For each device the median, the quartiles as a line, and each run as a tick "
                    "below. The table above has the figures.");
     chart.logarithmic = times_are_far_apart(page);
@@ -76,7 +76,7 @@ static void put_time_chart(const struct page *page)
     struct compare_times times;
     FOR_EACH_RUN(page, run)
     {
-        if (!compare_times_of(run, &times))
+        if (!compare_times_of(run, COMPARE_COMPUTE, &times))
             continue;
         chart_reach(&chart, (double)times.least);
         chart_reach(&chart, axis_end(&times));
@@ -85,7 +85,7 @@ static void put_time_chart(const struct page *page)
     if (chart.high <= 0)
         return;
     fprintf(page->stream,
-            "<div class=\"part\"><h3 id=\"time%zu\">Time of a run</h3><p class=\"note\">%s are "
+            "<div class=\"part\"><h3 id=\"time%zu\">Compute</h3><p class=\"note\">%s are "
             "medians, lines over them join the quartiles, ticks below are the single runs.%s%s"
             "</p>",
             page->transcript, chart.logarithmic ? "Points" : "Bars",
@@ -99,7 +99,8 @@ static void put_time_chart(const struct page *page)
 
 static void put_speedup_chart(const struct page *page)
 {
-    const struct compare_run *reference = compare_reference(page->comparison, page->transcript);
+    const struct compare_run *reference =
+        compare_reference(page->comparison, page->transcript, COMPARE_COMPUTE);
     struct chart chart = page_chart(page, CHART_FACTOR, "Speed-up of each device",
                                     "A point for each device: how many times as fast it is as the "
                                     "first. The line through it is the range of the quartiles. The "
@@ -108,7 +109,8 @@ static void put_speedup_chart(const struct page *page)
     chart.logarithmic = true;
     FOR_EACH_RUN(page, run)
     {
-        if (run == reference || !compare_speedup_of(page->comparison, run, &speedup))
+        if (run == reference ||
+            !compare_speedup_of(page->comparison, run, COMPARE_COMPUTE, &speedup))
             continue;
         chart_reach(&chart, speedup.low);
         chart_reach(&chart, speedup.high);
@@ -124,7 +126,8 @@ static void put_speedup_chart(const struct page *page)
     FOR_EACH_RUN(page, run)
     {
         char note[NOTE_SIZE];
-        if (run == reference || !compare_speedup_of(page->comparison, run, &speedup))
+        if (run == reference ||
+            !compare_speedup_of(page->comparison, run, COMPARE_COMPUTE, &speedup))
             continue;
         snprintf(note, sizeof note, "%s&times;", TEXT_FACTOR(speedup.factor));
         page_chart_row(page, &chart, run->device, note);

@@ -70,8 +70,10 @@ static bool takes_time(const struct compare_part *parts, size_t count)
 /* Of the one transcript; each condition is that of the part itself. */
 static void put_part_links(const struct page *page)
 {
-    bool segments = false, kinds = false, bandwidth = false, first = false, compared = false;
+    bool segments = false, kinds = false, bandwidth = false, first = false, compared = false,
+         timed = false;
     struct compare_speedup speedup;
+    struct compare_times times;
     FOR_EACH_RUN(page, run)
     {
         const struct compare_device *device = &page->comparison->devices[run->device];
@@ -81,11 +83,12 @@ static void put_part_links(const struct page *page)
             bandwidth |= device->copied_bytes > 0 && run->operations[i].nanoseconds > 0 &&
                          run->operations[i].bytes > 0;
         first |= run->cold.nanoseconds > 0 || run->warm.nanoseconds > 0;
-        compared |= run != compare_reference(page->comparison, page->transcript) &&
-                    compare_speedup_of(page->comparison, run, &speedup);
+        timed |= compare_times_of(run, COMPARE_COMPUTE, &times) && times.most > 0;
+        compared |= run != compare_reference(page->comparison, page->transcript, COMPARE_COMPUTE) &&
+                    compare_speedup_of(page->comparison, run, COMPARE_COMPUTE, &speedup);
     }
     put_link(page, true, "t0", "Verdicts");
-    put_link(page, page_timed_runs(page) > 0, "time0", "Time of a run");
+    put_link(page, timed, "time0", "Compute");
     put_link(page, compared, "speedup0", "Speed-up");
     put_link(page, segments, "segments0", "By segment");
     put_link(page, kinds, "operations0", "By kind of operation");
@@ -136,7 +139,7 @@ static void begin_row(const struct page *page, size_t transcript)
                compare_base_name(page->comparison->transcripts[transcript].file));
 }
 
-/* Verdicts and medians of all transcripts, where there are several. */
+/* Verdicts and compute times of all transcripts, where there are several. */
 static void put_overview(const struct page *page)
 {
     const struct comparison *comparison = page->comparison;
@@ -153,7 +156,7 @@ static void put_overview(const struct page *page)
             fputs(run ? "<td>" : "<td>&ndash;", stream);
             if (run)
                 page_verdict(page, run);
-            if (run && compare_times_of(run, &times))
+            if (run && compare_times_of(run, COMPARE_COMPUTE, &times))
                 fprintf(stream, "<small>%s</small>", HTML_TIME(times.median));
             fputs("</td>", stream);
         }
@@ -172,9 +175,9 @@ static void put_factor_cell(const struct page *page, const char *class, double f
 }
 
 /* With its interval, or that this says nothing. */
-static void put_mean_cell(const struct page *page, size_t device)
+static void put_mean_cell(const struct page *page, size_t device, enum compare_figure figure)
 {
-    const struct compare_mean *mean = &page->comparison->devices[device].mean;
+    const struct compare_mean *mean = &page->comparison->devices[device].means[figure];
     if (mean->factor <= 0 || device == page->comparison->base) {
         put_factor_cell(page, "n mean", mean->factor);
         return;
@@ -193,15 +196,16 @@ static void put_means(const struct page *page)
     FILE *stream = page->stream;
     if (!compare_has_means(comparison))
         return;
-    html_print(stream,
-               "<section id=\"means\"><h2>Speed-up</h2><p class=\"note\">How many times as fast as "
-               "%s. The geometric mean is over %zu of %zu transcripts: those that tell devices "
-               "apart, and that all devices have run right which are not at fault. Below it are "
-               "the means of the quartiles.</p>",
-               page->labels[comparison->base], comparison->counting_count,
-               comparison->transcript_count);
+    html_print(
+        stream,
+        "<section id=\"means\"><h2>Speed-up</h2><p class=\"note\">How many times as fast as "
+        "%s in compute. Geometric means are over %zu of %zu transcripts: those that tell devices "
+        "apart, and that all devices have run right which are not at fault. Below it are "
+        "the means of the quartiles.</p>",
+        page->labels[comparison->base], comparison->counting_count, comparison->transcript_count);
     fputs("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Device</th><th scope=\"col\" "
-          "class=\"n mean\">Geometric mean</th>",
+          "class=\"n mean\">Mean, compute</th><th scope=\"col\" class=\"n mean\">Mean, steady "
+          "request</th>",
           stream);
     for (size_t i = 0; i < comparison->transcript_count; i++)
         html_print(stream, "<th scope=\"col\" class=\"n\"><a href=\"#t%zu\">%s</a></th>", i,
@@ -211,10 +215,12 @@ static void put_means(const struct page *page)
         fputs("<tr><th scope=\"row\">", stream);
         page_device(page, j);
         fputs("</th>", stream);
-        put_mean_cell(page, j);
+        for (enum compare_figure i = 0; i < COMPARE_LEADING; i++)
+            put_mean_cell(page, j, i);
         for (size_t i = 0; i < comparison->transcript_count; i++) {
-            double factor = 0;
-            put_factor_cell(page, "n", compare_mean_part(comparison, i, j, &factor) ? factor : 0);
+            struct compare_speedup speedup = {.factor = 0};
+            (void)compare_mean_part(comparison, COMPARE_COMPUTE, i, j, comparison->base, &speedup);
+            put_factor_cell(page, "n", speedup.factor);
         }
         fputs("</tr>\n", stream);
     }

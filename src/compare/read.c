@@ -63,6 +63,11 @@ static void read_columns(struct comparison *comparison, const cJSON *object,
     columns_read_json(object, table, record, keep, comparison);
 }
 
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
 /* Room for what a list holds, elements of size bytes; NULL where there is no memory. */
 static void *room_for(struct comparison *comparison, const cJSON *list, size_t size)
 {
@@ -183,6 +188,40 @@ static void read_samples(struct comparison *comparison, const cJSON *list, uint6
         cJSON_ArrayForEach(item, list)(*samples)[(*count)++] = json_number_of(item);
 }
 
+/* Older comparisons have but the time of the segments with kernels. It is that of the kernels where
+ * none of these segments transfers anything. */
+static void read_older_compute(struct comparison *comparison, const cJSON *object,
+                               struct compare_samples *compute)
+{
+    const uint64_t told = number(object, "compute_ns");
+    uint64_t apart = 0;
+    const cJSON *segment;
+    cJSON_ArrayForEach(segment, get(object, "segments")) if (number(segment, "bytes") == 0) apart =
+        sum_of(apart, number(segment, "time_ns"));
+    compute->of = comparison_alloc(comparison, sizeof *compute->of);
+    if (!compute->of || told == 0 || told > apart)
+        return;
+    *compute->of = told;
+    compute->count = 1;
+}
+
+/* What a process wrote and what was saved have alike; key: of the whole times. */
+static void read_times(struct comparison *comparison, const cJSON *object, const char *key,
+                       struct compare_run *run)
+{
+    const cJSON *split = get(object, "split");
+    const cJSON *const lists[COMPARE_FIGURES] = {[COMPARE_COMPUTE] = get(split, "compute_ns"),
+                                                 [COMPARE_STEADY] =
+                                                     get(get(object, "steady"), "requests_ns"),
+                                                 [COMPARE_TRANSFER] = get(split, "transfer_ns"),
+                                                 [COMPARE_DECODE] = get(split, "decode_ns"),
+                                                 [COMPARE_WHOLE] = get(object, key)};
+    for (size_t i = 0; i < COMPARE_FIGURES; i++)
+        read_samples(comparison, lists[i], &run->times[i].of, &run->times[i].count);
+    if (!split)
+        read_older_compute(comparison, object, &run->times[COMPARE_COMPUTE]);
+}
+
 /* How operations were timed. */
 static void read_profile(struct comparison *comparison, const cJSON *profile,
                          struct compare_run *run)
@@ -293,7 +332,7 @@ static void read_report(struct comparison *comparison, const cJSON *top, struct 
     const cJSON *tuned = get(get(top, "device"), "tuned");
     if (cJSON_IsBool(tuned))
         comparison->devices[run->device].tuned = cJSON_IsTrue(tuned);
-    read_samples(comparison, get(top, "runs_ns"), &run->samples, &run->sample_count);
+    read_times(comparison, top, "runs_ns", run);
     read_profile(comparison, get(top, "profile"), run);
     read_differences(comparison, get(top, "differences"), run);
     read_segments(comparison, get(top, "segments"), run);
@@ -384,7 +423,7 @@ static void read_saved_run(struct comparison *comparison, const cJSON *object,
     read_columns(comparison, object, &compare_run_columns, run);
     if (run->outcome == COMPARE_VERIFIED)
         run->outcome = outcome_of_claim(run);
-    read_samples(comparison, get(object, "samples_ns"), &run->samples, &run->sample_count);
+    read_times(comparison, object, "samples_ns", run);
     read_profile(comparison, get(object, "profile"), run);
     read_differences(comparison, get(object, "differences"), run);
     read_parts(comparison, get(object, "segments"), "operations", &run->segments,
@@ -521,11 +560,6 @@ enum healcl_status compare_read_baseline(struct comparison *comparison, const ch
 }
 
 /* ---------------------------------------------------------------- ranks */
-
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
-}
 
 static uint64_t longer_of(uint64_t a, uint64_t b)
 {

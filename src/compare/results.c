@@ -82,11 +82,17 @@ static void add_run(struct json *json, cJSON *list, const struct comparison *com
     json_number(json, object, "different", run->different);
     if (fallbacks_of(run) > 0)
         json_number(json, object, "fallbacks", fallbacks_of(run));
-    if (compare_is_right(run) && compare_times_of(run, &times)) {
+    if (!compare_is_right(run))
+        return;
+    if (compare_times_of(run, COMPARE_WHOLE, &times)) {
         json_number(json, object, "median_ns", times.median);
         json_number(json, object, "low_ns", times.low);
         json_number(json, object, "high_ns", times.high);
     }
+    if (compare_times_of(run, COMPARE_COMPUTE, &times))
+        json_number(json, object, "compute_ns", times.median);
+    if (compare_times_of(run, COMPARE_STEADY, &times))
+        json_number(json, object, "steady_ns", times.median);
 }
 
 static bool has_runs(const struct comparison *comparison, size_t device)

@@ -22,14 +22,14 @@ struct interval {
 };
 
 /* Returns false where there are too few samples, or no memory to sort them in. */
-static bool interval_of(const struct compare_run *run, struct interval *interval)
+static bool interval_of(const struct compare_samples *samples, struct interval *interval)
 {
-    const size_t count = run->sample_count;
+    const size_t count = samples->count;
     const size_t rank = median_rank(count, CONFIDENCE);
     uint64_t *sorted = rank > 0 ? malloc(count * sizeof *sorted) : NULL;
     if (!sorted)
         return false;
-    memcpy(sorted, run->samples, count * sizeof *sorted);
+    memcpy(sorted, samples->of, count * sizeof *sorted);
     interval->median = sort_to_median(sorted, count);
     interval->low = sorted[rank - 1];
     interval->high = sorted[count - rank];
@@ -64,17 +64,19 @@ static bool is_same_device(const struct comparison *comparison, const struct com
 }
 
 static void hold_against(const struct comparison *comparison, const struct compare_run *run,
-                         const struct compare_run *saved, struct compare_slowdown *slowdown)
+                         const struct compare_run *saved, enum compare_figure figure,
+                         struct compare_slowdown *slowdown)
 {
     struct interval now, before;
-    *slowdown = (struct compare_slowdown){.run = run, .baseline = saved};
+    *slowdown = (struct compare_slowdown){.figure = figure, .run = run, .baseline = saved};
     if (!compare_is_right(saved)) {
         slowdown->reason = "it was not right there";
-    } else if (compare_is_noisy(run)) {
+    } else if (compare_spreads(run, figure)) {
         slowdown->reason = "its times here spread by more than 30 %";
-    } else if (compare_is_noisy(saved)) {
+    } else if (compare_spreads(saved, figure)) {
         slowdown->reason = "its times there spread by more than 30 %";
-    } else if (!interval_of(run, &now) || !interval_of(saved, &before)) {
+    } else if (!interval_of(&run->times[figure], &now) ||
+               !interval_of(&saved->times[figure], &before)) {
         slowdown->reason = too_few;
     } else {
         slowdown->ratio = ratio_of_times(now.median, before.median);
@@ -85,7 +87,7 @@ static void hold_against(const struct comparison *comparison, const struct compa
 }
 
 size_t compare_slowdowns_of(const struct comparison *comparison, const struct compare_run *run,
-                            struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX])
+                            struct compare_slowdown slowdowns[SLOWDOWNS_MAX])
 {
     const struct compare_device *device = &comparison->devices[run->device];
     size_t count = 0;
@@ -93,8 +95,10 @@ size_t compare_slowdowns_of(const struct comparison *comparison, const struct co
         return 0;
     for (size_t i = 0; i < comparison->device_count; i++) {
         const struct compare_run *saved = compare_find(comparison, run->transcript, i);
-        if (saved && is_same_device(comparison, device, &comparison->devices[i]))
-            hold_against(comparison, run, saved, &slowdowns[count++]);
+        if (!saved || !is_same_device(comparison, device, &comparison->devices[i]))
+            continue;
+        for (enum compare_figure figure = 0; figure < COMPARE_LEADING; figure++)
+            hold_against(comparison, run, saved, figure, &slowdowns[count++]);
     }
     if (count > 0)
         return count;
@@ -105,7 +109,7 @@ size_t compare_slowdowns_of(const struct comparison *comparison, const struct co
 
 bool compare_is_slower(const struct comparison *comparison, const struct compare_run *run)
 {
-    struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+    struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
     const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
     for (size_t i = 0; i < count; i++)
         if (slowdowns[i].is_slower)
@@ -119,19 +123,20 @@ const char *compare_slowdown_text(const struct comparison *comparison,
 {
     const struct compare_run *saved = slowdown->baseline;
     const char *file = saved ? comparison->devices[saved->device].origin->baseline : "";
+    const char *name = compare_figure_name(slowdown->figure);
     if (!saved)
         snprintf(text, SLOWDOWN_TEXT_SIZE, "its time is not judged: %s", slowdown->reason);
     else if (slowdown->reason == too_few)
-        snprintf(
-            text, SLOWDOWN_TEXT_SIZE,
-            "its time is not judged by %.300s: %s (%zu here, %zu there, %d of each are needed)",
-            file, too_few, slowdown->run->sample_count, saved->sample_count, SLOWDOWN_SAMPLES);
+        snprintf(text, SLOWDOWN_TEXT_SIZE,
+                 "%s: it is not judged by %.300s: %s (%zu here, %zu there, %d of each are needed)",
+                 name, file, too_few, slowdown->run->times[slowdown->figure].count,
+                 saved->times[slowdown->figure].count, SLOWDOWN_SAMPLES);
     else if (slowdown->reason)
-        snprintf(text, SLOWDOWN_TEXT_SIZE, "its time is not judged by %.300s: %s", file,
+        snprintf(text, SLOWDOWN_TEXT_SIZE, "%s: it is not judged by %.300s: %s", name, file,
                  slowdown->reason);
     else
         snprintf(text, SLOWDOWN_TEXT_SIZE,
-                 "%s times the time in %.300s (%s to %s at 95 %%), %s %g %% slower",
+                 "%s: %s times the time in %.300s (%s to %s at 95 %%), %s %g %% slower", name,
                  TEXT_FACTOR(slowdown->ratio), file, TEXT_FACTOR(slowdown->low),
                  TEXT_FACTOR(slowdown->high),
                  slowdown->is_slower ? "more than" : "not certainly more than",

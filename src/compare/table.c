@@ -10,6 +10,7 @@ enum {
     COLUMNS_MAX = 2 + COMPARE_COLUMNS_MAX,
     HEADING_SIZE = 32,
     MEANING_SIZE = 256,
+    PATH_TEXT_SIZE = 4200,
     NOTES_WIDTH = 100,
 };
 
@@ -51,8 +52,11 @@ static void add_row(struct table *table, const struct comparison *comparison,
 /* A transcript is a line above its rows: paths are long. */
 static void add_rows(struct table *table, const struct comparison *comparison, size_t transcript)
 {
+    char line[PATH_TEXT_SIZE];
+    const struct compare_transcript *about = &comparison->transcripts[transcript];
+    snprintf(line, sizeof line, "%s%s", about->file, about->too_small ? " (too small)" : "");
     if (comparison->transcript_count > 1)
-        table_line(table, comparison->transcripts[transcript].file);
+        table_line(table, line);
     FOR_EACH_RUN_OF(comparison, transcript, run) add_row(table, comparison, run);
 }
 
@@ -84,24 +88,27 @@ static void add_factor(struct table *table, double factor)
 static enum healcl_status print_means(const struct comparison *comparison,
                                       const struct style *style)
 {
-    static const struct table_column columns[] = {{"speed-up", TABLE_LEFT, true},
-                                                  {"mean", TABLE_RIGHT, false},
-                                                  {"least", TABLE_RIGHT, false},
-                                                  {"most", TABLE_RIGHT, false}};
+    static const struct table_column columns[] = {
+        {"speed-up", TABLE_LEFT, true}, {"compute", TABLE_RIGHT, false},
+        {"least", TABLE_RIGHT, false},  {"most", TABLE_RIGHT, false},
+        {"steady", TABLE_RIGHT, false}, {"least", TABLE_RIGHT, false},
+        {"most", TABLE_RIGHT, false}};
     if (!compare_has_means(comparison))
         return HEALCL_OK;
-    struct table *table = table_create(columns, 4);
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t j = 0; j < comparison->device_count; j++) {
-        const struct compare_mean *mean = &comparison->devices[j].mean;
         add_device(table, comparison, j);
-        add_factor(table, mean->factor);
-        add_factor(table, mean->least);
-        add_factor(table, mean->most);
+        for (enum compare_figure i = 0; i < COMPARE_LEADING; i++) {
+            const struct compare_mean *mean = &comparison->devices[j].means[i];
+            add_factor(table, mean->factor);
+            add_factor(table, mean->least);
+            add_factor(table, mean->most);
+        }
     }
     putc('\n', style->stream);
     TRY(table_print(table, style->stream, style->width));
     char label[LABEL_SIZE];
-    fprintf(style->stream, "mean: the geometric one over %zu of %zu transcripts; 1.00 is %s\n",
+    fprintf(style->stream, "means: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
             comparison->counting_count, comparison->transcript_count,
             compare_device_label(comparison, comparison->base, label));
     return HEALCL_OK;
@@ -185,9 +192,11 @@ static void print_notes(const struct comparison *comparison, FILE *stream)
         if (column->meaning)
             print_meaning(column, stream);
     }
+    bool any_is_small = false;
     for (size_t i = 0; i < comparison->transcript_count; i++)
-        if (comparison->transcripts[i].too_small)
-            fprintf(stream, "%s: %s\n", comparison->transcripts[i].file, compare_too_small);
+        any_is_small |= comparison->transcripts[i].too_small;
+    if (any_is_small)
+        text_wrap(stream, compare_too_small, 0, NOTES_WIDTH);
     for (size_t i = 0; i < comparison->run_count; i++)
         print_problem(comparison, &comparison->runs[i], stream);
     for (size_t i = 0; i < comparison->device_count; i++)

@@ -36,7 +36,7 @@ MASKS = [
     (re.compile(r" +\d[\d.]* (ns|us|ms|s)\b"), "  <time>"),
     (re.compile(r" +\d[\d.]* %"), "  <share>"),
     (re.compile(r'("(?:time|compute|profiled|compile|first_launch|self_test|first_result|open_device|open_transcript|verify|total)_ns":\s*)\d+'), r"\1<time>"),
-    (re.compile(r'("runs_ns":\s*\[)[^\]]*'), r"\1<times>"),
+    (re.compile(r'("(?:runs|decode|transfer|compute)_ns":\s*\[)[^\]]*'), r"\1<times>"),
     (re.compile(r"above the limit of \d+$"), "above the limit of <host>"),
     (re.compile(r"^(device      )(?!host reference).*"), r"\1<device>"),
     (re.compile(r"^(driver      ).*"), r"\1<driver>"),
@@ -46,7 +46,7 @@ MASKS = [
     (re.compile(r"\[src/(\S+):\d+\]"), r"[src/\1:<line>]"),
 ]
 # The width of a column of times depends on the times.
-TIMED = re.compile(r"<time>|^segment .* time$|^operation .* time|^(transcript|device) .* median |  refused  ")
+TIMED = re.compile(r"<time>|^segment .* time$|^operation .* time|^(transcript|device) .* compute |  refused  ")
 
 
 def mask(line, temporary):

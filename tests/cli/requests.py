@@ -110,7 +110,7 @@ def check_refusals(program, place, where):
     program.fails("--input: '1' is ambiguous: it names entries 1 and 4; 'entry:1' or 'entry:4' says "
                   "which", *where, "-i", "1=x.npy", "numbers.json", code=2)
     program.fails("--input takes ENTRY=FILE.npy", *where, "-i", "x", "model.json", code=2)
-    program.fails("--requests is missing", *where, "--keep", "weights", "model.json", code=2)
+    program.fails("--requests or --steady is missing", *where, "--keep", "weights", "model.json", code=2)
     program.fails("there is no segment 'keys'", *where, "--requests", "2", "--keep", "keys",
                   "-i", "x=x.npy", "model.json", code=2)
 
@@ -128,6 +128,31 @@ def check_requests(program, where):
     assert report["bytes_uploaded"] == 48
     text = program.run(*where, "--requests", "2", "-i", "x=x.npy", "model.json").stdout
     assert "24 B by each" in text and "latency" in text
+
+
+def check_steady(program, place, where):
+    """Requests behind a run: which inputs they upload, by their bytes; a wrong run has none."""
+    data = [base64.b64encode(npy(values)).decode() for values in ([5, 4, 4], range(8))]
+    for name, expected, options, uploaded in (
+            ("weights", [10, 12, 16], (), 24),  # the last segment that uploads
+            ("upload_ct_1", [10, 12, 16], (), 88),
+            ("weights", [10, 12, 16], ("--keep", "model"), 88),
+            ("weights", None, ("-i", "x=x.npy"), 24),
+            ("weights", [10, 12, 15], (), None)):
+        entries = transcript(expected)
+        entries[0]["name"] = name
+        entries[4] = operation("host_to_device", [host(data=data[0])], tensor("x"))
+        entries.insert(2, operation("host_to_device", [host(data=data[1])], tensor("v")))
+        (place / "steady.json").write_text(json.dumps(entries))
+        report = json.loads(program.run(*where, "--steady", "3", *options, "--json", "-",
+                                        "steady.json", code=0 if uploaded else 1).stdout)
+        steady = report.get("steady", {"bytes_uploaded": None})
+        assert steady["bytes_uploaded"] == uploaded, (name, options, report)
+        if uploaded:
+            assert len(steady["requests_ns"]) == 3 and min(steady["requests_ns"]) > 0, report
+            assert steady["results_compared"] == (0 if "-i" in options else 4), report
+    program.fails("--steady goes without", *where, "--steady", "2", "--requests", "2",
+                  "steady.json", code=2)
 
 
 def check_batches(program, place, where):
@@ -226,6 +251,7 @@ def main():
             check_refusals(program, place, where)
             check_requests(program, where)
             check_verdict(program, place, where)
+            check_steady(program, place, where)
             check_batches(program, place, where)
             check_arrivals(program, where)
     return 0

@@ -103,8 +103,19 @@ def check_json(report, files):
         if samples:
             assert run["median_ns"] == median(samples), run
             assert min(samples) <= run["low_ns"] <= run["median_ns"] <= run["high_ns"], run
-            known = sum(samples) + sum(run["profile"]["runs_ns"]) + sum(run[f"{part}_ns"] for part in
-                                       ("open_device", "open_transcript", "compile", "warm_up"))
+            split, steady = run["split"], run.get("steady", {}).get("requests_ns", [])
+            parts = list(zip(split["decode_ns"], split["transfer_ns"], split["compute_ns"]))
+            assert [sum(part) for part in parts] == samples and min(map(min, parts)) >= 0, run
+            assert min(split["decode_ns"]) > 0, run
+            if run["outcome"] == "verified":
+                assert min(split["compute_ns"] + steady) > 0, run
+                assert len(steady) == min(report["repeat"], 15), run
+            for name, times in ("steady", steady), *((name, split[f"{name}_ns"]) for name in
+                                                     ("compute", "transfer", "decode")):
+                assert run.get(f"{name}_ns", 0) == (median(times) if times else 0), (name, run)
+            known = sum(samples) + sum(steady) + sum(run["profile"]["runs_ns"]) + \
+                sum(run[f"{part}_ns"] for part in
+                    ("open_device", "open_transcript", "compile", "warm_up"))
             assert known <= run["process_ns"], run
             # Segments' medians add up to about a run's; each operation belongs to one.
             assert sum(part["operations"] for part in run["segments"]) == \
@@ -126,7 +137,8 @@ def check_first_results(report, measured):
 
 
 CSV_PATHS = {  # columns that are keys of a run in the JSON
-    "compared": "results.compared", "p95_ns": "p95_ns", "p99_ns": "p99_ns",
+    "compute_ns": "compute_ns", "compute_low_ns": "compute_low_ns", "steady_ns": "steady_ns",
+    "transfer_ns": "transfer_ns", "decode_ns": "decode_ns", "compared": "results.compared", "p95_ns": "p95_ns", "p99_ns": "p99_ns",
     "compile_ns": "compile_ns", "programs_built": "programs_built",
     "programs_loaded": "programs_loaded", "first_cold_ns": "first_result.cold_ns",
     "first_warm_ns": "first_result.warm_ns", "compile_cold_ns": "first_result.compile_cold_ns",
@@ -170,22 +182,25 @@ def check_markdown(path, report):
     for row, run in zip(rows, report["runs"]):
         assert row[2].strip().replace("\\", "").startswith(run["outcome"]), row
         if run["samples_ns"]:
-            assert is_about(row[3].strip(), run["median_ns"]), row
+            assert is_about(row[3].strip().replace(" (noisy)", ""), run["compute_ns"]), row
+        if "steady_ns" in run:
+            assert is_about(row[6].strip(), run["steady_ns"]), row
 
 
 def check_means(page, report):
     """What a mean is over, and that it is one."""
-    for at, device in enumerate(report["devices"]):
-        mean = device.get("mean_speedup")
+    for (at, device), name in itertools.product(enumerate(report["devices"]),
+                                                ("speedup", "steady_speedup")):
+        mean = device.get(f"mean_{name}")
         if not mean:
             continue
-        factors = [run["speedup"]["factor"] for run in report["runs"] if run["device_at"] == at and
+        factors = [run[name]["factor"] for run in report["runs"] if run["device_at"] == at and
                    report["transcripts"][run["transcript_at"]]["in_mean"]]
         assert abs(mean["factor"] / math.prod(factors) ** (1 / len(factors)) - 1) < 1e-6, device
         assert abs(mean["least"] / min(factors) - 1) < 1e-6, device
         assert abs(mean["most"] / max(factors) - 1) < 1e-6, device
-    shown = [cell for cell in page.all("th", scope="col") if cell[2] == "Geometric mean"]
-    assert len(shown) == (len(report["transcripts"]) > 1 and len(report["devices"]) > 1 and
+    shown = [cell for cell in page.all("th", scope="col") if cell[2].startswith("Mean, ")]
+    assert len(shown) == 2 * (len(report["transcripts"]) > 1 and len(report["devices"]) > 1 and
                           any("mean_speedup" in device for device in report["devices"]))
 
 
@@ -246,13 +261,16 @@ def check_page(text, report):
     verdicts = page.all("td", data_outcome=None)
     assert [cell[1]["data-outcome"] for cell in verdicts] == \
         [run["outcome"] for run in report["runs"]]
-    medians = page.all("td", data_label="Median")
-    speedups = page.all("td", data_label="Speed-up")
-    assert len(medians) == len(speedups) == len(report["runs"])
-    for cell, speedup, run in zip(medians, speedups, report["runs"]):
-        assert int(cell[1]["data-ns"]) == run.get("median_ns", 0), (cell, run)
+    computes = page.all("td", data_label="Compute")
+    speedups = page.all("td", data_label="Speed-up")[::2]  # the others are of steady requests
+    assert len(computes) == len(speedups) == len(report["runs"])
+    for label, key in (("Compute", "compute"), ("Steady", "steady"), ("Transfer", "transfer"),
+                       ("Decode", "decode"), ("Whole run", "median")):
+        assert [int(cell[1]["data-ns"]) for cell in page.all("td", data_label=label)] == \
+            [run.get(f"{key}_ns", 0) for run in report["runs"]], label
+    for cell, speedup, run in zip(computes, speedups, report["runs"]):
         if run["samples_ns"]:
-            assert is_about(cell[2].strip(), run["median_ns"]), (cell, run)
+            assert is_about(cell[2].strip().replace(" noisy", ""), run["compute_ns"]), (cell, run)
         factor = run.get("speedup", {}).get("factor")
         assert speedup[1].get("data-factor", factor) == factor or \
             abs(float(speedup[1]["data-factor"]) / factor - 1) < 1e-6, (speedup, run)
@@ -419,8 +437,8 @@ class Browser:
 def check_in_browser(browser, page, report):
     # The browser's own idea of the page, mended where it was wrong.
     dom = browser.run(page, "--dump-dom")
-    shown = re.findall(r'data-label="Median" data-ns="(\d+)"', dom)
-    assert [int(value) for value in shown] == [run.get("median_ns", 0) for run in report["runs"]]
+    shown = re.findall(r'data-label="Compute" data-ns="(\d+)"', dom)
+    assert [int(value) for value in shown] == [run.get("compute_ns", 0) for run in report["runs"]]
     for width in (320, 400, 768, 1280):
         needed = browser.width_of(page, width)
         assert needed <= width, f"{needed} pixels in a window of {width}"

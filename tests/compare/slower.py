@@ -21,6 +21,7 @@ CLOCK = {"LD_PRELOAD": sys.argv[2]} if len(sys.argv) > 2 else {}
 MEMORY, DIFFERS = "transcripts/memory.json", "tests/bad/differs_in_last_value.json"
 REFUSED = "tests/bad/op_unknown.json"
 SHORT, LONG = 1, 10**15  # ns
+FIGURES = ["compute", "steady request"]
 
 
 class Judge:
@@ -45,7 +46,8 @@ class Judge:
     def baseline(self, samples, **device):
         report = json.loads(json.dumps(self.saved))
         for run in report["runs"]:
-            run["samples_ns"] = samples
+            run["split"] = {"clock": "host", "compute_ns": samples}
+            run["steady"] = {"requests_ns": samples}
         report["devices"][0].update(device)
         (self.folder / "base.json").write_text(json.dumps(report))
         return str(self.folder / "base.json")
@@ -69,13 +71,15 @@ def check_schema(report):
 def test_slower(judge):
     code, told, report = judge.judge([SHORT] * 7, MEMORY)
     assert code == 5, (code, told)
-    line, = told.splitlines()
-    for part in (MEMORY, "reference host reference", "base.json", "at 95 %", "more than 10 % slower"):
-        assert part in line, (part, line)
-    slowdown, = report["runs"][0]["slowdowns"]
-    assert slowdown["slower"] and report["fail_slower_percent"] == 10, slowdown
+    for figure, line, slowdown in zip(FIGURES, told.splitlines(), report["runs"][0]["slowdowns"]):
+        for part in (MEMORY, f"reference host reference: {figure}: ", "base.json", "at 95 %",
+                     "more than 10 % slower"):
+            assert part in line, (part, line)
+        assert slowdown["figure"] == figure and slowdown["slower"], slowdown
+        assert 1.1 < slowdown["low"] <= slowdown["factor"] <= slowdown["high"], slowdown
+    assert len(told.splitlines()) == len(report["runs"][0]["slowdowns"]) == 2, told
+    assert report["fail_slower_percent"] == 10, report
     check_schema(report)
-    assert 1.1 < slowdown["low"] <= slowdown["factor"] <= slowdown["high"], slowdown
     assert "slowdowns" not in report["runs"][1], report["runs"][1]
 
 
@@ -83,7 +87,7 @@ def test_not_slower(judge):
     for samples in ([LONG] * 7, [SHORT] * 6 + [LONG]):
         code, told, report = judge.judge(samples, MEMORY)
         assert code == 0 and not told, (samples, code, told)
-        assert not report["runs"][0]["slowdowns"][0]["slower"], report
+        assert not any(slowdown["slower"] for slowdown in report["runs"][0]["slowdowns"]), report
     # More samples keep a few that are off out of the interval.
     code, told, _ = judge.judge([SHORT] * 14 + [LONG], MEMORY, repeat=15)
     assert code == 5, (code, told)
@@ -99,9 +103,11 @@ def test_unjudged(judge):
         code, told, report = judge.judge(samples, MEMORY, repeat=repeat, device=device)
         assert code == 0, (reason, code, told)
         check_schema(report)
-        line, = told.splitlines()
-        assert reason in line and MEMORY in line and "warning: " in line, line
-        assert report["runs"][0]["slowdowns"][0]["not_judged_because"] in line, report
+        lines = told.splitlines()
+        assert len(lines) == (1 if "no baseline" in reason else 2), lines
+        for line in lines:
+            assert reason in line and MEMORY in line and "warning: " in line, line
+            assert report["runs"][0]["slowdowns"][0]["not_judged_because"] in line, report
     # A processor of its own is a machine of its own.
     judge.saved["host"]["processor"] += "?"
     code, told, _ = judge.judge([SHORT] * 7, MEMORY)
@@ -130,10 +136,11 @@ def test_defaults(judge):
 def test_junit(judge):
     base = judge.baseline([SHORT] * 7)
     done = judge.run("--baseline", base, "--fail-slower", "10", "--junit", "-", MEMORY)
-    verdict, time = ElementTree.fromstring(done.stdout)[0]
+    verdict, time, steady = ElementTree.fromstring(done.stdout)[0]
     assert done.returncode == 5 and verdict.find("failure") is None, done
     assert time.find("failure").get("type") == "slower", done.stdout
     assert time.find("failure").get("message") in done.stderr, done
+    assert steady.find("failure").get("message").startswith("steady request: "), done.stdout
     done = judge.run("--baseline", judge.baseline([SHORT]), "--fail-slower", "10", "--junit", "-",
                      MEMORY)
     assert ElementTree.fromstring(done.stdout)[0][1].find("skipped").get("message") in done.stderr

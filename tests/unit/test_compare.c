@@ -25,7 +25,7 @@ static struct compare_device *add_device(struct comparison *comparison, const ch
     return device;
 }
 
-/* So many repetitions, of 1, 2, ... times the time. */
+/* So many repetitions and requests, of 1, 2, ... times the time, of which all is compute. */
 static struct compare_run *add_run(struct comparison *comparison, size_t transcript, size_t device,
                                    enum compare_outcome outcome, uint64_t nanoseconds, size_t count)
 {
@@ -34,11 +34,12 @@ static struct compare_run *add_run(struct comparison *comparison, size_t transcr
     run->outcome = outcome;
     run->results = run->compared = 3;
     run->different = outcome == COMPARE_DIFFERENT;
-    run->samples = arena_alloc(comparison->arena, (count + 1) * sizeof *run->samples);
-    assert_non_null(run->samples);
+    uint64_t *samples = arena_alloc(comparison->arena, (count + 1) * sizeof *samples);
+    assert_non_null(samples);
     for (size_t i = 0; i < count; i++)
-        run->samples[i] = nanoseconds * (count - i);
-    run->sample_count = count;
+        samples[i] = nanoseconds * (count - i);
+    run->times[COMPARE_COMPUTE] = run->times[COMPARE_STEADY] = run->times[COMPARE_WHOLE] =
+        (struct compare_samples){samples, count};
     return run;
 }
 
@@ -59,7 +60,7 @@ static void begin(struct comparison *comparison, size_t transcripts)
         arena_alloc(comparison->arena, transcripts * sizeof *comparison->transcripts);
     assert_non_null(comparison->transcripts);
     comparison->transcript_count = transcripts;
-    comparison->repeat = 1;
+    comparison->repeat = 5;
     for (size_t i = 0; i < transcripts; i++)
         comparison->transcripts[i] = (struct compare_transcript){.file = names[i]};
 }
@@ -110,28 +111,30 @@ static void tells_means_and_their_range(void **state)
     add_run(&comparison, 1, 0, COMPARE_VERIFIED, 109 * MS, 1);
     add_run(&comparison, 1, 1, COMPARE_VERIFIED, 100 * MS, 1);
     compare_conclude(&comparison);
-    const struct compare_mean *mean = &comparison.devices[1].mean;
+    const struct compare_mean *mean = &comparison.devices[1].means[COMPARE_COMPUTE];
     assert_int_equal(comparison.base, 0);
-    assert_int_equal(compare_fastest(&comparison), 1);
+    assert_int_equal(compare_fastest(&comparison, COMPARE_COMPUTE), 1);
     assert_true(fabs(mean->factor - sqrt(2.74 * 1.09)) < 1e-9);
     assert_true(fabs(mean->least - 1.09) < 1e-9 && mean->least_at == 1);
     assert_true(fabs(mean->most - 2.74) < 1e-9 && mean->most_at == 0);
 
     char *page = printed_by(compare_print_html, &comparison);
-    assert_contains(page, "The fastest is Fast, 1.73 times as fast as Slow: the geometric mean "
-                          "over a.json and b.json, from 1.09 (b.json) to 2.74 (a.json).");
+    assert_contains(page, "In compute Fast is faster on 2 of 2 transcripts than Slow, and 1.73 "
+                          "times as fast on average: the geometric mean over a.json and b.json, "
+                          "from 1.09 (b.json) to 2.74 (a.json). In a steady request Fast is ");
     assert_contains(page, "<td class=\"n mean\" data-factor=\"1\">1.00&times;</td>");
     assert_contains(page, "<td class=\"n mean\" data-factor=\"1.7281782\">1.73&times; <small>"
                           "1.73 to 1.73</small></td><td class=\"n\" data-factor=\"2.74\">");
+    comparison.devices[1].means[COMPARE_STEADY].factor = 0; /* not measured */
     free(page);
     char *table = printed_by(print_terminal, &comparison);
-    assert_contains(table, "\nspeed-up   mean  least  most\n"
-                           "0:0  Slow  1.00   1.00  1.00\n"
-                           "0:1  Fast  1.73   1.09  2.74\n");
-    assert_contains(table, "mean: the geometric one over 2 of 2 transcripts; 1.00 is Slow\n");
+    assert_contains(table, "\nspeed-up   compute  least  most  steady  least  most\n"
+                           "0:0  Slow     1.00   1.00  1.00    1.00   1.00  1.00\n"
+                           "0:1  Fast     1.73   1.09  2.74       -   1.09  2.74\n");
+    assert_contains(table, "means: geometric ones over 2 of 2 transcripts; 1.00 is Slow\n");
     free(table);
     char *markdown = printed_by(compare_print_markdown, &comparison);
-    assert_contains(markdown, "| 2.74 | 1.09 | 1.73 |\n");
+    assert_contains(markdown, "| 2.74 | 1.09 | 1.73 | - |\n");
     free(markdown);
     comparison_release(&comparison);
 }
@@ -158,11 +161,12 @@ static void counts_what_all_have_run(void **state)
     assert_int_equal(comparison.base, 1);
     assert_int_equal(comparison.counting_count, 2);
     assert_false(comparison.transcripts[2].counts);
-    assert_int_equal(compare_fastest(&comparison), 2);
-    assert_true(comparison.devices[0].mean.factor <= 0);
+    assert_int_equal(compare_fastest(&comparison, COMPARE_COMPUTE), 2);
+    assert_true(comparison.devices[0].means[COMPARE_COMPUTE].factor <= 0);
     char *page = printed_by(compare_print_html, &comparison);
-    assert_contains(page, "2 of 3 devices are right. c.json is refused. The fastest is Fast, 4.00 "
-                          "times as fast as Slow: the geometric mean over a.json and b.json");
+    assert_contains(page, "2 of 3 devices are right. c.json is refused. In compute Fast is faster "
+                          "on 2 of 2 transcripts than Slow, and 4.00 times as fast on average: the "
+                          "geometric mean over a.json and b.json");
     free(page);
     comparison_release(&comparison);
 }
@@ -185,13 +189,13 @@ static void the_reference_never_leads(void **state)
         uint64_t chip, other, reference; /* milliseconds; 0: there is no such device */
         const char *lead;
     } cases[] = {
-        {10, 0, 20, "verified. Chip is 2.00 times as fast as the host reference."},
-        {10, 0, 5, "verified. No device is faster than the host reference."},
-        {10, 0, 10, "verified. No device is faster than the host reference."},
+        {10, 0, 20, "verified. In compute Chip is 2.00 times as fast as the host reference. In a "},
+        {10, 0, 5, "In a steady request Chip is 0.50 times as fast as the host reference."},
+        {10, 0, 10, "In compute there is no difference between Chip and the host reference, 1.00"},
         {10, 20, 5,
-         "No device is faster than the host reference. The fastest is Chip, 2.00 times as fast as "
-         "Other."},
-        {30, 20, 40, "verified. The fastest is Other, 1.50 times as fast as Chip."},
+         "In compute Chip is 2.00 times as fast as Other. In compute Chip is 0.50 times as fast as "
+         "the host reference."},
+        {30, 20, 40, "verified. In compute Other is 1.50 times as fast as Chip."},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct comparison comparison;
@@ -211,32 +215,51 @@ static void the_reference_never_leads(void **state)
     }
 }
 
-/* By the fastest device, not by the host reference. */
+/* What its operations read and write, transfers and views aside. */
+static void set_operations(struct comparison *comparison, size_t count, uint64_t bytes)
+{
+    const struct compare_part kinds[] = {{"ntt", count, count * bytes, 1, 0, ""},
+                                         {"reshape", 100, 0, 0, 0, ""},
+                                         {"host_to_device", 1, 1 << 30, 1, 0, ""}};
+    struct compare_run *run = &comparison->runs[comparison->run_count - 1];
+    run->operations = arena_alloc(comparison->arena, sizeof kinds);
+    assert_non_null(run->operations);
+    memcpy(run->operations, kinds, sizeof kinds);
+    run->operation_count = 3;
+}
+
+/* By the compute time of the fastest device, not of the host reference; and by the operations. */
 static void tells_which_transcripts_are_too_small(void **state)
 {
     (void)state;
     struct comparison comparison;
-    begin(&comparison, 2);
+    begin(&comparison, 3);
     add_device(&comparison, "0:0", "Slow", "One");
     add_device(&comparison, "0:1", "Fast", "One");
     add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
     add_run(&comparison, 0, 0, COMPARE_VERIFIED, 4 * MS, 1);
-    add_run(&comparison, 0, 1, COMPARE_VERIFIED, MS - 1, 1);
+    add_run(&comparison, 0, 1, COMPARE_VERIFIED, MS / 10 - 1, 1);
     add_run(&comparison, 0, 2, COMPARE_VERIFIED, 1000, 1);
-    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 3 * MS, 1);
-    add_run(&comparison, 1, 1, COMPARE_VERIFIED, MS, 1);
-    add_run(&comparison, 1, 2, COMPARE_VERIFIED, MS - 1, 1);
+    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 3 * MS / 10, 1);
+    add_run(&comparison, 1, 1, COMPARE_VERIFIED, MS / 10, 1);
+    set_operations(&comparison, 3, COMPARE_LEAST_BYTES);
+    add_run(&comparison, 1, 2, COMPARE_VERIFIED, MS / 10 - 1, 1);
+    add_run(&comparison, 2, 0, COMPARE_VERIFIED, 300 * MS, 1); /* a feature test: launches */
+    add_run(&comparison, 2, 1, COMPARE_VERIFIED, 200 * MS, 1);
+    add_run(&comparison, 2, 2, COMPARE_VERIFIED, MS, 1);
+    set_operations(&comparison, 2000, COMPARE_LEAST_BYTES - 1);
     compare_conclude(&comparison);
     assert_true(comparison.transcripts[0].too_small && !comparison.transcripts[0].counts);
     assert_false(comparison.transcripts[1].too_small);
+    assert_true(comparison.transcripts[2].too_small && !comparison.transcripts[2].counts);
     assert_int_equal(comparison.counting_count, 1);
-    assert_lead(&comparison, " a.json is too small to tell devices apart. ");
-    assert_lead(&comparison, "The fastest is Fast, 3.00 times as fast as Slow on b.json.");
+    assert_lead(&comparison, " 2 transcripts are too small to tell devices apart. ");
+    assert_lead(&comparison, "In compute Fast is 3.00 times as fast as Slow on b.json.");
     static enum healcl_status (*const printers[])(const struct comparison *, FILE *) = {
         print_terminal, compare_print_markdown, compare_print_html};
     for (size_t i = 0; i < 3; i++) {
         char *text = printed_by(printers[i], &comparison);
-        assert_contains(text, "Too small to tell devices apart: the fastest takes less than 1 ms");
+        assert_contains(text, "Too small to tell devices apart: ");
         free(text);
     }
     char *json = printed_by(compare_print_json, &comparison);
@@ -260,7 +283,35 @@ static void add_spread_run(struct comparison *comparison, size_t transcript, siz
     struct compare_run *run =
         add_run(comparison, transcript, device, COMPARE_VERIFIED, nanoseconds, 5);
     for (size_t i = 0; i < 5; i++)
-        run->samples[i] = nanoseconds * (8 + i) / 10;
+        run->times[COMPARE_WHOLE].of[i] = nanoseconds * (8 + i) / 10;
+}
+
+/* The mean would hide that it is slower on one, and says nothing itself. */
+static void tells_on_how_many_it_is_faster(void **state)
+{
+    (void)state;
+    static const uint64_t reference[] = {311, 238, 20};
+    struct comparison comparison;
+    begin(&comparison, 3);
+    add_device(&comparison, "0:0", "Chip", "One");
+    add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+    for (size_t i = 0; i < 3; i++) {
+        add_spread_run(&comparison, i, 0, 80 * MS);
+        add_spread_run(&comparison, i, 1, reference[i] * MS);
+    }
+    comparison.runs[1].times[COMPARE_STEADY].count = 0; /* not measured */
+    compare_conclude(&comparison);
+    char *lead = compare_lead(&comparison);
+    assert_string_equal(lead,
+                        "All 2 devices are right in every result that was verified. In "
+                        "compute Chip is faster on 2 of 3 transcripts than the host "
+                        "reference, slower on 1, and 1.42 times as fast on average: the "
+                        "geometric mean over a.json, b.json and c.json, from 0.25 (c.json) to "
+                        "3.89 (a.json).");
+    free(lead);
+    comparison.repeat = 1; /* there is no interval */
+    assert_lead(&comparison, "verified. One run of each tells no device from another.");
+    comparison_release(&comparison);
 }
 
 /* Where the intervals of the quartiles overlap. */
@@ -278,15 +329,17 @@ static void tells_where_there_is_no_difference(void **state)
         }
         compare_conclude(&comparison);
         struct compare_mean mean;
-        assert_true(compare_mean_against(&comparison, 0, 1, &mean));
+        assert_true(compare_mean_against(&comparison, COMPARE_COMPUTE, 0, 1, &mean));
         assert_true(fabs(mean.low - mean.factor * 9 / 11) < 1e-9);
         assert_true(fabs(mean.high - mean.factor * 11 / 9) < 1e-9);
         assert_lead(&comparison,
-                    differ ? " The fastest is Chip, 1.48 times as fast as Other: the "
-                           : " There is no difference on average between Chip and Other, 0.90 to "
-                             "1.34 times as "
-                             "fast: the geometric mean over a.json and b.json, from 1.10 (a.json) "
-                             "to 1.10 (a.json).");
+                    differ
+                        ? " In compute Chip is faster on 1 of 2 transcripts than Other, and 1.48 "
+                          "times as fast on average: the "
+                        : " In compute Chip is faster on 0 of 2 transcripts than Other, and there "
+                          "is no difference on average, 0.90 to 1.34 times as fast: the "
+                          "geometric mean over a.json and b.json, from 1.10 (a.json) to 1.10 "
+                          "(a.json).");
         char *page = printed_by(compare_print_html, &comparison);
         (differ ? assert_lacks
                 : assert_contains)(page, "<small>no difference</small><small>0.74 to 1.11</small>");
@@ -305,17 +358,17 @@ static void warns_of_noise(void **state)
         add_device(&comparison, "0:0", "Chip", "One");
         struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 0, 5);
         for (size_t i = 0; i < 5; i++)
-            run->samples[i] = (100 - 2 * step + i * step) * MS;
+            run->times[COMPARE_WHOLE].of[i] = (100 - 2 * step + i * step) * MS;
         compare_conclude(&comparison);
         assert_int_equal(compare_is_noisy(run), step > 30);
         static const struct {
             enum healcl_status (*print)(const struct comparison *, FILE *);
             const char *text;
         } printers[] = {
-            {print_terminal, "31.0 % (noisy)"},
+            {print_terminal, "100 ms (noisy)"},
             {print_terminal, "Warning: the times of Chip on a.json"},
-            {compare_print_markdown, "31.0 % (noisy)"},
-            {compare_print_html, "&plusmn;31.0&#8239;% <small class=\"warn\">noisy</small>"},
+            {compare_print_markdown, "100 ms (noisy) | 31.0 % |"},
+            {compare_print_html, "100&#8239;ms <small>noisy</small>"},
             {compare_print_html, "Warning: the times of Chip on a.json spread by more than 30 %."},
             {compare_print_json, "\"warning\":\t\"the times spread by more than 30 %\""},
             {compare_print_csv, "\"the times spread by more than 30 %\""},
@@ -557,7 +610,8 @@ static void fits_a_terminal(void **state)
         for (size_t j = 0; j < 3; j++) {
             add_spread_run(&comparison, i, j, (100 + j) * 1234567);
             struct compare_run *run = &comparison.runs[comparison.run_count - 1];
-            run->compute_nanoseconds = run->roofline_nanoseconds = 10;
+            run->roofline_nanoseconds = 10;
+            run->times[COMPARE_TRANSFER] = run->times[COMPARE_DECODE] = run->times[COMPARE_WHOLE];
             run->cold.nanoseconds = run->warm.nanoseconds = 10000 * (uint64_t)MS;
         }
     compare_conclude(&comparison);
@@ -587,7 +641,8 @@ static void prints_platforms(void **state)
     }
     compare_conclude(&comparison);
     char *page = printed_by(compare_print_html, &comparison);
-    assert_contains(page, "The fastest is EPYC (PoCL), 3.00 times as fast as EPYC (Intel OpenCL)");
+    assert_contains(page, "In compute EPYC (PoCL) is faster on 2 of 2 transcripts than EPYC (Intel "
+                          "OpenCL), and 3.00 times as fast");
     const char *overview = strstr(page, "<section id=\"overview\">");
     assert_non_null(overview);
     const char *head = strstr(overview, "</thead>");
@@ -681,7 +736,7 @@ static void needs_samples_for_percentiles(void **state)
         comparison.repeat = (uint32_t)cases[i].count;
         add_device(&comparison, "0:0", "Chip", "One");
         struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1, cases[i].count);
-        assert_true(compare_times_of(run, &times));
+        assert_true(compare_times_of(run, COMPARE_WHOLE, &times));
         assert_int_equal(times.p95, cases[i].p95);
         assert_int_equal(times.p99, cases[i].p99);
         compare_conclude(&comparison);
@@ -709,8 +764,7 @@ static void tells_shares_up_to_the_whole(void **state)
         struct comparison comparison;
         begin(&comparison, 1);
         add_device(&comparison, "0:0", "Chip", "One")->copied_bytes = 1000000000;
-        struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1000, 4);
-        run->compute_nanoseconds = 1000;
+        struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 400, 4);
         run->roofline_nanoseconds = cases[i].roofline;
         run->operations = arena_alloc(comparison.arena, sizeof *run->operations);
         assert_non_null(run->operations);
@@ -729,10 +783,6 @@ static void tells_shares_up_to_the_whole(void **state)
         assert_contains(page, cell);
         assert_lacks(page, "110&#8239;%");
         free(page);
-        char *table = printed_by(print_terminal, &comparison);
-        assert_contains(table, cases[i].text);
-        assert_contains(table, "\nof its rates: the share of ");
-        free(table);
         char *markdown = printed_by(compare_print_markdown, &comparison);
         assert_contains(markdown, cases[i].text);
         assert_contains(markdown, "\n*Of its rates*: the share of ");
@@ -741,6 +791,30 @@ static void tells_shares_up_to_the_whole(void **state)
         snprintf(key, sizeof key, "\"roofline_ns\":\t%d", (int)cases[i].roofline);
         assert_contains(json, key);
         free(json);
+        comparison_release(&comparison);
+    }
+}
+
+/* What a driver or a file is called is no formula of a spreadsheet's. */
+static void writes_no_formulas(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=b"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct comparison comparison;
+        char cell[32];
+        begin(&comparison, 1);
+        comparison.transcripts[0].file = names[i];
+        add_device(&comparison, names[i], names[i], names[i])->driver = names[i];
+        add_run(&comparison, 0, 0, COMPARE_FAILED, 0, 0)->message = names[i];
+        compare_conclude(&comparison);
+        char *csv = printed_by(compare_print_csv, &comparison);
+        snprintf(cell, sizeof cell, "\"%s%s\"", i < 6 ? "'" : "", names[i]);
+        size_t count = 0;
+        for (const char *place = csv; (place = strstr(place, cell)); place++)
+            count++;
+        assert_int_equal(count, 6);
+        free(csv);
         comparison_release(&comparison);
     }
 }
@@ -910,7 +984,7 @@ static void keeps_late_runs_out_of_the_axis(void **state)
         begin(&comparison, 1);
         add_device(&comparison, "0:0", "Chip", "One");
         add_spread_run(&comparison, 0, 0, 100 * MS);
-        comparison.runs[0].samples[4] = (uint64_t)(late ? 9000 : 120) * MS;
+        comparison.runs[0].times[COMPARE_WHOLE].of[4] = (uint64_t)(late ? 9000 : 120) * MS;
         compare_conclude(&comparison);
         char *page = printed_by(compare_print_html, &comparison);
         const char *chart = strstr(page, "id=\"time0\"");
@@ -1009,6 +1083,7 @@ int main(void)
         cmocka_unit_test(counts_what_all_have_run),
         cmocka_unit_test(the_reference_never_leads),
         cmocka_unit_test(tells_which_transcripts_are_too_small),
+        cmocka_unit_test(tells_on_how_many_it_is_faster),
         cmocka_unit_test(tells_where_there_is_no_difference),
         cmocka_unit_test(warns_of_noise),
         cmocka_unit_test(estimates_what_is_left),
@@ -1022,6 +1097,7 @@ int main(void)
         cmocka_unit_test(marks_emulators),
         cmocka_unit_test(needs_samples_for_percentiles),
         cmocka_unit_test(tells_shares_up_to_the_whole),
+        cmocka_unit_test(writes_no_formulas),
         cmocka_unit_test(compares_cold_with_cold),
         cmocka_unit_test(reads_checks),
         cmocka_unit_test(spreads_ticks),

@@ -42,7 +42,7 @@ static void processes_must_agree_with_themselves(void **state)
         char text[256], shown[OUTCOME_TEXT_SIZE];
         fill(&comparison);
         expect_ok(comparison_add_run(&comparison, 0, 0, &run, &error), &error);
-        snprintf(text, sizeof text, "{\"verified\": true, \"runs_ns\": [5], %s}",
+        snprintf(text, sizeof text, "{\"verified\": true, \"split\": {\"compute_ns\": [5]}, %s}",
                  claims[i].results);
         struct process_result process = {
             .end = PROCESS_EXITED, .is_own = true, .text = text, .size = strlen(text)};
@@ -51,7 +51,7 @@ static void processes_must_agree_with_themselves(void **state)
         bool right = claims[i].outcome == COMPARE_VERIFIED;
         struct compare_speedup speedup;
         assert_int_equal(compare_is_right(run), right);
-        assert_int_equal(compare_speedup_of(&comparison, run, &speedup), right);
+        assert_int_equal(compare_speedup_of(&comparison, run, COMPARE_COMPUTE, &speedup), right);
         assert_int_equal(*run->message == 0, right);
         assert_int_equal(strncmp(compare_outcome_text(&comparison, run, shown),
                                  right ? "verified" : "unproven: ", right ? 8 : 10),
@@ -76,28 +76,70 @@ static void nothing_to_verify_is_no_claim(void **state)
     comparison_release(&comparison);
 }
 
+/* Reads a saved comparison with a run that has these keys. */
+static void read_saved(struct comparison *comparison, const char *keys)
+{
+    char path[] = "/tmp/healcl_test_XXXXXX";
+    size_t added = 0;
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    fprintf(file,
+            "{\"devices\": [{\"index\": \"0:0\"}], \"transcripts\": [{\"bytes\": 3, \"digest\": "
+            "\"0123456789abcdef\"}], \"runs\": [{\"device_at\": 0, \"transcript_at\": 0, "
+            "\"outcome\": \"verified\", %s}]}",
+            keys);
+    fclose(file);
+    fill(comparison);
+    expect_ok(compare_read_baseline(comparison, path, &added, &error), &error);
+    assert_int_equal(added, 1);
+    unlink(path);
+}
+
 static void saved_runs_must_agree_with_themselves(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CLAIMS; i++) {
         struct comparison comparison;
-        char path[] = "/tmp/healcl_test_XXXXXX";
-        size_t added = 0;
-        FILE *file = fdopen(mkstemp(path), "w");
-        assert_non_null(file);
-        fprintf(
-            file,
-            "{\"devices\": [{\"index\": \"0:0\"}], \"transcripts\": [{\"bytes\": 3, \"digest\": "
-            "\"0123456789abcdef\"}], \"runs\": [{\"device_at\": 0, \"transcript_at\": 0, "
-            "\"outcome\": \"verified\", %s}]}",
-            claims[i].results);
-        fclose(file);
-        fill(&comparison);
-        expect_ok(compare_read_baseline(&comparison, path, &added, &error), &error);
-        assert_int_equal(added, 1);
+        read_saved(&comparison, claims[i].results);
         assert_int_equal(comparison.runs[0].outcome, claims[i].outcome);
         comparison_release(&comparison);
-        unlink(path);
+    }
+}
+
+/* They have segments alone: of an H100 with healcl 0.1.0, encrypted_sentiment and
+ * encrypted_sharpen, whose second segment has kernels too. */
+static void older_comparisons_have_what_segments_tell(void **state)
+{
+    (void)state;
+#define SEGMENT(bytes, time) "{\"bytes\": " bytes ", \"time_ns\": " time "}"
+    static const struct {
+        const char *keys;
+        uint64_t compute; /* 0: it is not known */
+    } cases[] = {
+        {"\"samples_ns\": [4027863], \"compute_ns\": 1158335, \"segments\": [" SEGMENT(
+             "98336", "166629") "," SEGMENT("2457600", "2258944") "," SEGMENT("0", "1158335") "]",
+         1158335},
+        {"\"samples_ns\": [661900], \"compute_ns\": 233027, \"segments\": [" SEGMENT(
+             "98336", "99265") "," SEGMENT("32768", "129058") "," SEGMENT("0", "103969") "]",
+         0},
+        {"\"samples_ns\": [2879882], \"compute_ns\": 2879882, \"segments\": [" SEGMENT(
+             "19016", "2879882") "]",
+         0},
+        {"\"samples_ns\": [9], \"segments\": [" SEGMENT("0", "9") "]", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        struct compare_times times = {.median = 0};
+        read_saved(&comparison, cases[i].keys);
+        const struct compare_run *run = &comparison.runs[0];
+        assert_true(compare_times_of(run, COMPARE_WHOLE, &times));
+        assert_int_equal(compare_times_of(run, COMPARE_COMPUTE, &times), cases[i].compute > 0);
+        if (cases[i].compute > 0)
+            assert_int_equal(times.median, cases[i].compute);
+        assert_false(compare_times_of(run, COMPARE_STEADY, &times) ||
+                     compare_times_of(run, COMPARE_TRANSFER, &times) ||
+                     compare_times_of(run, COMPARE_DECODE, &times));
+        comparison_release(&comparison);
     }
 }
 
@@ -107,6 +149,7 @@ int main(void)
         cmocka_unit_test(processes_must_agree_with_themselves),
         cmocka_unit_test(nothing_to_verify_is_no_claim),
         cmocka_unit_test(saved_runs_must_agree_with_themselves),
+        cmocka_unit_test(older_comparisons_have_what_segments_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

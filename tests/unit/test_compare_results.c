@@ -68,8 +68,8 @@ static void write_runs(uint64_t nanoseconds, bool emulator)
     expect_ok(comparison_add_run(&comparison, 0, 0, &run, &error), &error);
     run->outcome = COMPARE_VERIFIED;
     run->results = run->compared = 2;
-    run->samples = &nanoseconds;
-    run->sample_count = 1;
+    run->times[COMPARE_WHOLE] = run->times[COMPARE_STEADY] =
+        (struct compare_samples){&nanoseconds, 1};
     run->operations = comparison_alloc(&comparison, sizeof *run->operations);
     assert_non_null(run->operations);
     *run->operations = (struct compare_part){.name = "ntt", .fallbacks = 4, .fallback_reason = ""};
@@ -92,6 +92,8 @@ static void keeps_what_the_other_command_wrote(void **state)
     assert_string_equal(text_at(run, "transcript"), "t.json");
     assert_string_equal(text_at(run, "outcome"), "verified");
     assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(run, "median_ns")) == 1000);
+    assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(run, "steady_ns")) == 1000);
+    assert_null(cJSON_GetObjectItem(run, "compute_ns"));
     assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(run, "fallbacks")) == 4);
     assert_null(cJSON_GetObjectItem(tree, "check"));
     cJSON_Delete(tree);

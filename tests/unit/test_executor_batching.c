@@ -237,13 +237,14 @@ static void write_long_segment(struct script *script, int rounds)
     free(values);
 }
 
+static struct segment_result result; /* of the last run; whoever wants it split says so */
+
 /* Runs the segment of a script, as if its plan had been made within a memory limit; the notes of it
  * are left in trace. */
 static void run_traced_within(struct script *script, uint64_t memory_limit)
 {
     struct script_results results = {0}, expected = {0};
     struct executor *executor = NULL;
-    struct segment_result result = {0};
     script_plan(script);
     script->plan->memory_limit = memory_limit;
     OK(script_run_on(script, NULL, &expected, &error));
@@ -507,6 +508,30 @@ static void clear_status_is_left(void **state)
     script_release(&script);
 }
 
+/* Transfers and kernels wait for each other, and the time is theirs. */
+static void a_split_segment_waits(void **state)
+{
+    (void)state;
+    for (int split = 0; split < 2; split++) {
+        struct script script = {0};
+        int within, behind;
+        write_long_segment(&script, 1);
+        script_download(&script, "sum");
+        script_call(&script, "a", "_modsum_tcc", "a 1 1009 a");
+        script_download(&script, "a");
+        script_segment_end(&script);
+        result.is_split = split;
+        run_traced(&script);
+        count_waits(&within, &behind);
+        assert_int_equal(within, split ? 2 : 0); /* behind the uploads and the first result */
+        assert_int_equal(result.compute_nanoseconds > 0, split);
+        assert_true(result.decode_nanoseconds > 0);
+        assert_true(result.decode_nanoseconds + result.compute_nanoseconds <= result.nanoseconds);
+        script_release(&script);
+    }
+    result.is_split = false;
+}
+
 int main(void)
 {
     unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
@@ -519,6 +544,7 @@ int main(void)
         cmocka_unit_test(tables_are_kept),
         cmocka_unit_test(small_tables_take_no_launch),
         cmocka_unit_test(clear_status_is_left),
+        cmocka_unit_test(a_split_segment_waits),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

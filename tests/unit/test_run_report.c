@@ -167,6 +167,7 @@ static void test_segments(void **state)
     assert_int_equal(report->segments[1].profiles[0].count, 2);
     assert_int_equal(report->segments[1].profiles[0].nanoseconds, 0); /* not asked for */
     assert_int_equal(report->device_bytes_peak, 16);
+    assert_null(report->compute_nanoseconds);
     healcl_report_free(report);
 }
 
@@ -244,6 +245,8 @@ static void test_repeated(void **state)
     uint64_t sum = 0;
     for (size_t i = 0; i < 4; i++) {
         assert_true(report->run_nanoseconds[i] > 0);
+        assert_true(report->compute_nanoseconds[i] > 0 && report->decode_nanoseconds[i] == 0);
+        assert_true(report->compute_nanoseconds[i] < report->run_nanoseconds[i]);
         sum += report->run_nanoseconds[i];
     }
     assert_true(report->segments[0].nanoseconds + report->segments[1].nanoseconds <= sum);
