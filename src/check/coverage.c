@@ -150,30 +150,44 @@ static bool find_variant(struct problem *problem, const struct coverage_row *row
     return false;
 }
 
-/* placed: the variant that has the cell's arrangement. */
-static void check_placed(const struct check *check, const struct coverage_cell *cell,
+/* Of cells of few elements kernels of manifests are tried in all parts of an arrangement. */
+enum { PARTS_ELEMENTS = 600 };
+
+/* placed: the variant that has the cell's arrangement. False where a manifest's kernel was wrong:
+ * where it writes without room around its tensors, memory of others is at risk. */
+static bool check_placed(const struct check *check, const struct coverage_cell *cell,
                          const struct problem *problem, const struct problem_data *data,
                          uint64_t placed)
 {
-    struct healcl_error error = {0};
+    struct check_counts *counts = &check->row->cells[cell->arrangement];
     struct random random = {COVERAGE_SEED + placed};
     struct placement placement;
+    bool is_safe = true;
     placement_make(&placement, problem, cell->arrangement, placed, &random);
-    struct check_counts *counts = &check->row->cells[cell->arrangement];
-    counts->calls++;
     const struct coverage_call call = {problem_kernel(check->device, problem, &placement, data),
                                        problem, data};
-    check->row->replaced += call.kernel.name != NULL;
-    if (problem_check(check->device, problem, &placement, data, &random, &error) == CHECK_EQUAL)
-        counts->passed++;
-    else
-        fail_cell(check, cell, &call, &error);
-    counts->unsupported += error.status == HEALCL_REFUSED;
-    healcl_error_clear(&error);
+    for (uint32_t part = 0; part == 0 || (call.kernel.name && is_safe &&
+                                          cell->size.n * cell->size.k <= PARTS_ELEMENTS);
+         part++) {
+        struct healcl_error error = {0};
+        if (call.kernel.name &&
+            !placement_make_part(&placement, problem, cell->arrangement, part, placed, &random))
+            break;
+        counts->calls++;
+        check->row->replaced += call.kernel.name != NULL;
+        if (problem_check(check->device, problem, &placement, data, &random, &error) == CHECK_EQUAL)
+            counts->passed++;
+        else
+            fail_cell(check, cell, &call, &error);
+        counts->unsupported += error.status == HEALCL_REFUSED;
+        is_safe = !call.kernel.name || error.status == HEALCL_OK || error.status == HEALCL_REFUSED;
+        healcl_error_clear(&error);
+    }
+    return is_safe;
 }
 
 /* The cell's arrangement with another variant's problem. */
-static void check_other(const struct check *check, const struct coverage_cell *cell,
+static bool check_other(const struct check *check, const struct coverage_cell *cell,
                         const struct problem_dtypes *dtypes)
 {
     struct problem problem;
@@ -183,13 +197,14 @@ static void check_other(const struct check *check, const struct coverage_cell *c
     if (!find_variant(&problem, check->row, dtypes, &cell->size, cell->arrangement, &variant,
                       &excluded)) {
         check->row->excluded[cell->arrangement] = excluded;
-        return;
+        return true;
     }
     struct random random = {~(COVERAGE_SEED + variant)};
     problem_data_init(&data, &problem, &random);
     problem_solve(&data, &problem);
-    check_placed(check, cell, &problem, &data, variant);
+    const bool is_safe = check_placed(check, cell, &problem, &data, variant);
     problem_data_release(&data);
+    return is_safe;
 }
 
 /* One arrangement of a size, or with ARRANGEMENT_COUNT all of them. Those that have the variant
@@ -208,15 +223,16 @@ static void check_size(const struct check *check, const struct coverage_cell *ce
     problem.table = check->row->table;
     problem_data_init(&data, &problem, &random);
     problem_solve(&data, &problem);
-    for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
+    bool is_safe = true;
+    for (int i = 0; i < ARRANGEMENT_COUNT && is_safe; i++) {
         struct coverage_cell cell = *cells;
         cell.arrangement = (enum arrangement)i;
         if (cells->arrangement != ARRANGEMENT_COUNT && cells->arrangement != cell.arrangement)
             continue;
         if (arrangement_excluded(&problem, cell.arrangement))
-            check_other(check, &cell, &dtypes);
+            is_safe = check_other(check, &cell, &dtypes);
         else
-            check_placed(check, &cell, &problem, &data, cell.variant);
+            is_safe = check_placed(check, &cell, &problem, &data, cell.variant);
     }
     problem_data_release(&data);
 }

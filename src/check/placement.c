@@ -21,13 +21,6 @@ static bool is_input(const struct problem *problem, int i)
     return problem->tensors[i].present && i != problem->out;
 }
 
-/* Whether any values will do, so that other tensors may share them. */
-static bool is_free(const struct problem *problem, int i)
-{
-    return problem->tensors[i].contents == CONTENTS_VALUES ||
-           problem->tensors[i].contents == CONTENTS_TAME;
-}
-
 static bool may_repeat(const struct problem_tensor *tensor)
 {
     return tensor->contents != CONTENTS_COPRIME && tensor->contents != CONTENTS_PERMUTATION;
@@ -46,21 +39,27 @@ static int repeated_axis(const struct problem_tensor *tensor, uint64_t variant)
 }
 
 /* An input of the output's dtype, of its shape too where that is asked for; those of any values
- * first. */
-static int partner_of_out(const struct problem *problem, bool same_shape)
+ * first. number: how many of them are passed over. */
+static int partner_number(const struct problem *problem, bool same_shape, uint32_t number)
 {
     if (problem->out < 0)
         return -1;
     const struct problem_tensor *out = &problem->tensors[problem->out];
     for (int free = 1; free >= 0; free--)
         for (int i = 0; i < PARAMETERS_MAX; i++)
-            if (is_input(problem, i) && is_free(problem, i) == (free == 1) &&
+            if (is_input(problem, i) && problem_is_free(&problem->tensors[i]) == (free == 1) &&
                 problem->tensors[i].dtype == out->dtype &&
                 problem->tensors[i].contents != CONTENTS_PERMUTATION &&
                 layout_elements(&problem->tensors[i].shape) > 0 &&
-                (!same_shape || layout_same_shape(&problem->tensors[i].shape, &out->shape)))
+                (!same_shape || layout_same_shape(&problem->tensors[i].shape, &out->shape)) &&
+                number-- == 0)
                 return i;
     return -1;
+}
+
+static int partner_of_out(const struct problem *problem, bool same_shape)
+{
+    return partner_number(problem, same_shape, 0);
 }
 
 const char *arrangement_excluded(const struct problem *problem, enum arrangement arrangement)
@@ -255,13 +254,14 @@ static void share_any(struct placement *placement, const struct problem *problem
     const struct problem_tensor *out = &problem->tensors[problem->out];
     bool has_critical = false;
     for (int i = 0; i < PARAMETERS_MAX; i++) {
-        bool shares = i == problem->out ||
-                      (is_input(problem, i) && problem->tensors[i].dtype == out->dtype &&
-                       (is_free(problem, i) || !has_critical) && random_once_in(random, 2));
+        bool shares =
+            i == problem->out ||
+            (is_input(problem, i) && problem->tensors[i].dtype == out->dtype &&
+             (problem_is_free(&problem->tensors[i]) || !has_critical) && random_once_in(random, 2));
         if (!shares)
             continue;
         struct place *place = &placement->places[i];
-        has_critical = has_critical || !is_free(problem, i);
+        has_critical = has_critical || !problem_is_free(&problem->tensors[i]);
         together[i] = true;
         place->leading = false;
         for (uint32_t axis = 0; axis < LAYOUT_RANK; axis++) {
@@ -326,61 +326,129 @@ static void make_random(struct placement *placement, const struct problem *probl
             finish_alone(placement, problem, i);
 }
 
-void placement_make(struct placement *placement, const struct problem *problem,
-                    enum arrangement arrangement, uint64_t variant, struct random *random)
+/* The output and an input in one storage. */
+static void share_with(struct placement *placement, const struct problem *problem, int partner,
+                       enum arrangement arrangement, uint64_t variant, bool *together)
 {
-    memset(placement, 0, sizeof *placement);
-    bool together[PARAMETERS_MAX] = {false};
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        place_init(&placement->places[i]);
-    if (arrangement == ARRANGEMENT_RANDOM) {
-        make_random(placement, problem, random);
-    } else if (arrangement == ARRANGEMENT_IN_PLACE) {
-        int partner = partner_of_out(problem, true);
-        static const enum arrangement both[] = {ARRANGEMENT_CONTIGUOUS, ARRANGEMENT_STRIDED,
-                                                ARRANGEMENT_TRANSPOSED};
-        arrange(&placement->places[problem->out], &problem->tensors[problem->out], true,
-                both[variant % 3], variant);
+    static const enum arrangement both[] = {ARRANGEMENT_CONTIGUOUS, ARRANGEMENT_STRIDED,
+                                            ARRANGEMENT_TRANSPOSED};
+    const struct problem_tensor *tensor = &problem->tensors[problem->out];
+    struct place *out = &placement->places[problem->out], *in = &placement->places[partner];
+    const int64_t out_count = layout_elements(&tensor->shape);
+    int64_t count = layout_elements(&problem->tensors[partner].shape);
+    together[partner] = together[problem->out] = true;
+    if (arrangement == ARRANGEMENT_IN_PLACE) {
+        arrange(out, tensor, true, both[variant % 3], variant);
         finish_alone(placement, problem, problem->out);
-        placement->places[partner] = placement->places[problem->out];
+        *in = *out;
         placement->shared = true;
-        together[partner] = together[problem->out] = true;
-    } else if (arrangement == ARRANGEMENT_OVERLAP) {
-        int partner = partner_of_out(problem, false);
-        int64_t count = layout_elements(&problem->tensors[partner].shape);
-        int64_t out_count = layout_elements(&problem->tensors[problem->out].shape);
-        struct place *out = &placement->places[problem->out];
+        return;
+    }
+    if (arrangement == ARRANGEMENT_BESIDE) {
+        in->start = out_count;
+    } else {
         count = count < out_count ? count : out_count;
         out->start = variant % 2 && count > 1 ? 1 : count / 2;
         if (variant % 4 >= 2) { /* the output comes first */
-            placement->places[partner].start = out->start;
+            in->start = out->start;
             out->start = 0;
         }
-        together[partner] = together[problem->out] = true;
-        finish_flat(placement, problem, together);
-    } else if (arrangement == ARRANGEMENT_BESIDE) {
-        int partner = partner_of_out(problem, false);
-        placement->places[partner].start = layout_elements(&problem->tensors[problem->out].shape);
-        together[partner] = together[problem->out] = true;
-        finish_flat(placement, problem, together);
-    } else {
-        for (int i = 0; i < PARAMETERS_MAX; i++)
-            if (problem->tensors[i].present)
+    }
+    finish_flat(placement, problem, together);
+}
+
+/* alone: the one tensor that is arranged, or -1 for all. partner: that the output is put into. */
+static void make(struct placement *placement, const struct problem *problem,
+                 enum arrangement arrangement, int alone, int partner, uint64_t variant,
+                 struct random *random)
+{
+    bool together[PARAMETERS_MAX] = {false};
+    memset(placement, 0, sizeof *placement);
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        place_init(&placement->places[i]);
+    if (arrangement == ARRANGEMENT_RANDOM)
+        make_random(placement, problem, random);
+    else if (arrangement == ARRANGEMENT_IN_PLACE || arrangement == ARRANGEMENT_OVERLAP ||
+             arrangement == ARRANGEMENT_BESIDE)
+        share_with(placement, problem, partner, arrangement, variant, together);
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        if (problem->tensors[i].present && !together[i] && arrangement != ARRANGEMENT_RANDOM) {
+            if (alone < 0 || i == alone)
                 arrange(&placement->places[i], &problem->tensors[i], i == problem->out, arrangement,
                         variant);
-    }
-    for (int i = 0; i < PARAMETERS_MAX; i++) {
-        if (problem->tensors[i].present && !together[i] && arrangement != ARRANGEMENT_RANDOM)
             finish_alone(placement, problem, i);
+        }
         for (uint32_t axis = 0; axis < LAYOUT_RANK; axis++)
             placement->repeats = placement->repeats || placement->places[i].repeated[axis];
     }
 }
 
+void placement_make(struct placement *placement, const struct problem *problem,
+                    enum arrangement arrangement, uint64_t variant, struct random *random)
+{
+    make(placement, problem, arrangement, -1,
+         partner_of_out(problem, arrangement == ARRANGEMENT_IN_PLACE), variant, random);
+}
+
+/* ---------------------------------------------------------------- room around storages */
+
+/* Elements behind a storage, as far as axes whose strides are mixed up lead at most. */
+static int64_t room_behind(const struct layout *shape)
+{
+    enum { LEAST = 4096, MOST = 1 << 18 };
+    int64_t size = 1, stride = 1;
+    for (uint32_t axis = 0; axis < shape->rank; axis++) {
+        size = shape->shape[axis] > size ? shape->shape[axis] : size;
+        stride = shape->stride[axis] > stride ? shape->stride[axis] : stride;
+    }
+    return size > MOST / stride ? MOST : LEAST + size * stride;
+}
+
+/* offset: in elements, of the storage's tensors beside what is theirs. */
+static void guard(struct placement *placement, uint32_t storage, int64_t offset)
+{
+    struct placed_storage *guarded = &placement->storages[storage];
+    guarded->before = offset;
+    guarded->after = room_behind(&guarded->shape) + offset;
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        if (placement->places[i].storage == storage)
+            placement->places[i].layout.offset += offset;
+}
+
+static int tensor_number(const struct problem *problem, uint32_t number)
+{
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        if (problem->tensors[i].present && number-- == 0)
+            return i;
+    return -1;
+}
+
+bool placement_make_part(struct placement *placement, const struct problem *problem,
+                         enum arrangement arrangement, uint32_t part, uint64_t variant,
+                         struct random *random)
+{
+    const bool shares = arrangement == ARRANGEMENT_IN_PLACE || arrangement == ARRANGEMENT_OVERLAP;
+    const int partner = partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, part);
+    const int alone = part > 0 && !shares ? tensor_number(problem, part - 1) : -1;
+    if (part > 0 && (shares ? partner < 0
+                            : alone < 0 || arrangement == ARRANGEMENT_CONTIGUOUS ||
+                                  arrangement >= ARRANGEMENT_COUNT))
+        return false;
+    make(placement, problem, arrangement, alone, partner, variant, random);
+    for (uint32_t i = 0; i < placement->storage_count; i++) {
+        const bool is_moved = arrangement != ARRANGEMENT_CONTIGUOUS &&
+                              (alone < 0 || arrangement != ARRANGEMENT_OFFSET ||
+                               placement->places[alone].storage == i);
+        guard(placement, i, is_moved ? 37 + 54 * (int64_t)i : 0);
+    }
+    return true;
+}
+
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage)
 {
-    return (uint64_t)layout_elements(&placement->storages[storage].shape) *
-           dtype_size(placement->storages[storage].dtype);
+    const struct placed_storage *placed = &placement->storages[storage];
+    return (uint64_t)(placed->before + layout_elements(&placed->shape) + placed->after) *
+           dtype_size(placed->dtype);
 }
 
 /* ---------------------------------------------------------------- transcripts */
@@ -459,8 +527,18 @@ char *placement_transcript(const struct placement *placement, const struct probl
     for (uint32_t i = 0; i < placement->storage_count; i++) {
         char name[32], shape[SHAPE_TEXT_SIZE];
         const struct placed_storage *storage = &placement->storages[i];
-        writer_call(&writer, name_of("storage", i, name), "empty", "%s :%s",
-                    layout_shape_text(&storage->shape, shape), dtype_name(storage->dtype));
+        const int64_t count = layout_elements(&storage->shape), before = storage->before;
+        const bool is_guarded = storage->after > 0;
+        const struct layout whole = layout_of_shape(1, &(int64_t){before + count + storage->after});
+        layout_shape_text(is_guarded ? &whole : &storage->shape, shape);
+        writer_call(&writer, name_of("storage", i, name), "empty", "%s :%s", shape,
+                    dtype_name(storage->dtype));
+        if (!is_guarded)
+            continue;
+        writer_call(&writer, name, "get_slice", "%s [%" PRId64 ":%" PRId64 "]", name, before,
+                    before + count);
+        writer_call(&writer, name, "reshape", "%s %s", name,
+                    layout_shape_text(&storage->shape, shape));
     }
     for (uint32_t i = 0; i < PARAMETERS_MAX; i++)
         if (problem->tensors[i].present)

@@ -44,6 +44,7 @@ struct place {
 struct placed_storage {
     enum dtype dtype;
     struct layout shape;
+    int64_t before, after; /* elements around it, in the same memory: see placement_guard */
 };
 
 struct placement {
@@ -57,7 +58,18 @@ struct placement {
 void placement_make(struct placement *placement, const struct problem *problem,
                     enum arrangement arrangement, uint64_t variant, struct random *random);
 
-/* Bytes of a storage. */
+/*
+ * One part of an arrangement, for kernels that others have written. Part 0 is the whole of it;
+ * those behind it have one tensor arranged and all others contiguous, or put the output into one
+ * input after another. Each storage lies in a larger one: what is around it must not be written,
+ * nor change a result. Offsets differ from tensor to tensor, but for ARRANGEMENT_CONTIGUOUS, where
+ * all are 0. False behind the last part.
+ */
+bool placement_make_part(struct placement *placement, const struct problem *problem,
+                         enum arrangement arrangement, uint32_t part, uint64_t variant,
+                         struct random *random);
+
+/* Bytes of a storage, with what is around it. */
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
 
 /* The transcript of the call, its storages first, one `empty` each; what it makes is downloaded.

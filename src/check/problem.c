@@ -644,7 +644,7 @@ bool problem_has_many_moduli(const struct form *form)
 
 bool problem_reshapes(const struct form *form)
 {
-    return traits[form_id(form)].reshapes;
+    return form_id(form) < OPERATION_COUNT && traits[form_id(form)].reshapes;
 }
 
 static void make_problem(struct maker maker, const struct form *form)

@@ -15,6 +15,7 @@ enum contents {
     CONTENTS_COPRIME,
     CONTENTS_PERMUTATION,
     CONTENTS_BETWEEN, /* in [low, high] */
+    CONTENTS_AROUND,  /* the same, where any others will do too */
     CONTENTS_TAME,    /* in [0, high], high + 1 a power of two; in every other tensor a few values
                          are anything */
 };
@@ -78,6 +79,9 @@ void problem_make(struct problem *problem, const struct form *form,
 void problem_make_any(struct problem *problem, const struct form *form,
                       const struct problem_dtypes *dtypes, int64_t elements, uint64_t variant,
                       struct random *random);
+
+/* Whether any values will do, so that other tensors may share them. */
+bool problem_is_free(const struct problem_tensor *tensor);
 
 /* Fills an array with what a tensor may hold. */
 void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array);

@@ -26,15 +26,9 @@ static size_t tensor_bytes(const struct problem_tensor *tensor)
 
 /* ---------------------------------------------------------------- plans of problems */
 
-struct planned {
-    char *transcript;
-    struct source source;
-    struct plan *plan;
-};
-
-static enum healcl_status plan_problem(struct planned *planned, const struct problem *problem,
-                                       const struct placement *placement, const void *payload,
-                                       struct healcl_error *error)
+enum healcl_status problem_plan(struct planned *planned, const struct problem *problem,
+                                const struct placement *placement, const void *payload,
+                                struct healcl_error *error)
 {
     planned->plan = NULL;
     planned->transcript = placement_transcript(placement, problem, payload);
@@ -57,7 +51,7 @@ static enum healcl_status wrongly_refused(struct healcl_error *error)
     return HEALCL_DIFFERENT;
 }
 
-static void planned_release(struct planned *planned)
+void planned_release(struct planned *planned)
 {
     plan_free(planned->plan);
     free(planned->transcript);
@@ -155,7 +149,8 @@ static enum healcl_status solve_plan(const struct plan *plan, const struct probl
     TRY(reference_create(plan, &reference, error));
     enum healcl_status status = lend_tensors(reference, plan, problem, placement, data, error);
     for (size_t i = 0; status == HEALCL_OK && i < plan->step_count; i++)
-        status = solve_step(reference, &plan->steps[i], data, error);
+        if (!step_is_left_out(&plan->steps[i], NULL))
+            status = solve_step(reference, &plan->steps[i], data, error);
     data->dropped_digits = reference->dropped_digits;
     reference_free(reference);
     return status;
@@ -170,7 +165,7 @@ void problem_solve(struct problem_data *data, const struct problem *problem)
         return;
     placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, &unused);
     enum healcl_status status =
-        plan_problem(&planned, problem, &placement, data->payload, &data->failure);
+        problem_plan(&planned, problem, &placement, data->payload, &data->failure);
     if (status == HEALCL_OK)
         status = solve_plan(planned.plan, problem, &placement, data, &data->failure);
     if (status == HEALCL_REFUSED)
@@ -187,7 +182,33 @@ struct images {
     void *bytes[PARAMETERS_MAX]; /* NULL where there was no memory */
 };
 
-/* Random elements everywhere, then the problem's tensors. */
+/* Random elements, and around a tensor that holds moduli or indices such as it may hold: what reads
+ * them by mistake goes on to a wrong result. */
+static void fill_image(const struct problem *problem, const struct placement *placement,
+                       uint32_t storage, struct random *random, void *bytes)
+{
+    const enum dtype dtype = placement->storages[storage].dtype;
+    const int64_t count = (int64_t)(placement_bytes(placement, storage) / dtype_size(dtype));
+    struct problem_tensor whole = {.dtype = dtype, .shape = layout_of_shape(1, &count)};
+    for (int i = 0; i < PARAMETERS_MAX && placement->storages[storage].after > 0; i++) {
+        const struct problem_tensor *tensor = &problem->tensors[i];
+        if (!tensor->present || placement->places[i].storage != storage)
+            continue;
+        whole.contents = tensor->contents;
+        whole.low = tensor->low;
+        whole.high = tensor->high;
+        if (tensor->contents == CONTENTS_COPRIME)
+            whole.contents = CONTENTS_MODULI;
+        if (tensor->contents == CONTENTS_PERMUTATION) {
+            whole.contents = CONTENTS_BETWEEN;
+            whole.low = 0;
+            whole.high = layout_elements(&tensor->shape) - 1;
+        }
+    }
+    problem_fill(&whole, random, bytes);
+}
+
+/* What is around the problem's tensors, and then these. */
 static enum healcl_status images_init(struct images *images, const struct problem *problem,
                                       const struct placement *placement,
                                       const struct problem_data *data, struct random *random,
@@ -195,19 +216,16 @@ static enum healcl_status images_init(struct images *images, const struct proble
 {
     images->count = placement->storage_count;
     for (uint32_t i = 0; i < images->count; i++) {
-        const struct placed_storage *storage = &placement->storages[i];
         images->bytes[i] = malloc(placement_bytes(placement, i) + 1);
         if (!images->bytes[i])
             NO_MEMORY(error);
-        random_fill_values(random, storage->dtype, layout_elements(&storage->shape),
-                           images->bytes[i]);
+        fill_image(problem, placement, i, random, images->bytes[i]);
     }
     /* What must hold certain values comes last, as tensors may share elements. */
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             const struct problem_tensor *tensor = &problem->tensors[i];
-            bool any = tensor->contents == CONTENTS_VALUES || tensor->contents == CONTENTS_TAME;
-            if (tensor->present && any == (pass == 0))
+            if (tensor->present && problem_is_free(tensor) == (pass == 0))
                 view_scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
                              images->bytes[placement->places[i].storage], data->packed[i]);
         }
@@ -320,10 +338,15 @@ static void put_problem(struct writer *writer, const struct problem *problem,
         if (!problem->tensors[i].present)
             continue;
         memcpy(as_shape.shape, place->layout.stride, sizeof as_shape.shape);
-        writer_put(writer, "  %s: offset %" PRId64 ", strides %s, in storage %u of shape %s\n",
+        writer_put(writer, "  %s: offset %" PRId64 ", strides %s, in storage %u of shape %s",
                    problem->form->parameters[i].name, place->layout.offset,
                    layout_shape_text(&as_shape, strides), place->storage,
                    layout_shape_text(&placement->storages[place->storage].shape, storage));
+        if (placement->storages[place->storage].after > 0)
+            writer_put(writer, ", between %" PRId64 " and %" PRId64 " other elements",
+                       placement->storages[place->storage].before,
+                       placement->storages[place->storage].after);
+        writer_put(writer, "\n");
     }
 }
 
@@ -406,6 +429,29 @@ static struct manifest_kernel vendors_kernel(const struct plan *plan,
     return kernel;
 }
 
+static enum healcl_status upload(struct launcher *launcher, const struct placement *placement,
+                                 const struct images *images, struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < images->count; i++)
+        TRY(device_upload_memory(launcher->device, placement_bytes(placement, i), images->bytes[i],
+                                 launcher_memory(launcher, planned_storage(launcher->plan, i)),
+                                 error));
+    return HEALCL_OK;
+}
+
+enum healcl_status problem_upload(struct executor *executor, const struct problem *problem,
+                                  const struct placement *placement,
+                                  const struct problem_data *data, struct random *random,
+                                  struct healcl_error *error)
+{
+    struct images images = {.count = 0};
+    enum healcl_status status = images_init(&images, problem, placement, data, random, error);
+    if (status == HEALCL_OK)
+        status = upload(device_executor_launcher(executor), placement, &images, error);
+    images_release(&images);
+    return status;
+}
+
 /* Uploads, runs and compares. HEALCL_DIFFERENT where something differs. */
 static enum healcl_status run(struct executor *executor, const struct problem *problem,
                               const struct placement *placement, const struct problem_data *data,
@@ -415,9 +461,7 @@ static enum healcl_status run(struct executor *executor, const struct problem *p
     const struct plan *plan = launcher->plan;
     struct sink_context context = {.data = data};
     const struct result_sink sink = {.context = &context, .take = take};
-    for (uint32_t i = 0; i < images->count; i++)
-        TRY(device_upload_memory(launcher->device, placement_bytes(placement, i), images->bytes[i],
-                                 launcher_memory(launcher, planned_storage(plan, i)), error));
+    TRY(upload(launcher, placement, images, error));
     TRY(executor_run(executor, plan, &sink, error));
     const struct difference digits = {.actual = (int64_t)executor->dropped_digits,
                                       .expected = (int64_t)data->dropped_digits};
@@ -442,7 +486,7 @@ static enum healcl_status plan_and_run(struct healcl_device *device, const struc
 {
     struct planned planned;
     struct executor *executor = NULL;
-    enum healcl_status status = plan_problem(&planned, problem, placement, data->payload, error);
+    enum healcl_status status = problem_plan(&planned, problem, placement, data->payload, error);
     if (status == HEALCL_OK)
         status = device_executor_create(device, planned.plan, false, &executor, error);
     if (status == HEALCL_OK)
@@ -501,7 +545,7 @@ struct manifest_kernel problem_kernel(const struct healcl_device *device,
     struct planned planned;
     if (!problem->table)
         return kernel;
-    if (plan_problem(&planned, problem, placement, data->payload, NULL) == HEALCL_OK)
+    if (problem_plan(&planned, problem, placement, data->payload, NULL) == HEALCL_OK)
         kernel = vendors_kernel(planned.plan, device);
     planned_release(&planned);
     return kernel;
@@ -512,10 +556,11 @@ static enum healcl_status plan_contiguous(struct planned *planned, const struct 
                                           struct random *random, struct healcl_error *error)
 {
     struct placement placement;
-    struct problem_data data;
+    struct problem_data data = {.result = NULL};
     placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, random);
-    problem_data_init(&data, problem, random);
-    enum healcl_status status = plan_problem(planned, problem, &placement, data.payload, error);
+    if (problem->payload.present)
+        problem_data_init(&data, problem, random);
+    enum healcl_status status = problem_plan(planned, problem, &placement, data.payload, error);
     problem_data_release(&data);
     return status;
 }

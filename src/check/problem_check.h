@@ -13,6 +13,20 @@
 #include "device/device.h"
 #include "plan/plan.h"
 
+/* The plan of a problem's call, of the transcript that placement_transcript writes. */
+struct planned {
+    char *transcript;
+    struct source source;
+    struct plan *plan; /* NULL: it is refused */
+};
+
+/* The caller releases it, also where this fails. payload: of host_to_device, else NULL. Errors: as
+ * of plans. */
+enum healcl_status problem_plan(struct planned *planned, const struct problem *problem,
+                                const struct placement *placement, const void *payload,
+                                struct healcl_error *error);
+void planned_release(struct planned *planned);
+
 /* The elements of a problem's tensors in C order, and the answer. */
 struct problem_data {
     void *packed[PARAMETERS_MAX]; /* of the tensors that are present */
@@ -55,6 +69,13 @@ bool check_count(struct check_counts *counts, enum healcl_status status, struct 
 enum check_result problem_check(struct healcl_device *device, const struct problem *problem,
                                 const struct placement *placement, const struct problem_data *data,
                                 struct random *random, struct healcl_error *error);
+
+/* Puts the data into the storages of an executor of the problem's plan, placed alike. */
+struct executor;
+enum healcl_status problem_upload(struct executor *executor, const struct problem *problem,
+                                  const struct placement *placement,
+                                  const struct problem_data *data, struct random *random,
+                                  struct healcl_error *error);
 
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
  * there is none. */

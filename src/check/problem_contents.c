@@ -3,6 +3,12 @@
 
 #include "check/problem.h"
 
+bool problem_is_free(const struct problem_tensor *tensor)
+{
+    return tensor->contents == CONTENTS_VALUES || tensor->contents == CONTENTS_TAME ||
+           tensor->contents == CONTENTS_AROUND;
+}
+
 void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array)
 {
     int64_t count = layout_elements(&tensor->shape);
@@ -12,6 +18,7 @@ void problem_fill(const struct problem_tensor *tensor, struct random *random, vo
     case CONTENTS_COPRIME: random_fill_coprime(random, tensor->dtype, count, array); break;
     case CONTENTS_PERMUTATION: random_fill_permutation(random, tensor->dtype, count, array); break;
     case CONTENTS_BETWEEN:
+    case CONTENTS_AROUND:
         random_fill_between(random, tensor->dtype, count, tensor->low, tensor->high, array);
         break;
     case CONTENTS_TAME:
