@@ -130,6 +130,8 @@ int take_arguments(const struct command *command, int argc, char **argv, void *s
 
 /* Prints a warning where the device's driver does not tell what kernels of manifests take. */
 void warn_of_device(const struct healcl_device *device);
+/* The same of what compilers have said of vendors' sources. */
+void warn_of_builds(const struct healcl_device *device);
 
 /* Whether it is --trust, which takes folders of manifests as --ops does, and more that they say. */
 bool is_trust(const struct command_option *option);

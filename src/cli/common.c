@@ -192,6 +192,14 @@ void warn_of_device(const struct healcl_device *device)
         print_notice("warning: %s", warning);
 }
 
+void warn_of_builds(const struct healcl_device *device)
+{
+    if (!device || !device->programs->warnings)
+        return;
+    print_notice("warning: the compiler says of manifests' sources:");
+    fputs(device->programs->warnings, stderr);
+}
+
 bool is_trust(const struct command_option *option)
 {
     return strcmp(option->name, "trust") == 0;

@@ -309,6 +309,7 @@ static void release(struct compile_command *self)
     free(package->images);
     package_free(self->read);
     bundled_release(&self->bundled);
+    warn_of_builds(self->device);
     healcl_device_close(self->device);
 }
 

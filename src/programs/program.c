@@ -58,38 +58,60 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
 
 /* ---------------------------------------------------------------- building */
 
+enum { TEXT_COUNT = 6, LINE_SIZE = 384 };
+
+/* What the compiler said, behind a head; freed with free(). NULL where nobody knows. */
+static char *build_log(struct healcl_device *device, cl_program id, const char *head)
+{
+    size_t bytes = 0, start = strlen(head);
+    if (device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG, 0, NULL,
+                                          &bytes) != CL_SUCCESS)
+        return NULL;
+    char *log = calloc(1, start + bytes + 1);
+    if (!log)
+        return NULL;
+    memcpy(log, head, start);
+    if (device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG, bytes,
+                                          log + start, NULL) == CL_SUCCESS)
+        return log;
+    free(log);
+    return NULL;
+}
+
 /* The error of a failed build, with what the compiler said. */
 static enum healcl_status build_error(struct healcl_device *device, const struct program *program,
                                       cl_program id, const char *options, cl_int code,
                                       struct healcl_error *error)
 {
+    char head[LAUNCH_OPTIONS_SIZE + 280];
     (void)ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s", program->name,
                 device->info.name, opencl_error_name(code));
     if (!error)
         return HEALCL_DEVICE;
     error->opencl_code = code;
-    size_t bytes = 0;
-    cl_int queried = device->cl->clGetProgramBuildInfo(id, device->info.device_id,
-                                                       CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
-    if (queried != CL_SUCCESS)
-        return HEALCL_DEVICE;
-    static const char head[] = "built with ";
-    size_t start = sizeof head - 1 + strlen(options) + 1;
-    char *detail = calloc(1, start + bytes + 1);
-    if (!detail)
-        return HEALCL_DEVICE;
-    snprintf(detail, start + 1, "%s%s\n", head, options);
-    queried = device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG,
-                                                bytes, detail + start, NULL);
-    if (queried != CL_SUCCESS) {
-        free(detail);
-        return HEALCL_DEVICE;
-    }
-    error->detail = detail;
+    snprintf(head, sizeof head, "built with %s\n", options);
+    error->detail = build_log(device, id, head);
     return HEALCL_DEVICE;
 }
 
-enum { TEXT_COUNT = 6 };
+/* Keeps what the compiler says of a vendor's source, once. Drivers say other things too. */
+static void keep_warnings(struct healcl_device *device, const struct program *program,
+                          cl_program id)
+{
+    struct device_programs *programs = device->programs;
+    const size_t used = programs->warnings ? strlen(programs->warnings) : 0;
+    char *log = build_log(device, id, ""), file[LINE_SIZE];
+    snprintf(file, sizeof file, "%.*s", (int)strcspn(program->name, "@"), program->name);
+    if (log && strstr(log, file) && strstr(log, "warning") &&
+        !(used > 0 && strstr(programs->warnings, log))) {
+        char *more = realloc(programs->warnings, used + strlen(log) + 1);
+        if (more) {
+            strcpy(more + used, log);
+            programs->warnings = more;
+        }
+    }
+    free(log);
+}
 
 static enum healcl_status build_source(struct healcl_device *device, const struct program *program,
                                        const char *texts[TEXT_COUNT], const char *options,
@@ -105,22 +127,25 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
         (void)cl->clReleaseProgram(id);
         return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
     }
+    if (program->text)
+        keep_warnings(device, program, id);
     *built = id;
     return HEALCL_OK;
 }
-
-enum { LINE_SIZE = 384 };
 
 /* source: NULL for one of the device's. line: so that the compiler's messages name our files. */
 static enum healcl_status find_texts(const struct healcl_device *device, const char *name,
                                      const char *source, char line[LINE_SIZE],
                                      const char *texts[TEXT_COUNT], struct healcl_error *error)
 {
+    if (source) /* "scale.cl@" and a hash of what it holds */
+        snprintf(line, LINE_SIZE, "\n#line 1 \"%.*s\"\n", (int)strcspn(name, "@"), name);
+    else
+        snprintf(line, LINE_SIZE, "\n#line 1 \"cl/%s.cl\"\n", name);
     if (!source)
         source = find_source(device, name);
     if (!source)
         FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
-    snprintf(line, LINE_SIZE, "\n#line 1 \"cl/%s.cl\"\n", name);
     const char *const found[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
                                            healcl_cl_base_base_h,
                                            "\n#line 1 \"cl/base/arithmetic.h\"\n",
@@ -158,9 +183,9 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
         snprintf(chunk_shift, sizeof chunk_shift, " -D CHUNK_SHIFT=%u",
                  log2_of(device->chunk_bytes));
     /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
-     * registers: -w. */
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
-             program->chunks, chunk_shift, program->local_size,
+     * registers: -w. Vendors want those of their own sources. */
+    snprintf(options, sizeof options, "-cl-std=CL1.2%s -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
+             program->text ? "" : " -w", program->chunks, chunk_shift, program->local_size,
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
     program->all_options = strdup(options);
@@ -278,6 +303,7 @@ void device_programs_free(struct healcl_device *device)
     }
     shared_programs_leave(device);
     free(programs->cache_directory);
+    free(programs->warnings);
     free(programs->forced_lacks);
     free(programs->failed);
     free(programs);

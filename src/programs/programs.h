@@ -24,6 +24,7 @@ struct device_programs {
     uint64_t binary_price;          /* nanoseconds a binary may cost for each kernel: binary.c;
                                        0: whatever it takes, as HEALCL_KEEP_BINARIES says */
     char *forced_lacks;             /* HEALCL_LACKS; or NULL */
+    char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
     bool distrusted;                /* the device failed its self-test: no binary is kept */
     bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
     bool arguments_untold;          /* ARGUMENTS_UNTOLD: to be told once */
