@@ -56,6 +56,7 @@ struct bench {
     const struct bench_options *options;
     struct bench_case measured;
     struct script script;
+    const struct segment *timed; /* of script.plan: the operation's */
     struct plan
         looped; /* script.plan with the operation's steps LAUNCHES_MAX times behind its own */
     struct step *steps; /* of looped */
@@ -240,10 +241,10 @@ static bool caches_as_well(const struct healcl_device *device, uint64_t bytes, u
 static bool wants_second_output(const struct bench *bench, const struct healcl_device *device)
 {
     const struct plan *plan = bench->script.plan;
-    const struct step *step = &plan->steps[plan->segments[BENCH_OPERATE].first_step];
+    const struct step *step = &plan->steps[bench->timed->first_step];
     uint64_t bytes = step->out ? storage_bytes(step->out->storage) : 0;
     if (!device->overlaps || !step->out || bytes > SECOND_OUTPUT_BYTES || bench->loop_steps != 1 ||
-        plan->segments[BENCH_RESULT].step_count != 1 || bench->measured.operation->accumulates ||
+        bench->measured.operation->accumulates || plan->segments[BENCH_RESULT].step_count != 1 ||
         plan->bytes_peak + bytes > bench->options->memory_limit ||
         !caches_as_well(device, plan->bytes_peak, bytes))
         return false;
@@ -285,7 +286,7 @@ static enum healcl_status make_loop(struct bench *bench, const struct healcl_dev
                                     struct healcl_error *error)
 {
     const struct plan *plan = bench->script.plan;
-    const struct segment *operation = &plan->segments[BENCH_OPERATE];
+    const struct segment *operation = bench->timed;
     bench->loop_steps = operation->step_count;
     if (bench->loop_steps == 0)
         FAIL(error, HEALCL_USAGE, "nothing is to be done: the tensor is contiguous already");
@@ -369,12 +370,14 @@ static enum healcl_status add_sample(struct bench *bench, uint64_t nanoseconds,
 
 static void summarise(struct bench *bench, struct bench_result *result)
 {
-    size_t count = bench->sample_count;
+    size_t count = bench->sample_count, quarter = count / 4;
     double launches = result->launches;
     result->median_ns = (double)sort_to_median(bench->samples, count) / launches;
     result->samples = (uint32_t)count;
     result->min_ns = (double)bench->samples[0] / launches;
     result->max_ns = (double)bench->samples[count - 1] / launches;
+    result->quartile_ns[0] = (double)bench->samples[quarter] / launches;
+    result->quartile_ns[1] = (double)bench->samples[count - 1 - quarter] / launches;
 }
 
 static enum healcl_status take_samples(struct bench *bench, struct bench_result *result,
@@ -421,6 +424,7 @@ static enum healcl_status run_case(struct bench *bench, struct healcl_device *de
 {
     int64_t rows = bench_case_rows(&bench->measured);
     TRY(script_init(&bench->script, &bench->measured, 0, rows, bench->options, error));
+    bench->timed = &bench->script.plan->segments[BENCH_OPERATE];
     TRY(make_loop(bench, device, error));
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
     result->by_preferred = runs_by_preferred(bench, device);
@@ -472,33 +476,25 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
 
 /* ---------------------------------------------------------------- examples of manifests */
 
-static enum healcl_status ignore_result(void *context, const struct step *step, const void *data,
-                                        struct healcl_error *error)
-{
-    (void)context;
-    (void)step;
-    (void)data;
-    (void)error;
-    return HEALCL_OK;
-}
-
-/* What is timed is the operation's segment, as of any other case; results were compared before. */
-static enum healcl_status time_example(struct healcl_device *device,
-                                       const struct bench_options *options,
-                                       const struct example_script *script,
-                                       struct bench_result *result, struct healcl_error *error)
+/* What is timed is the plan's only segment; results were compared before. */
+static enum healcl_status time_plan(struct healcl_device *device,
+                                    const struct bench_options *options, struct plan *plan,
+                                    const struct problem *problem,
+                                    const struct placement *placement,
+                                    const struct problem_data *data, struct bench_result *result,
+                                    struct healcl_error *error)
 {
     static const struct bench_operation any = {.arguments = "", .accumulates = true};
-    const struct result_sink sink = {.take = ignore_result};
-    struct bench bench = {
-        .options = options, .measured = {.operation = &any}, .script = {.plan = script->plan}};
+    struct bench bench = {.options = options,
+                          .measured = {.operation = &any},
+                          .script = {.plan = plan},
+                          .timed = plan->segments};
+    struct random random = {0};
     enum healcl_status status = make_loop(&bench, device, error);
     if (status == HEALCL_OK)
         status = device_executor_create(device, &bench.looped, false, &bench.executor, error);
-    if (status == HEALCL_OK) {
-        bench.executor->uploads = script->uploads;
-        status = executor_run(bench.executor, script->plan, &sink, error);
-    }
+    if (status == HEALCL_OK)
+        status = problem_upload(bench.executor, problem, placement, data, &random, error);
     if (status == HEALCL_OK)
         status = take_samples(&bench, result, error);
     bench.script.plan = NULL; /* the caller's */
@@ -506,66 +502,75 @@ static enum healcl_status time_example(struct healcl_device *device,
     return status;
 }
 
+/* kernel: that is to run it; NULL: any. Its name, or with a body NULL, is then *ran. */
 static enum healcl_status measure_side(struct healcl_device *device,
                                        const struct bench_options *options,
-                                       struct bench_example *example, enum example_side side,
-                                       struct healcl_error *error)
+                                       const struct examples *examples,
+                                       const struct example *example, enum example_side side,
+                                       const char *kernel, const char **ran,
+                                       struct bench_result *result, struct healcl_error *error)
 {
-    const bool by_body = side == EXAMPLE_BODY;
-    struct bench_result result = {.samples = 0};
-    struct example_script script;
-    enum healcl_status status = example_script_init(&script, options->table, example->operation,
-                                                    example->number, false, by_body, error);
-    if (status == HEALCL_OK && (by_body || example_has_kernel(&script, device))) {
-        example->of[side].is_measured = true;
-        example->kernel = by_body ? example->kernel : example_kernel(&script, device);
-        status = example_verify(device, options->table, example->operation, example->number, false,
-                                by_body, error);
-        if (status == HEALCL_OK)
-            status = time_example(device, options, &script, &result, error);
-    }
-    example_script_release(&script);
-    example->of[side].samples = result.samples;
-    example->of[side].launches = result.launches;
-    example->of[side].median_ns = result.median_ns;
-    example->of[side].min_ns = result.min_ns;
-    example->of[side].max_ns = result.max_ns;
+    const struct problem problem = example_problem(examples, example, side);
+    struct problem_data data;
+    struct placement placement;
+    struct planned planned;
+    struct random random = {0};
+    problem_data_init(&data, &problem, &random);
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        if (data.packed[i] && example->data.packed[i])
+            memcpy(data.packed[i], example->data.packed[i],
+                   (size_t)layout_elements(&problem.tensors[i].shape) *
+                       dtype_size(problem.tensors[i].dtype));
+    placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, 0, &random);
+    *ran = problem_kernel(device, &problem, &placement, &data).name;
+    enum healcl_status status = problem_plan(&planned, &problem, &placement, NULL, error);
+    const bool is_run = side == EXAMPLE_BODY || (*ran && (!kernel || kernel == *ran));
+    if (status == HEALCL_OK && is_run)
+        status = example_verify(device, examples, example, side, error);
+    if (status == HEALCL_OK && is_run)
+        status = check_deadline(options, error);
+    if (status == HEALCL_OK && is_run)
+        status =
+            time_plan(device, options, planned.plan, &problem, &placement, &data, result, error);
+    planned_release(&planned);
+    problem_data_release(&data);
+    if (status != HEALCL_OK)
+        error_prefix(error, "%s, %s, entry %zu, its %s: ", example->operation->name, example->file,
+                     example->entry, example_side_name(side));
     return status;
 }
 
 enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
-                                 struct bench_example *example, struct healcl_error *error)
+                                 const struct examples *examples, struct bench_example *example,
+                                 struct healcl_error *error)
 {
-    const struct vendor_operation *vendor = example_vendor(example->operation);
-    for (int side = 0; side < EXAMPLE_SIDES; side++)
-        if (side == EXAMPLE_KERNEL ? vendor->kernel_count > 0 : vendor->body_count > 0)
-            TRY_PREFIX(measure_side(device, options, example, (enum example_side)side, error),
-                       "%s, example %" PRIu32 ", its %s: ", example->operation->name,
-                       example->number + 1, example_side_name((enum example_side)side));
+    const struct vendor_operation *vendor = example_vendor(example->example->operation);
+    for (int side = 0; side < EXAMPLE_SIDES; side++) {
+        struct bench_result result = {.samples = 0};
+        const char *ran;
+        if (side == EXAMPLE_KERNEL ? vendor->kernel_count == 0 : vendor->body_count == 0)
+            continue;
+        TRY(measure_side(device, options, examples, example->example, (enum example_side)side, NULL,
+                         &ran, &result, error));
+        example->kernel = side == EXAMPLE_KERNEL ? ran : example->kernel;
+        example->of[side] = (struct bench_times){result.samples > 0,
+                                                 result.samples,
+                                                 result.launches,
+                                                 result.median_ns,
+                                                 result.min_ns,
+                                                 result.max_ns,
+                                                 {result.quartile_ns[0], result.quartile_ns[1]}};
+    }
     return HEALCL_OK;
 }
 
 enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,
-                                const struct operation *operation, uint32_t number,
+                                const struct examples *examples, const struct example *example,
                                 const char *kernel, struct bench_result *result,
                                 struct healcl_error *error)
 {
-    struct example_script script;
-    const struct operation_table *table = options->table;
-    enum healcl_status status =
-        example_script_init(&script, table, operation, number, false, false, error);
+    const char *ran;
     *result = (struct bench_result){.samples = 0};
-    if (status == HEALCL_OK && example_kernel(&script, device) == kernel) {
-        for (int is_strided = 0; is_strided < 2 && status == HEALCL_OK; is_strided++) {
-            status = check_deadline(options, error);
-            if (status == HEALCL_OK)
-                status = example_verify(device, table, operation, number, is_strided, false, error);
-        }
-        if (status == HEALCL_OK)
-            status = time_example(device, options, &script, result, error);
-    }
-    example_script_release(&script);
-    if (status != HEALCL_OK)
-        error_prefix(error, "%s, example %" PRIu32 ": ", operation->name, number + 1);
-    return status;
+    return measure_side(device, options, examples, example, EXAMPLE_KERNEL, kernel, &ran, result,
+                        error);
 }

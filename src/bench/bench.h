@@ -115,6 +115,7 @@ struct bench_result {
     uint32_t launches; /* operations in one sample, between two waits */
     uint32_t samples;
     double median_ns, min_ns, max_ns; /* of one operation, over the samples */
+    double quartile_ns[2];            /* a quarter of the samples is below, and above */
     bool by_preferred; /* a variant that the device's tuning prefers has run some of it */
 };
 
@@ -130,32 +131,31 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
                              struct healcl_error *error);
 
 /*
- * Measures the kernel that runs an example of an operation, which has a body: compared first with
- * the body on the host reference, on contiguous tensors and on strided ones. kernel: the
- * alternative that is to run it, one of its kernel's names; where another one does, nothing is
- * measured, and result->samples is 0. Errors: as bench_run.
+ * Measures the kernel that makes the call of an example, whose operation has a body: compared first
+ * with the body on the host reference, in a few layouts. kernel: the alternative that is to run it,
+ * one of its kernel's names; where another one does, nothing is measured, and result->samples is 0.
+ * Errors: as bench_run.
  */
 enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,
-                                const struct operation *operation, uint32_t number,
+                                const struct examples *examples, const struct example *example,
                                 const char *kernel, struct bench_result *result,
                                 struct healcl_error *error);
 
 /* The times of one example of an operation of a manifest. */
 struct bench_example {
-    const struct operation *operation;
-    uint32_t number;    /* of the example, from 0 */
+    const struct example *example;
     const char *kernel; /* that runs it, as vendor_kernel_for names it; NULL: none */
-    struct {
+    struct bench_times {
         bool is_measured; /* else there is no kernel for the device, or no body */
         uint32_t samples, launches;
-        double median_ns, min_ns, max_ns; /* of one call, over the samples */
+        double median_ns, min_ns, max_ns, quartile_ns[2]; /* of one call, as of a result */
     } of[EXAMPLE_SIDES];
 };
 
-/* Measures the kernel and the body of an example, example->operation and number, beside each other,
- * each compared first with the body on the host reference, if there is one. Errors: as bench_run.
- */
+/* Measures the kernel and the body of an example beside each other, each compared first with the
+ * body on the host reference, if there is one. Errors: as bench_run. */
 enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
-                                 struct bench_example *example, struct healcl_error *error);
+                                 const struct examples *examples, struct bench_example *example,
+                                 struct healcl_error *error);
 
 #endif

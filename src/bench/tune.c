@@ -261,7 +261,8 @@ static void end_subject(struct tune_report *report, size_t first)
 }
 
 void tune_list_kernels(const struct device_info *info, const struct operation_table *table,
-                       const char *only, struct tune_report *report)
+                       const struct examples *examples, const char *only,
+                       struct tune_report *report)
 {
     struct lister lister = {info, report, NULL};
     const struct vendor_operations *all = vendor_of_table(table);
@@ -272,8 +273,8 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
         const struct tune_alternative subject = {
             .subject = operation->name, .operation = operation, .of = vendor->identity};
         const size_t first = report->count;
-        if ((name && strcmp(name, operation->name) != 0) || vendor->example_count == 0 ||
-            vendor->body_count == 0)
+        if ((name && strcmp(name, operation->name) != 0) || vendor->body_count == 0 ||
+            !example_of(examples, operation))
             continue;
         for (uint32_t place = 0; place < vendor->kernel_count; place++)
             add_kernel(&lister, &subject, vendor->kernels[place], place);
@@ -377,15 +378,16 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
                                        const struct bench_options *bench,
                                        struct healcl_error *error)
 {
-    const uint32_t count = example_vendor(alternative->operation)->example_count;
+    const struct examples *examples = tuner->options->examples;
+    const struct example *example = example_of(examples, alternative->operation);
     uint32_t measured = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (; example; example = example_next(example)) {
         struct bench_result result;
         if (is_out_of_time(tuner))
             return HEALCL_OK;
         uint64_t begin = tuner->clock->now();
-        TRY(tuner->clock->kernel(*tuner->device, bench, alternative->operation, i,
-                                 alternative->kernel, &result, error));
+        TRY(tuner->clock->kernel(*tuner->device, bench, examples, example, alternative->kernel,
+                                 &result, error));
         measured += result.samples > 0;
         add_times(tuner, alternative, begin, &result);
     }

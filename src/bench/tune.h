@@ -62,7 +62,7 @@ struct tune_clock {
                                 struct healcl_error *error);
     /* bench_kernel */
     enum healcl_status (*kernel)(struct healcl_device *device, const struct bench_options *options,
-                                 const struct operation *operation, uint32_t number,
+                                 const struct examples *examples, const struct example *example,
                                  const char *kernel, struct bench_result *result,
                                  struct healcl_error *error);
 };
@@ -72,6 +72,7 @@ struct tune_options {
     uint64_t deadline;     /* by the clock; 0: there is none */
     uint64_t longest; /* nanoseconds that the first measurement may take, as far as one can tell */
     const struct operation_table *table; /* with the manifests that were listed; or NULL */
+    const struct examples *examples;     /* of the manifests' operations; or NULL, with table */
     bool force;                          /* chooses whatever the spread */
     const struct tune_clock *clock;      /* NULL: monotonic_nanoseconds and bench_run */
     /* Called before an alternative is measured; may be NULL. */
@@ -83,7 +84,8 @@ struct tune_options {
  * listed already: of operations that have examples and a body to compare with. only: the name of
  * the one operation, or kind of step, with or without an underscore in front; or NULL. */
 void tune_list_kernels(const struct device_info *info, const struct operation_table *table,
-                       const char *only, struct tune_report *report);
+                       const struct examples *examples, const char *only,
+                       struct tune_report *report);
 
 /* "right", "wrong", "failed", "not measured" */
 const char *tune_outcome_name(enum tune_outcome outcome);

@@ -1,16 +1,15 @@
 /*
- * Operations of vendors' manifests by the examples that these give: a small transcript in memory
- * for each, whose tensors are contiguous or strided views, and which the operation's kernel, its
- * body on the device and its body on the host reference can run.
+ * Operations of vendors' manifests, by the calls of them in transcripts: every JSON file in
+ * DIR/examples of a folder DIR of manifests. From each call others are derived (variation.c), which
+ * the operation's kernel and its body make on a device, and its body on the host reference.
  */
 #ifndef HEALCL_CHECK_EXAMPLE_H
 #define HEALCL_CHECK_EXAMPLE_H
 
 #include "check/problem_check.h"
 #include "extensions/vendor.h"
-#include "run/run.h"
 
-/* What runs an example on a device. */
+/* What makes a call on a device. */
 enum example_side { EXAMPLE_KERNEL, EXAMPLE_BODY, EXAMPLE_SIDES };
 
 /* "kernel", "body" */
@@ -24,34 +23,40 @@ const struct vendor_operation *example_vendor(const struct operation *operation)
 const struct operation *example_operation_find(const struct operation_table *table,
                                                const char *name);
 
-enum { EXAMPLE_PREPARE, EXAMPLE_OPERATE, EXAMPLE_RESULT, EXAMPLE_SEGMENTS };
-
-/* An example's transcript, planned, and its data. */
-struct example_script {
-    struct operation_table
-        *bodies; /* the operation without its kernels; NULL: the manifests' own */
-    struct vendor_operation without_kernels;
-    char *text;
-    struct source source;
-    struct plan *plan;
-    void *data[PARAMETERS_MAX]; /* of its tensors, as they are uploaded */
-    struct upload *uploads;     /* for an executor of the plan */
+/* A call in a transcript. */
+struct example {
+    const struct example *next;        /* by folder, file and entry */
+    const struct operation *operation; /* of the manifests' table */
+    const char *file;                  /* without the folder examples/ */
+    size_t entry;
+    /* A tensor that the operation makes is its last parameter here, so that it can be placed too.
+     */
+    struct problem problem;
+    struct problem_data data; /* packed: what the tensors held; NULL for a tensor that is made */
 };
 
-/* The caller releases the script, also where this fails. number: of the example. by_body: no kernel
- * of a manifest runs. Errors: HEALCL_REFUSED as of plans, HEALCL_NO_MEMORY. */
-enum healcl_status example_script_init(struct example_script *script,
-                                       const struct operation_table *table,
-                                       const struct operation *operation, uint32_t number,
-                                       bool is_strided, bool by_body, struct healcl_error *error);
-void example_script_release(struct example_script *script);
+struct examples {
+    struct arena *arena;
+    struct operation_table *tables[EXAMPLE_SIDES]; /* with kernels, and with bodies alone */
+    struct example *first;
+};
 
-/* The kernel of the operation that runs its step on the device, as vendor_kernel_for tells of it;
- * and its name, or NULL. */
-struct manifest_kernel example_manifest_kernel(const struct example_script *script,
-                                               const struct healcl_device *device);
-const char *example_kernel(const struct example_script *script, const struct healcl_device *device);
-bool example_has_kernel(const struct example_script *script, const struct healcl_device *device);
+/* Reads the examples of all folders, and has the reference run them. manifests may be NULL: there
+ * are none then. The caller releases them, also where this fails. Errors, each with the file: as of
+ * transcripts, HEALCL_DIFFERENT where a result is not the expected one, HEALCL_NO_MEMORY. */
+enum healcl_status examples_read(struct examples *examples,
+                                 const struct healcl_operations *manifests,
+                                 struct healcl_error *error);
+void examples_release(struct examples *examples);
+
+/* The first example of an operation, and the one behind it; NULL where there is none. */
+const struct example *example_of(const struct examples *examples,
+                                 const struct operation *operation);
+const struct example *example_next(const struct example *example);
+
+/* The call of an example, by a side. */
+struct problem example_problem(const struct examples *examples, const struct example *example,
+                               enum example_side side);
 
 struct example_check {
     const struct operation *operation;
@@ -67,13 +72,15 @@ struct example_check {
 /* Whether nothing is wrong or has failed. */
 bool example_is_right(const struct example_check *check);
 
-/* Runs all examples of check->operation, contiguous and strided, and fills in the rest. */
-void example_check(struct healcl_device *device, const struct operation_table *table,
+/* Makes calls of check->operation and fills in the rest. A side that was wrong in one layout that
+ * a kernel gets as it is makes no more of them. */
+void example_check(struct healcl_device *device, const struct examples *examples,
                    struct example_check *check);
 
-/* Compares one example, for what is measured. Errors: HEALCL_DIFFERENT, or why it cannot run. */
-enum healcl_status example_verify(struct healcl_device *device, const struct operation_table *table,
-                                  const struct operation *operation, uint32_t number,
-                                  bool is_strided, bool by_body, struct healcl_error *error);
+/* Makes the call of one example in a few layouts, for what is measured: HEALCL_DIFFERENT, or why it
+ * cannot run. Without a body nothing is compared. */
+enum healcl_status example_verify(struct healcl_device *device, const struct examples *examples,
+                                  const struct example *example, enum example_side side,
+                                  struct healcl_error *error);
 
 #endif

@@ -92,28 +92,13 @@ static size_t list_builtin(const struct healcl_device *device, const struct oper
 
 /* ---------------------------------------------------------------- operations of manifests */
 
-static void ask_example(const struct question *question, const struct operation_table *table,
-                        const struct operation *operation, uint32_t number)
-{
-    struct example_script script;
-    if (example_script_init(&script, table, operation, number, false, false, NULL) == HEALCL_OK) {
-        const struct segment *segment = &script.plan->segments[EXAMPLE_OPERATE];
-        for (size_t i = 0; i < segment->step_count; i++)
-            ask_step(question, script.plan, &script.plan->steps[segment->first_step + i]);
-    }
-    example_script_release(&script);
-}
-
-static size_t list_vendors(const struct healcl_device *device, const struct operation_table *table,
-                           const struct operation *operation, struct served list[SERVED_MAX])
+static size_t list_vendors(const struct healcl_device *device, const struct operation *operation,
+                           struct served list[SERVED_MAX])
 {
     const struct vendor_operation *vendors = example_vendor(operation);
-    struct question question = {device, &list[0]};
     list[0] = (struct served){.kernel_count = 0};
     dtype_rule_text(&operation->dtypes, list[0].dtypes);
-    for (uint32_t i = 0; i < vendors->example_count; i++)
-        ask_example(&question, table, operation, i);
-    for (uint32_t i = 0; i < vendors->kernel_count && vendors->example_count == 0; i++)
+    for (uint32_t i = 0; i < vendors->kernel_count; i++)
         if (vendor_is_for_device(vendors->kernels[i], &device->info))
             add_kernel(&list[0], vendors->kernels[i]->names[0]);
     return 1;
@@ -123,5 +108,5 @@ size_t served_list(const struct healcl_device *device, const struct operation_ta
                    const struct operation *operation, struct served list[SERVED_MAX])
 {
     return operation->number < OPERATION_COUNT ? list_builtin(device, table, operation, list)
-                                               : list_vendors(device, table, operation, list);
+                                               : list_vendors(device, operation, list);
 }

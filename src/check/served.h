@@ -16,8 +16,7 @@ struct served {
 };
 
 /* Fills in list for an operation of a table, which may be NULL, on contiguous tensors of a few
- * shapes. Of one of a manifest its examples are asked, and without these its kernels. Returns how
- * many there are. */
+ * shapes. Of one of a manifest its kernels for the device are named. Returns how many there are. */
 size_t served_list(const struct healcl_device *device, const struct operation_table *table,
                    const struct operation *operation, struct served list[SERVED_MAX]);
 

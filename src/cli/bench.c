@@ -24,7 +24,8 @@ struct bench_command {
     struct healcl_device *device;
     struct bench_result results[RESULTS_MAX];
     size_t count;
-    struct bench_example examples[EXAMPLE_RESULTS_MAX]; /* of manifests */
+    struct examples calls;                              /* of operations of manifests */
+    struct bench_example examples[EXAMPLE_RESULTS_MAX]; /* what they took */
     size_t example_count;
 };
 
@@ -97,13 +98,12 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
     for (size_t i = 0; (operation = example_operation_at(self->options.table, i)); i++) {
         if (self->operation || (self->vendors && self->vendors != operation))
             continue;
-        for (uint32_t number = 0; number < example_vendor(operation)->example_count &&
-                                  self->example_count < EXAMPLE_RESULTS_MAX;
-             number++) {
+        for (const struct example *next = example_of(&self->calls, operation);
+             next && self->example_count < EXAMPLE_RESULTS_MAX; next = example_next(next)) {
             struct bench_example *example = &self->examples[self->example_count];
-            *example = (struct bench_example){.operation = operation, .number = number};
+            *example = (struct bench_example){.example = next};
             progress_say(&self->progress, "measuring %s", operation->name);
-            TRY(bench_example(self->device, &self->options, example, error));
+            TRY(bench_example(self->device, &self->options, &self->calls, example, error));
             self->example_count++;
         }
     }
@@ -114,6 +114,10 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
 static enum healcl_status measure(struct bench_command *self, struct healcl_error *error)
 {
     TRY(for_all_cases(self, check_case, error));
+    TRY(examples_read(&self->calls, self->operations, error));
+    if (self->vendors && !example_of(&self->calls, self->vendors))
+        FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",
+             self->name);
     TRY(report_file_open(&self->json, error));
     progress_say(&self->progress, "opening the device");
     TRY(healcl_device_open(self->selector, &self->device, error));
@@ -158,6 +162,7 @@ static int measure_and_report(struct bench_command *self)
         warn_of_device(self->device);
     int code = status == HEALCL_OK ? tell(self) : tell_failure(self, &error);
     healcl_error_clear(&error);
+    examples_release(&self->calls);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
     return code;
@@ -176,8 +181,7 @@ static int print_list(const struct bench_command *self)
         putchar('\n');
     }
     for (size_t i = 0; (vendors = example_operation_at(table, i)); i++)
-        if (example_vendor(vendors)->example_count > 0)
-            printf("%s\n", vendors->name);
+        printf("%s\n", vendors->name);
     return finish_output(EXIT_VERIFIED);
 }
 
@@ -251,8 +255,6 @@ static int find_operation(const struct command *command, struct bench_command *s
         return EXIT_VERIFIED;
     self->operation = bench_operation_find(self->name);
     self->vendors = self->operation ? NULL : example_operation_find(table, self->name);
-    if (self->vendors && example_vendor(self->vendors)->example_count == 0)
-        return usage_error(command, "'%s' has no examples to be measured by", self->name);
     return self->operation || self->vendors
                ? EXIT_VERIFIED
                : usage_error(command, "no operation '%s' is measured; --list tells which are",
@@ -315,7 +317,8 @@ const struct command command_bench = {
         "                           below replace those of every case that knows them\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and time the kernels and the bodies of\n"
-        "                           their operations by their examples; may be repeated\n"
+        "                           their operations by transcripts in DIR/examples; may be\n"
+        "                           repeated\n"
         "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
         "                           and any options of compilers\n"
         "      --list               list the operations, and which options each one knows\n"

@@ -35,7 +35,8 @@ struct check_command {
     struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
     size_t row_count;
     uint64_t row_nanoseconds[COVERAGE_ROWS_MAX];
-    struct example_check *examples; /* of the operations of manifests that are wanted */
+    struct examples calls;          /* of operations of manifests */
+    struct example_check *examples; /* of those that are wanted */
     size_t example_count;
     struct sequence_check *sequences; /* those that are wanted */
     size_t sequence_count;
@@ -229,7 +230,7 @@ static void check_examples(struct check_command *self)
         struct example_check *check = &self->examples[i];
         progress_say(&self->progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
                      check->operation->name);
-        example_check(self->device, table_of(self), check);
+        example_check(self->device, &self->calls, check);
         self->no_memory = check->why.status == HEALCL_NO_MEMORY;
     }
 }
@@ -253,6 +254,7 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
     TRY(report_file_open(&self->junit, error));
     if (self->results)
         TRY(compare_make_results(self->results, error));
+    TRY(examples_read(&self->calls, self->operations, error));
     progress_say(&self->progress, "opening the device");
     TRY(device_open(&opencl_loader, self->selector, &self->device, error));
     if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
@@ -369,6 +371,7 @@ static int check_and_tell(struct check_command *self)
     progress_end(&self->progress);
     if (status == HEALCL_OK)
         warn_of_device(self->device);
+    warn_of_builds(self->device);
     int code =
         status == HEALCL_OK
             ? tell(self)
@@ -382,6 +385,7 @@ static int check_and_tell(struct check_command *self)
     for (size_t i = 0; i < self->sequence_count; i++)
         healcl_error_clear(&self->sequences[i].why);
     shared_release(&self->shared);
+    examples_release(&self->calls);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
     report_file_discard(&self->junit);
@@ -456,8 +460,8 @@ const struct command command_check = {
         "      --op NAME      one operation, or one form of it (healcl ops), or what one pass\n"
         "                     makes of several calls (healcl inspect --passes)\n"
         "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
-        "                     operations by their examples against their bodies\n"
-        "                     (docs/VENDORS.md); may be repeated\n"
+        "                     operations by calls derived from the transcripts in\n"
+        "                     DIR/examples (docs/VENDORS.md); may be repeated\n"
         "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
         "                     and any options of compilers\n"
         "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"

@@ -25,7 +25,8 @@ struct tune_command {
     uint64_t start;  /* of the command */
     struct progress progress;
     struct healcl_device *device;
-    struct device_info info; /* of the device */
+    struct device_info info;  /* of the device */
+    struct examples examples; /* of manifests */
     struct tune_report report;
     char *kept, *kept_kernels; /* paths; with reset of what is forgotten */
 };
@@ -65,7 +66,7 @@ static enum healcl_status list(struct tune_command *self, struct healcl_error *e
     else
         report->tuning = self->device->tuning;
     report->choices = self->device->programs->choices;
-    tune_list_kernels(&self->info, table, self->name, report);
+    tune_list_kernels(&self->info, table, &self->examples, self->name, report);
     if (report->count == 0)
         FAIL(error, HEALCL_USAGE,
              "no kernels%s for '%s' have anything to choose from on this device",
@@ -120,6 +121,7 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
     TRY(report_file_open(&self->json, error));
     if (self->reset)
         return reset(self, error);
+    TRY(examples_read(&self->examples, self->operations, error));
     TRY(open_device(self, error));
     TRY(list(self, error));
     if (self->dry_run)
@@ -127,6 +129,7 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
     struct tune_options options = {.memory_limit = host_memory(),
                                    .force = self->force,
                                    .table = self->operations ? self->operations->table : NULL,
+                                   .examples = &self->examples,
                                    .measuring = say,
                                    .context = self};
     if (self->budget > 0) { /* a tenth is left for closing the device and keeping binaries */
@@ -184,6 +187,7 @@ static int tune_and_tell(struct tune_command *self)
                    ? tell(self)
                    : finish_output(report_files_error(&self->json, NULL, NULL, &error, false));
     healcl_error_clear(&error);
+    examples_release(&self->examples);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
     free(self->kept);

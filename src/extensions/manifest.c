@@ -38,12 +38,33 @@ struct numbering {
     int inputs, integers;
 };
 
+/* "residues", or the least and the largest one. */
+static enum healcl_status read_values(const struct reader *reader, const cJSON *object,
+                                      struct vendor_parameter *parameter)
+{
+    const cJSON *values = manifest_member(object, "values");
+    parameter->low = INT64_MIN;
+    parameter->high = INT64_MAX;
+    parameter->residues = cJSON_IsString(values) && strcmp(values->valuestring, "residues") == 0;
+    if (!values || parameter->residues)
+        return HEALCL_OK;
+    if (cJSON_GetArraySize(values) != 2)
+        REFUSE_AT(reader, object, "values",
+                  "must be \"residues\" or the least and the largest one");
+    TRY(manifest_read_integer(reader, values->child, &parameter->low));
+    TRY(manifest_read_integer(reader, values->child->next, &parameter->high));
+    if (parameter->low > parameter->high)
+        REFUSE_AT(reader, object, "values", "the least is above the largest");
+    return HEALCL_OK;
+}
+
 static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
                                         struct vendor_operation *operation,
                                         struct numbering *numbering,
                                         struct healcl_parameter_info *parameter)
 {
-    static const char *const members[] = {"name", "kind", "dtype", "layout", "reads", NULL};
+    static const char *const members[] = {"name",   "kind",  "dtype", "layout",
+                                          "values", "reads", NULL};
     static const char *const layouts[] = {"contiguous", "any", NULL};
     struct vendor_parameter *own = &operation->parameters[operation->form.parameter_count];
     size_t layout;
@@ -68,6 +89,7 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
         return HEALCL_OK;
     if (is_tensor)
         TRY(manifest_read_dtypes(reader, object, &own->dtypes));
+    TRY(read_values(reader, object, own));
     TRY(manifest_read_choice(reader, object, "layout", layouts, "contiguous", &layout));
     if (is_out)
         TRY(manifest_read_bool(reader, object, "reads", &operation->reads_out));
@@ -336,12 +358,15 @@ static enum healcl_status register_operation(const struct reader *reader, const 
 
 static enum healcl_status read_operation(struct reader *reader, const cJSON *object)
 {
-    static const char *const members[] = {"name",    "meaning", "parameters", "result", "rules",
-                                          "kernels", "body",    "examples",   NULL};
+    static const char *const members[] = {"name",  "meaning", "parameters", "result",
+                                          "rules", "kernels", "body",       NULL};
     const char *meaning;
     struct vendor_operation *operation = arena_alloc(reader->arena, sizeof *operation);
     if (!operation)
         NO_MEMORY(reader->error);
+    if (manifest_member(object, "examples"))
+        REFUSE_AT(reader, object, "examples",
+                  "calls stand in transcripts now, in the folder examples/ beside the manifest");
     TRY(manifest_check_members(reader, object, members));
     TRY(manifest_read_word(reader, object, "name", true, &operation->name));
     TRY(manifest_read_text(reader, object, "meaning", false, (size_t)TEXT_MAX * 2, &meaning));
@@ -350,7 +375,6 @@ static enum healcl_status read_operation(struct reader *reader, const cJSON *obj
     TRY(read_rules(reader, object, operation));
     TRY(read_kernels(reader, object, operation));
     TRY(read_body(reader, object, operation));
-    TRY(manifest_read_examples(reader, object, operation));
     return register_operation(reader, object, operation, meaning ? meaning : "a vendor's own");
 }
 

@@ -120,9 +120,4 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
                                         const struct expression_names *names,
                                         struct vendor_kernel **made);
 
-/* ---- manifest_examples.c ---- */
-
-enum healcl_status manifest_read_examples(const struct reader *reader, const cJSON *object,
-                                          struct vendor_operation *operation);
-
 #endif

@@ -97,28 +97,18 @@ struct body_entry {
 
 enum { BODY_ENTRIES_MAX = 16 };
 
-enum { EXAMPLES_MAX = 16, EXAMPLE_ELEMENTS_MAX = 1 << 26 };
-
-/* A call that an operation is checked and measured by: its arguments, by parameter. */
-struct vendor_example {
-    struct {
-        enum dtype dtype;
-        struct layout shape;   /* of a tensor, packed */
-        const int64_t *values; /* of its elements in C order, which dtype holds; or NULL */
-        int64_t below;         /* without values: they are in [0, below); 0: they are anything */
-        int64_t integer;       /* of what is no tensor */
-    } arguments[PARAMETERS_MAX];
-};
-
 struct vendor_operation {
     const char *name;
     struct form form;
     struct expression_names names;
     struct vendor_parameter {
-        int number;        /* of its name; NO_INPUT for what is not looked at */
-        uint32_t dtypes;   /* of a tensor: bit d for dtype d */
-        bool any_layout;   /* the kernels take its strides */
-        const char *limit; /* of the values that healcl check makes, see problems.def */
+        int number;      /* of its name; NO_INPUT for what is not looked at */
+        uint32_t dtypes; /* of a tensor: bit d for dtype d */
+        bool any_layout; /* the kernels take its strides */
+        /* What kernels may rely on of a tensor's elements: they are in [low, high], and in [0, q)
+         * for each q of the moduli. */
+        int64_t low, high;
+        bool residues;
     } parameters[PARAMETERS_MAX];
     const char *of_number[EXPRESSION_NAMES_MAX]; /* names of tensors and integers */
     bool strides_of[VENDOR_OUT + 1];             /* any_layout by number */
@@ -135,8 +125,6 @@ struct vendor_operation {
     uint64_t identity; /* a hash of the kernels, their sources included: what a choice is kept by */
     struct body_entry *body;
     uint32_t body_count, body_tensors; /* 0: there is none; tensors that it makes */
-    struct vendor_example *examples;
-    uint32_t example_count;
 };
 
 /* What a step of the kind STEP_VENDOR, and those that go with it, are of. */

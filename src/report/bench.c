@@ -112,7 +112,7 @@ static const struct column_table result_columns = COLUMN_TABLE(result_rows);
 /* Without a body there is nothing to compare with. */
 static bool is_checked(const struct bench_example *example)
 {
-    return example_vendor(example->operation)->body_count > 0;
+    return example_vendor(example->example->operation)->body_count > 0;
 }
 
 /* How many times as long the body takes; 0 where one of both is not measured. */
@@ -122,14 +122,35 @@ static double ratio_of(const struct bench_example *example)
     return kernel > 0 ? example->of[EXAMPLE_BODY].median_ns / kernel : 0;
 }
 
+/* The same of quartiles: of the body's lower one and the kernel's upper one, or the other way. */
+static double ratio_bound(const struct bench_example *example, int which)
+{
+    const double kernel = example->of[EXAMPLE_KERNEL].quartile_ns[1 - which];
+    return kernel > 0 ? example->of[EXAMPLE_BODY].quartile_ns[which] / kernel : 0;
+}
+
+/* In words. */
+static void tell_ratio(const struct bench_example *example, FILE *stream)
+{
+    const double ratio = ratio_of(example), low = ratio_bound(example, 0),
+                 high = ratio_bound(example, 1);
+    const bool is_slower = ratio<1, is_clear = low> 1 || high < 1;
+    if (ratio <= 0 || low <= 0 || high <= 0)
+        return;
+    fprintf(stream, "%s, %s:%zu: the %s is %.2f [%.2f, %.2f] times as fast as the %s%s\n",
+            example->example->operation->name, example->example->file, example->example->entry,
+            is_slower ? "body" : "kernel", is_slower ? 1 / ratio : ratio,
+            is_slower ? 1 / high : low, is_slower ? 1 / low : high, is_slower ? "kernel" : "body",
+            is_clear ? "" : ": the samples do not tell which is faster");
+}
+
 static enum healcl_status print_examples(const struct bench_example *examples, size_t count,
                                          const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"operation", TABLE_LEFT, true}, {"example", TABLE_RIGHT, false},
+        {"operation", TABLE_LEFT, true}, {"example", TABLE_LEFT, true},
         {"by its", TABLE_LEFT, false},   {"us", TABLE_RIGHT, false},
         {"spread", TABLE_RIGHT, false},  {"runs", TABLE_RIGHT, false},
-        {"ratio", TABLE_RIGHT, false},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++)
@@ -139,8 +160,8 @@ static enum healcl_status print_examples(const struct bench_example *examples, s
             char text[COLUMN_TEXT_SIZE];
             if (!example->of[side].is_measured)
                 continue;
-            table_cell(table, "%s", example->operation->name);
-            table_cell(table, "%" PRIu32, example->number + 1);
+            table_cell(table, "%s", example->example->operation->name);
+            table_cell(table, "%s:%zu", example->example->file, example->example->entry);
             table_cell(table, "%s%s", example_side_name((enum example_side)side),
                        is_checked(example) ? "" : ", not checked");
             table_cell(table, "%.2f", median / 1000);
@@ -149,12 +170,11 @@ static enum healcl_status print_examples(const struct bench_example *examples, s
                 spread_text(median, example->of[side].min_ns, example->of[side].max_ns, text));
             table_cell(table, "%s",
                        runs_text(example->of[side].samples, example->of[side].launches, text));
-            if (side == EXAMPLE_BODY && ratio_of(example) > 0)
-                table_cell(table, "%.2f", ratio_of(example));
-            else
-                table_cell(table, "%s", "");
         }
-    return table_print(table, style->stream, width_of(style));
+    TRY(table_print(table, style->stream, width_of(style)));
+    for (size_t i = 0; i < count; i++)
+        tell_ratio(&examples[i], style->stream);
+    return HEALCL_OK;
 }
 
 enum healcl_status report_bench(const struct device_info *device,
@@ -206,8 +226,9 @@ static void add_result(struct json *json, cJSON *object, const struct bench_resu
 
 static void add_example(struct json *json, cJSON *object, const struct bench_example *example)
 {
-    json_string(json, object, "op", example->operation->name);
-    json_number(json, object, "example", example->number + 1);
+    json_string(json, object, "op", example->example->operation->name);
+    json_string(json, object, "example", example->example->file);
+    json_number(json, object, "entry", example->example->entry);
     json_bool(json, object, "checked", is_checked(example));
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
         if (!example->of[side].is_measured)
@@ -221,8 +242,11 @@ static void add_example(struct json *json, cJSON *object, const struct bench_exa
         json_decimal(json, times, "min_ns", example->of[side].min_ns);
         json_decimal(json, times, "max_ns", example->of[side].max_ns);
     }
-    if (ratio_of(example) > 0)
-        json_decimal(json, object, "ratio", ratio_of(example));
+    if (ratio_of(example) <= 0)
+        return;
+    json_decimal(json, object, "ratio", ratio_of(example));
+    json_decimal(json, object, "ratio_low", ratio_bound(example, 0));
+    json_decimal(json, object, "ratio_high", ratio_bound(example, 1));
 }
 
 enum healcl_status report_bench_json(const struct device_info *device,

@@ -250,7 +250,8 @@ static void print_examples(const struct check_facts *facts, const struct style *
         width = length > width ? length : width;
     }
     if (facts->example_count > 0)
-        fputs("\noperations of manifests, right of the calls of their examples\n", style->stream);
+        fputs("\noperations of manifests, right of the calls derived from examples/\n",
+              style->stream);
     for (size_t i = 0; i < facts->example_count; i++) {
         const struct example_check *check = &facts->examples[i];
         fprintf(style->stream, "%-*s", width, check->operation->name);

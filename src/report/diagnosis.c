@@ -66,7 +66,7 @@ static void print_case(const struct diagnosis_facts *facts, const struct style *
 {
     const struct failing_case *smallest = &facts->diagnosis->smallest;
     if (facts->diagnosis->step->kind == STEP_VENDOR) {
-        report_label(style, "smaller", "healcl check --op %s tries its examples",
+        report_label(style, "smaller", "healcl check --op %s tries it",
                      step_origin(facts->diagnosis->step, NO_INPUT)->name);
         return;
     }

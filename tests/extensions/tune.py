@@ -37,7 +37,6 @@ KERNEL replaced(global long *out, long out_at, long s0, long s1, global const lo
 }
 """
 
-TENSOR = {"dtype": "int64", "shape": [64], "below": 1000}
 KERNEL = {"source": "scale.cl", "kernel": "scale", "global": "size(out)", "local": 1,
           "when": "ROUNDS != 5", "tunables": {"ROUNDS": [100, 2, 4, 5, 1], "UNUSED": [7]},
           "arguments": ["out", "a", "f"]}
@@ -45,11 +44,10 @@ OTHER = {"source": "scale.cl", "kernel": "other", "global": "size(out)", "local"
          "options": "-D ROUNDS=0", "arguments": ["out", "a", "f"]}
 OPERATION = {
     "name": "scale",
-    "parameters": [{"name": "a", "kind": "tensor", "dtype": "int64"}, {"name": "f", "kind": "int"},
+    "parameters": [{"name": "a", "kind": "tensor", "dtype": "int64", "values": [0, 1000]}, {"name": "f", "kind": "int"},
                    {"name": "out", "kind": "out", "dtype": "int64"}],
     "kernels": [KERNEL, OTHER],
     "body": [{"name": "modmul", "args": ["a", "f", 97, "out"]}],
-    "examples": [{"a": TENSOR, "f": 5, "out": {"dtype": "int64", "shape": [64]}}],
 }
 REPLACEMENT = {"step": "copy", "source": "scale.cl", "kernel": "replaced", "options": "-D ROUNDS=0",
                "when": "rank(out) == 2 && dtype(out) == 64", "tunables": {"LOCAL": [1, 2]},
@@ -86,6 +84,8 @@ class Folder:
                                          "replacements": [REPLACEMENT]}))
 
         self.write("transcript", json.dumps(TRANSCRIPT))
+        os.mkdir(os.path.join(path, "examples"))
+        self.write("examples/scale.json", json.dumps(TRANSCRIPT))
 
     def write(self, name, text):
         with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
@@ -146,7 +146,7 @@ def main():
         assert outcomes == [("scale[ROUNDS=100", "right", False), ("scale[ROUNDS=2", "wrong", False),
                             ("scale[ROUNDS=4", "failed", False), ("scale[ROUNDS=5", "failed", False),
                             ("scale[ROUNDS=1", "right", True), ("other", "right", False)], outcomes
-        assert "the memory of out" in made["alternatives"][1]["reason"], made
+        assert "out[1] is 1, not 0" in made["alternatives"][1]["reason"], made
         assert "it runs no example" in made["alternatives"][3]["reason"], made
         assert made["kept"] is None and os.path.dirname(made["kept_kernels"]) == folder.kept
         assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
