@@ -9,6 +9,8 @@ if(HEALCL_PROGRAM)
   if(TARGET healcl-mpi)
     install(TARGETS healcl-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT mpi)
   endif()
+  install(FILES cmake/healcl.bash RENAME healcl
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   # For `healcl compile --cache`, which finds them from where the program lies.
   install(DIRECTORY transcripts DESTINATION ${CMAKE_INSTALL_DATADIR}/healcl FILES_MATCHING
           PATTERN "*.json" PATTERN "*.json.gz")

@@ -16,7 +16,7 @@ packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-h
     libzip-dev)
 demo_packages=(python3 python3-numpy)
 test_packages=("${demo_packages[@]}" libcmocka-dev python3-jsonschema make)
-all_packages=(libopenmpi-dev openmpi-bin g++ clang clang-format clang-tidy shellcheck python3-dev python3-venv)
+all_packages=(help2man libopenmpi-dev openmpi-bin g++ clang clang-format clang-tidy shellcheck python3-dev python3-venv)
 
 case "${1-}" in
 "") ;;

@@ -27,7 +27,6 @@ enum command_operands {
     OPERANDS_FILE,  /* one transcript */
     OPERANDS_FILES, /* several */
     OPERANDS_ANY,   /* several, or none */
-    OPERANDS_SHELL, /* the name of a shell */
 };
 
 /* What the value of an option is, and what of it is kept. */
@@ -94,13 +93,12 @@ struct command {
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
     command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose,
-    command_version, command_completion, command_manual;
+    command_version;
 
 /* A program of commands: main.c of each one tells of it. Its overview and its manual have the
  * texts. */
 struct program {
     const char *name;     /* "healcl" */
-    const char *title;    /* what it is for, in few words */
     const char *ended_by; /* what else than healcl may end its process: "a driver" */
     const char *summary;  /* whole lines, as the next */
     const char *exit_codes;
@@ -165,8 +163,6 @@ struct scanned {
     const char *file;                 /* the first operand, or NULL */
 };
 void scan_arguments(const struct command *command, int argc, char **argv, struct scanned *scanned);
-
-bool option_takes_value(const struct command_option *option);
 
 int print_help(const struct command *command);
 

@@ -4,11 +4,10 @@
 static const struct command *const commands[] = {
     &command_run,      &command_compare,    &command_inspect, &command_devices, &command_check,
     &command_diagnose, &command_ops,        &command_bench,   &command_tune,    &command_compile,
-    &command_version,  &command_completion, &command_manual};
+    &command_version};
 
 const struct program this_program = {
     .name = "healcl",
-    .title = "run HEAL transcripts on OpenCL devices",
     .ended_by = "a driver",
     .summary = "Runs HEAL transcripts on OpenCL devices and verifies every result.\n",
     .exit_codes =

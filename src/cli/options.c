@@ -9,7 +9,7 @@
 #include "cli/report_file.h"
 #include "programs/cache.h"
 
-bool option_takes_value(const struct command_option *option)
+static bool takes_a_value(const struct command_option *option)
 {
     return option->kind != OPTION_FLAG && option->kind != OPTION_HELP;
 }
@@ -122,8 +122,7 @@ static int check_operands(const struct command *command, int argc, char **argv)
             return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
         return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
     case OPERANDS_FILES: return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
-    case OPERANDS_ANY:
-    case OPERANDS_SHELL: break;
+    case OPERANDS_ANY: break;
     }
     return GOES_ON;
 }
@@ -137,7 +136,7 @@ static void list_options(const struct command_option *list, struct option option
     int count = 0;
     *letters++ = ':';
     for (const struct command_option *option = list; option->name; option++, count++) {
-        const bool takes_value = option_takes_value(option);
+        const bool takes_value = takes_a_value(option);
         options[count] =
             (struct option){option->name, takes_value ? required_argument : no_argument, NULL,
                             option->letter ? option->letter : 256 + count};
@@ -289,7 +288,7 @@ int take_arguments(const struct command *command, int argc, char **argv, void *s
     if (cache)
         (void)named_file_take(NULL, cache, &files[count++]);
     int code = take_options(command, argc, argv, session, files, &count);
-    for (int i = optind; code == GOES_ON && command->operands != OPERANDS_SHELL && i < argc; i++)
+    for (int i = optind; code == GOES_ON && i < argc; i++)
         (void)named_file_take(NULL, argv[i], &files[count++]);
     if (code == GOES_ON)
         code = named_files_check(command, files, count);

@@ -1,12 +1,10 @@
 /* healcl-mpi: the command line. */
 #include "mpi/commands.h"
 
-static const struct command *const commands[] = {&command_run_ranks, &command_serve,
-                                                 &command_manual};
+static const struct command *const commands[] = {&command_run_ranks, &command_serve};
 
 const struct program this_program = {
     .name = "healcl-mpi",
-    .title = "run HEAL transcripts on the devices of many hosts",
     .ended_by = "a driver, or MPI,",
     .summary = "Runs HEAL transcripts on many OpenCL devices, by a rank of MPI for each.\n",
     .exit_codes =
