@@ -77,18 +77,16 @@ def passes_table(rows):
 
 def ranks_table(rows):
     """Of scripts/ranks_bench.py."""
-    def of_model(row):
-        model = row.get("model")
-        return ["%.3g" % (row["memory"]["device_bytes_peak"]["ratio"]),
-                "%.3g / %.3g" % (model["ns"] / 1e6, model["measured_ns"] / 1e6)] if model else ["", ""]
+    def memory(row):
+        return "%.3g" % row["memory"]["device_bytes_peak"]["ratio"] if "memory" in row else ""
 
     return table(
         ["workload", "a second: one rank, two, two processes", "against one", "against processes",
-         "memory of a rank", "ms: model, measured"],
+         "memory of a rank"],
         [["%s, %s" % (row["work"], row["kind"]),
           " / ".join("%.3g" % row["medians"][name] for name in ("one", "ranks", "processes")),
           *(ratio_text([{"ratio": row["against"][name], "verdict": row["verdict"]}])
-            for name in ("one", "processes")), *of_model(row)]
+            for name in ("one", "processes")), memory(row)]
          for row in rows])
 
 

@@ -25,7 +25,6 @@ struct inspect_command {
     struct roofline rates;
     uint32_t rank_count;   /* 0: nothing is split */
     const char *axis_text; /* "ENTRY:AXIS", or NULL */
-    const char *network;   /* "GB/s,us", or NULL */
     struct ranks_facts ranks;
     struct healcl_transcript *part;
 };
@@ -51,22 +50,6 @@ static enum healcl_status find_places(struct inspect_command *self, struct healc
     return HEALCL_OK;
 }
 
-/* Reads "GB/s,us". */
-static enum healcl_status find_network(struct inspect_command *self, struct healcl_error *error)
-{
-    char *end = NULL;
-    if (!self->network)
-        return HEALCL_OK;
-    const double rate = strtod(self->network, &end);
-    const double latency = *end == ',' ? strtod(end + 1, &end) : -1;
-    if (*end || !(rate > 0 && rate < 1e9) || !(latency >= 0 && latency < 1e9))
-        FAIL(error, HEALCL_USAGE, "--network takes GB/s,us, as 12.5,2, not '%.100s'",
-             self->network);
-    self->ranks.network_bytes_per_second = rate * 1e9;
-    self->ranks.network_latency_ns = latency * 1e3;
-    return HEALCL_OK;
-}
-
 /* The first rank's part: no other one is larger. */
 static enum healcl_status open_part(struct inspect_command *self, struct healcl_error *error)
 {
@@ -75,7 +58,6 @@ static enum healcl_status open_part(struct inspect_command *self, struct healcl_
         return HEALCL_OK;
     ranks->split.ranks = self->rank_count;
     ranks->is_chosen = !self->axis_text;
-    TRY(find_network(self, error));
     if (self->axis_text)
         TRY(find_split(self->transcript, self->axis_text, &ranks->split, error));
     else if (self->rank_count > 1)
@@ -166,7 +148,6 @@ static const struct command_option options[] = {
     {"steps", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, steps)},
     {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
     {"split", 0, OPTION_WORD, KEPT_IN(struct inspect_command, axis_text)},
-    {"network", 0, OPTION_WORD, KEPT_IN(struct inspect_command, network)},
     TIMEOUT_OPTION,
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct inspect_command, verbose)},
     END_OF_OPTIONS,
@@ -182,8 +163,8 @@ static int run(const struct command *command, int argc, char **argv)
     self.passes |= self.roofline;
     if (self.selector && !self.kernels && !self.passes)
         return usage_error(command, "--device goes with --kernels, --passes and --roofline");
-    if ((self.axis_text || self.network) && self.rank_count == 0)
-        return usage_error(command, "--split and --network go with --ranks");
+    if (self.axis_text && self.rank_count == 0)
+        return usage_error(command, "--split goes with --ranks");
     self.file = argv[optind];
     return inspect(&self);
 }
@@ -229,7 +210,6 @@ const struct command command_inspect = {
         "      --ranks R            show what R ranks of healcl-mpi run have each: what is split,\n"
         "                           whole and exchanged, memory, and with --roofline the time\n"
         "      --split ENTRY:AXIS   along that axis, as healcl-mpi run has it\n"
-        "      --network GB/s,us    what a rank sends, and how long a message takes\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n",

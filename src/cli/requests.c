@@ -145,56 +145,6 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- arrivals */
-
-/* With a rate the first request arrives now. */
-static enum healcl_status begin_arrivals(struct request_facts *facts, struct healcl_error *error)
-{
-    facts->arrivals.count = facts->count;
-    facts->arrivals.max_delay = (uint64_t)(facts->max_delay * 1e6);
-    if (facts->rate <= 0)
-        return HEALCL_OK;
-    facts->waits = calloc(facts->count + (size_t)1, sizeof *facts->waits);
-    if (!facts->waits)
-        NO_MEMORY(error);
-    facts->arrivals.distance = 1e9 / facts->rate;
-    facts->arrivals.start = monotonic_nanoseconds();
-    return HEALCL_OK;
-}
-
-/* Waits for the next requests. Returns how many begin now: most of them, but with a rate those that
- * have arrived. */
-static uint32_t next_requests(struct request_facts *facts, uint32_t most)
-{
-    const uint32_t left = facts->count - facts->done, count = left < most ? left : most;
-    const struct arrivals *arrivals = &facts->arrivals;
-    if (facts->rate <= 0)
-        return count;
-    monotonic_sleep_until(arrivals_batch_time(arrivals, facts->done, most));
-    const uint64_t now = monotonic_nanoseconds();
-    const uint32_t waiting = arrivals_waiting(arrivals, facts->done, most, now);
-    for (uint32_t i = 0; i < waiting; i++)
-        facts->waits[facts->done + i] = now - arrivals_time(arrivals, facts->done + i);
-    return waiting;
-}
-
-/* The next request is done: it took so long, or with a rate the time since its arrival. */
-static void note_done(struct request_facts *facts, uint64_t taken, uint64_t now)
-{
-    const uint32_t request = facts->done++;
-    facts->nanoseconds[request] =
-        facts->rate > 0 ? now - arrivals_time(&facts->arrivals, request) : taken;
-}
-
-/* Requests have been done from start to end. */
-static void note_spent(struct request_facts *facts, uint64_t start, uint64_t end)
-{
-    if (facts->rate > 0)
-        facts->spent_nanoseconds = end - facts->arrivals.start;
-    else
-        facts->spent_nanoseconds += end - start;
-}
-
 /* ---------------------------------------------------------------- requests */
 
 static bool is_kept_segment(const struct live_inputs *live, const char *name)
@@ -257,8 +207,6 @@ static enum healcl_status run_all(struct healcl_session *session,
     for (uint32_t i = 0; i <= facts->count; i++) {
         if (began)
             began(context, i);
-        if (i > 0)
-            (void)next_requests(facts, 1);
         const uint64_t start = monotonic_nanoseconds();
         TRY(healcl_session_run(session, error));
         const uint64_t end = monotonic_nanoseconds();
@@ -267,16 +215,14 @@ static enum healcl_status run_all(struct healcl_session *session,
             facts->first_nanoseconds = end - start;
             facts->first_bytes_uploaded = of_session.bytes_uploaded;
         } else {
-            note_spent(facts, start, end);
-            note_done(facts, end - start, end);
+            facts->spent_nanoseconds += end - start;
+            facts->nanoseconds[facts->done++] = end - start;
             facts->bytes_uploaded = of_session.bytes_uploaded;
             facts->fallbacks = of_session.fallbacks;
         }
         facts->device_bytes = of_session.device_bytes;
         if (!facts->no_verify)
             TRY(compare(session, transcript, facts, error));
-        if (i == 0)
-            TRY(begin_arrivals(facts, error));
     }
     return HEALCL_OK;
 }
@@ -433,42 +379,28 @@ static enum healcl_status run_batch(struct batches *batches, size_t count, uint6
     return HEALCL_OK;
 }
 
-/* How many of a batch ran as one: all, or none where few were there or one was refused. */
-static void note_size(struct request_facts *facts, const struct healcl_batcher_facts *before,
-                      const struct healcl_batcher_facts *after)
-{
-    facts->batch_sizes[1] += (uint32_t)(after->requests_alone - before->requests_alone);
-    facts->batch_sizes[after->requests_together - before->requests_together]++;
-}
-
 /* The first batch uploads what is kept, and compiles kernels; then come facts->count requests. */
 static enum healcl_status run_batches(struct batches *batches,
                                       void (*began)(void *context, uint32_t number), void *context,
                                       struct request_facts *facts, struct healcl_error *error)
 {
-    facts->batch_sizes = calloc(batches->most + 1, sizeof *facts->batch_sizes);
-    if (!facts->batch_sizes)
-        NO_MEMORY(error);
     uint64_t start = monotonic_nanoseconds(), end;
     TRY(run_batch(batches, batches->most, &end, facts, error));
     const struct healcl_batcher_facts first = healcl_batcher_facts(batches->batcher);
-    facts->batches = first;
     facts->first_nanoseconds = end - start;
     facts->first_bytes_uploaded = first.bytes_uploaded;
-    TRY(begin_arrivals(facts, error));
     while (facts->done < facts->count) {
         if (began)
             began(context, facts->done + 1);
-        const uint32_t count = next_requests(facts, (uint32_t)batches->most);
+        const size_t left = facts->count - facts->done;
+        const size_t count = left < batches->most ? left : batches->most;
         start = monotonic_nanoseconds();
         TRY(run_batch(batches, count, &end, facts, error));
-        note_spent(facts, start, end);
-        for (uint32_t i = 0; i < count; i++)
-            note_done(facts, batches->requests[i].nanoseconds, end);
-        const struct healcl_batcher_facts before = facts->batches;
-        facts->batches = healcl_batcher_facts(batches->batcher);
-        note_size(facts, &before, &facts->batches);
+        facts->spent_nanoseconds += end - start;
+        for (size_t i = 0; i < count; i++)
+            facts->nanoseconds[facts->done++] = batches->requests[i].nanoseconds;
     }
+    facts->batches = healcl_batcher_facts(batches->batcher);
     facts->batches.runs -= first.runs;
     facts->batches.requests_together -= first.requests_together;
     facts->batches.requests_alone -= first.requests_alone;
@@ -566,8 +498,6 @@ void requests_release(struct request_facts *facts)
     free(audit->smallest.transcript);
     healcl_error_clear(&audit->error);
     free(facts->nanoseconds);
-    free(facts->waits);
-    free(facts->batch_sizes);
 }
 
 /* A difference is told in the report. */

@@ -573,16 +573,6 @@ static int take_audit(const struct command *command, const struct command_option
     return EXIT_VERIFIED;
 }
 
-static int take_rate(const struct command *command, const struct command_option *option, void *self,
-                     const char *text)
-{
-    double *rate = &((struct run_command *)self)->served.rate;
-    if (!parse_decimal(text, rate) || *rate < ARRIVALS_RATE_LEAST)
-        return usage_error(command, "--%s takes requests a second from %g, not '%s'", option->name,
-                           ARRIVALS_RATE_LEAST, text);
-    return EXIT_VERIFIED;
-}
-
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(struct run_command, selector)},
     {"package", 0, OPTION_FILE, KEPT_IN(struct run_command, package)},
@@ -595,8 +585,6 @@ static const struct command_option options[] = {
     {"steady", 0, OPTION_COUNT, KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
     {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.batch), .most = REPEAT_MAX},
-    {"rate", 0, OPTION_DECIMAL, .member = 0, .take = take_rate},
-    {"max-delay", 0, OPTION_DECIMAL, KEPT_IN(struct run_command, served.max_delay)},
     {"keep", 0, OPTION_WORD, .take = take_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
@@ -639,9 +627,6 @@ static const char *incompatible(const struct run_command *self)
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
          "--steady goes without --requests and --max-device-memory"},
         {!serves && served->batch > 0, "--batch runs requests together: --requests is missing"},
-        {!serves && served->rate > 0, "--rate says when requests arrive: --requests is missing"},
-        {served->max_delay > 0 && (served->batch == 0 || served->rate <= 0),
-         "--max-delay is of batches that wait: --batch and --rate go with it"},
         {served->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
         {self->reference && audits, "--audit compares with the reference: it wants a device"},
         {!serves && audits, "--audit is of requests: --requests is missing"},
@@ -711,10 +696,6 @@ const struct command command_run = {
         "                           many as fit into memory; --input, or --keep, says which "
         "inputs\n"
         "                           come with each (docs/EMBEDDING.md)\n"
-        "      --rate R             with --requests: R of them arrive in a second, at equal\n"
-        "                           distances; latency counts from a request's arrival\n"
-        "      --max-delay MS       with --batch and --rate: how long a batch that is not full\n"
-        "                           waits for further requests; 0 by default\n"
         "      --keep SEGMENT       with --requests or --steady: only uploads of this segment\n"
         "                           stay, those of others are done again by each request;\n"
         "                           repeatable\n"

@@ -6,7 +6,4 @@
 /* Nanoseconds of a clock that never goes back. */
 uint64_t monotonic_nanoseconds(void);
 
-/* Sleeps until that clock has come so far; returns at once where it has. */
-void monotonic_sleep_until(uint64_t nanoseconds);
-
 #endif

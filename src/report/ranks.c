@@ -11,8 +11,7 @@ struct rank_costs {
     const char *who;
     const struct plan *plan;
     uint64_t sent;
-    /* Nanoseconds of a run whose inputs that stay are there already; 0: not known. */
-    uint64_t device, exchange;
+    uint64_t device; /* nanoseconds of a run whose inputs are there already; 0: not known */
 };
 
 static uint64_t device_time(const struct ranks_facts *facts, const struct plan *plan)
@@ -21,16 +20,6 @@ static uint64_t device_time(const struct ranks_facts *facts, const struct plan *
     for (size_t s = 0; s < plan->segment_count; s++)
         time += roofline_time(&facts->roofline, &plan->segments[s].after);
     return time;
-}
-
-/* Each exchange has two messages behind each other: summands, and sums. */
-static uint64_t exchange_time(const struct ranks_facts *facts, uint64_t sent)
-{
-    const struct healcl_split_facts split = healcl_transcript_split_facts(facts->part);
-    if (facts->network_bytes_per_second <= 0)
-        return 0;
-    return (uint64_t)((double)sent / facts->network_bytes_per_second * 1e9 +
-                      2 * (double)split.exchanges * facts->network_latency_ns);
 }
 
 static struct rank_costs costs_alone(const struct ranks_facts *facts)
@@ -43,18 +32,14 @@ static struct rank_costs costs_of_each(const struct ranks_facts *facts, const ch
 {
     const struct plan *plan = facts->part->plan;
     const uint64_t sent = exchange_bytes_sent(plan, 0, facts->split.ranks);
-    return (struct rank_costs){.who = who,
-                               .plan = plan,
-                               .sent = sent,
-                               .device = device_time(facts, plan),
-                               .exchange = exchange_time(facts, sent)};
+    return (struct rank_costs){
+        .who = who, .plan = plan, .sent = sent, .device = device_time(facts, plan)};
 }
 
 #define COSTS_FIELD(member) COLUMN_FIELD(struct rank_costs, member)
 
 COLUMN_OF(memory, struct rank_costs, number, it->plan->bytes_peak)
 COLUMN_OF(upload, struct rank_costs, number, it->plan->bytes_up)
-COLUMN_IF(whole_time, struct rank_costs, number, it->device > 0, it->device + it->exchange)
 
 static const struct column cost_rows[] = {
     {NULL, "", COLUMN_TEXT, IN_TEXT, COSTS_FIELD(who)},
@@ -62,8 +47,6 @@ static const struct column cost_rows[] = {
     {"bytes_up", "up", COLUMN_BYTES, IN_TEXT, .value = upload},
     {"bytes_sent", "sent", COLUMN_BYTES, IN_TEXT, COSTS_FIELD(sent)},
     {"device_ns", "device", COLUMN_TIME, IN_TEXT | DASH_IF_0, COSTS_FIELD(device)},
-    {"exchange_ns", "exchange", COLUMN_TIME, IN_TEXT | DASH_IF_0, COSTS_FIELD(exchange)},
-    {NULL, "time", COLUMN_TIME, IN_TEXT, .value = whole_time},
 };
 
 static const struct column_table cost_columns = COLUMN_TABLE(cost_rows);

@@ -88,10 +88,8 @@ void report_steps(const struct plan *plan, const struct style *style);
 struct ranks_facts {
     const struct healcl_transcript *whole, *part; /* part: rank 0's, for no rank has more */
     struct healcl_split split;
-    bool is_chosen;                  /* by healcl: nobody named an axis */
-    struct roofline roofline;        /* of each rank's device; 0 where it is not known */
-    double network_bytes_per_second; /* that a rank sends; 0: not known */
-    double network_latency_ns;
+    bool is_chosen;           /* by healcl: nobody named an axis */
+    struct roofline roofline; /* of each rank's device; 0 where it is not known */
 };
 
 /* What is split, whole and exchanged, and what one rank alone and each of them take. */

@@ -55,70 +55,6 @@ static void report_batches(const struct healcl_batcher_facts *facts, const struc
                  text_bytes(facts->memory_bytes, bytes));
 }
 
-enum { SIZES_TOLD_MOST = 6 };
-
-/* The size of which no more than half of the runs were smaller. */
-static size_t median_size(const struct request_facts *facts)
-{
-    uint64_t before = 0;
-    size_t size = 0;
-    while (2 * before <= facts->batches.runs && size < facts->batches.batch)
-        before += facts->batch_sizes[++size];
-    return size;
-}
-
-/* "3 of 1, 1 of 2, 12 of 8"; or where that is long "1 to 40, median 12". */
-static void report_sizes(const struct request_facts *facts, const struct style *style)
-{
-    char text[SIZES_TOLD_MOST * 48] = "";
-    size_t least = 0, most = 0, kinds = 0, used = 0;
-    for (size_t size = 1; size <= facts->batches.batch; size++) {
-        if (facts->batch_sizes[size] == 0)
-            continue;
-        least = least > 0 ? least : size;
-        most = size;
-        if (kinds++ < SIZES_TOLD_MOST)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRIu32 " of %zu",
-                                     used > 0 ? ", " : "", facts->batch_sizes[size], size);
-    }
-    if (kinds <= SIZES_TOLD_MOST)
-        report_label(style, "sizes", "%s", text);
-    else
-        report_label(style, "sizes", "%zu to %zu requests, median %zu", least, most,
-                     median_size(facts));
-}
-
-static void report_arrivals(const struct request_facts *facts, const struct style *style)
-{
-    const struct latencies waits = latencies_of(facts->waits, facts->done);
-    char text[LATENCIES_TEXT_SIZE], time[UNIT_TEXT_SIZE];
-    report_label(style, "arrived", "%.4g a second%s%s", facts->rate,
-                 facts->arrivals.max_delay > 0 ? "; a batch waits for others at most " : "",
-                 facts->arrivals.max_delay > 0 ? text_time(facts->arrivals.max_delay, time) : "");
-    report_label(style, "waited", "%s", latencies_text(&waits, text));
-}
-
-static void add_arrivals(struct json *json, const struct request_facts *facts)
-{
-    const struct latencies waits = latencies_of(facts->waits, facts->done);
-    cJSON *object = json_object(json, json->top, "arrivals");
-    json_decimal(json, object, "per_second", facts->rate);
-    json_number(json, object, "max_delay_ns", facts->arrivals.max_delay);
-    latencies_json(json, object, "waited_ns", &waits);
-}
-
-static void add_sizes(struct json *json, cJSON *object, const struct request_facts *facts)
-{
-    cJSON *sizes = json_array(json, object, "sizes");
-    for (size_t size = 1; size <= facts->batches.batch; size++) {
-        if (facts->batch_sizes[size] == 0)
-            continue;
-        cJSON *one = json_object(json, sizes, NULL);
-        json_number(json, one, "requests", size);
-        json_number(json, one, "runs", facts->batch_sizes[size]);
-    }
-}
-
 static void add_batches(struct json *json, const struct request_facts *facts)
 {
     cJSON *object = json_object(json, json->top, "batches");
@@ -128,7 +64,6 @@ static void add_batches(struct json *json, const struct request_facts *facts)
     json_number(json, object, "runs", facts->batches.runs - facts->batches.requests_alone);
     json_number(json, object, "requests_together", facts->batches.requests_together);
     json_number(json, object, "requests_alone", facts->batches.requests_alone);
-    add_sizes(json, object, facts);
 }
 
 static double audit_share(const struct healcl_audit_facts *facts)
@@ -174,12 +109,8 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
     char time[UNIT_TEXT_SIZE], bytes[UNIT_TEXT_SIZE], text[LATENCIES_TEXT_SIZE];
     report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done, per_second(facts));
-    if (facts->rate > 0)
-        report_arrivals(facts, style);
-    if (facts->batch > 0) {
+    if (facts->batch > 0)
         report_batches(&facts->batches, style);
-        report_sizes(facts, style);
-    }
     report_label(style, "latency", "%s", latencies_text(&latencies, text));
     report_label(style, "upload", "%s by each", text_bytes(facts->bytes_uploaded, bytes));
     report_label(style, "first", "%s, with an upload of %s",
@@ -290,8 +221,6 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
         json_string(&json, json.top, "device", "reference");
     json_number(&json, json.top, "requests", facts->done);
     json_decimal(&json, json.top, "requests_per_second", per_second(facts));
-    if (facts->rate > 0)
-        add_arrivals(&json, facts);
     if (facts->batch > 0)
         add_batches(&json, facts);
     latencies_json(&json, json.top, "latency_ns", &latencies);

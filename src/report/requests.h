@@ -2,7 +2,6 @@
 #ifndef HEALCL_REPORT_REQUESTS_H
 #define HEALCL_REPORT_REQUESTS_H
 
-#include "bench/arrivals.h"
 #include "check/failing_case.h"
 #include "report/json.h"
 #include "report/report.h"
@@ -28,16 +27,10 @@ struct request_facts {
     uint32_t done;  /* of those: fewer where an audit has ended one */
     struct request_audit audit;
     uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
-    uint64_t spent_nanoseconds; /* by all of them; with `--rate` from the first one's arrival on */
-    /* `--rate`, a second, and `--max-delay`, milliseconds; rate 0: each begins when the one before
-     * is done. */
-    double rate, max_delay;
-    struct arrivals arrivals;
-    uint64_t *waits; /* of each, from its arrival until it began; as nanoseconds */
+    uint64_t spent_nanoseconds; /* by all of them */
     /* `--batch`: so many were to run together; 0: each runs alone. */
     uint32_t batch;
     struct healcl_batcher_facts batches; /* the first one's run aside */
-    uint32_t *batch_sizes; /* how often 0, 1, ... batches.batch requests ran as one; with free() */
     /* The first one, which is not among them, uploads what is kept and compiles kernels. */
     uint64_t first_nanoseconds, first_bytes_uploaded;
     uint64_t bytes_uploaded;      /* by each further one */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""healcl run --input, --requests, --batch, --rate and --keep: live inputs and requests through one session."""
+"""healcl run --input, --requests, --batch and --keep: live inputs and requests through one session."""
 import base64
 import json
 import struct
@@ -188,42 +188,6 @@ def check_batches(program, place, where):
           "whole.json", code=2)
 
 
-def check_arrivals(program, where):
-    """Latencies count from arrivals. A batch that may wait long enough is always full."""
-    def run(*arguments):
-        return json.loads(program.run(*where, "--requests", "7", "-i", "x=x.npy", "--json", "-",
-                                      *arguments, "model.json").stdout)
-    patient = ["--batch", "3", "--rate", "2000", "--max-delay", "1000000"]
-    report = run(*patient)
-    assert report["requests"] == 7
-    assert report["batches"]["sizes"] == [{"requests": 1, "runs": 1}, {"requests": 3, "runs": 2}]
-    arrivals = report["arrivals"]
-    assert arrivals["per_second"] == 2000 and arrivals["max_delay_ns"] == 10**12
-    # The first of a batch waits for two others, each half a millisecond behind the one before.
-    assert arrivals["waited_ns"]["longest"] >= 10**6
-    assert report["latency_ns"]["longest"] >= arrivals["waited_ns"]["longest"]
-    assert report["requests_per_second"] <= 7 / 0.003
-    report = run("--rate", "2000")
-    assert "batches" not in report and report["requests_per_second"] <= 7 / 0.003
-    assert report["arrivals"]["max_delay_ns"] == 0
-    report = run("--batch", "3", "--rate", "1000000") # all but the first ones have come meanwhile
-    sizes = report["batches"]["sizes"]
-    assert sum(size["requests"] * size["runs"] for size in sizes) == 7, sizes
-    text = program.run(*where, "--requests", "7", "-i", "x=x.npy", *patient, "model.json").stdout
-    for words in ("2000 a second; a batch waits for others at most 1000 s", "1 of 1, 2 of 3",
-                  "waited      median"):
-        assert words in text, (words, text)
-    fails = program.fails
-    for rate in "0", "0.0001", "-1", "fast":
-        fails(f"--rate takes requests a second from 0.001, not '{rate}'", "--requests", "2", "--rate", rate,
-              "model.json", code=2)
-    fails("--rate says when requests arrive: --requests is missing", "--rate", "5", "model.json",
-          code=2)
-    for options in (), ("--rate", "5"), ("--batch", "2"):
-        fails("--batch and --rate go with it", "--requests", "2", "--max-delay", "5", *options,
-              "model.json", code=2)
-
-
 def check_verdict(program, place, where):
     """Requests without inputs of their own are compared."""
     for expected, code in ([10, 12, 16], 0), ([10, 12, 15], 1):
@@ -253,7 +217,6 @@ def main():
             check_verdict(program, place, where)
             check_steady(program, place, where)
             check_batches(program, place, where)
-            check_arrivals(program, where)
     return 0
 
 
