@@ -735,11 +735,11 @@ struct healcl_session_facts healcl_session_facts(const struct healcl_session *se
 
 /* A kernel that the transcript's steps take on the device. */
 struct healcl_audit_kernel {
-    const char *name;      /* "modmul, vectors, int64"; or a manifest's */
-    size_t moduli;         /* that it computes with; 1 for one that knows no moduli */
-    size_t moduli_audited; /* so far */
-    uint64_t steps;        /* audited so far, whole or a slice of them */
-    uint64_t elements;     /* of their outputs that were compared */
+    const char *name;     /* "modmul, vectors, int64"; or a manifest's */
+    size_t steps;         /* of the plan that it runs, as far as they can be audited */
+    size_t steps_audited; /* of those, once or more, whole or in part */
+    uint64_t audits;
+    uint64_t elements; /* of outputs that were compared */
 };
 
 /* A step whose output was not what the host reference makes of the same inputs. */
@@ -757,16 +757,13 @@ struct healcl_audit_difference {
 };
 
 struct healcl_audit_facts {
-    uint64_t steps;           /* audited so far */
+    size_t steps;             /* of the plan that can be audited */
+    size_t steps_audited;     /* of those, once or more, whole or in part */
+    uint64_t steps_left_out;  /* that no audit can do again: those of vendors' kernels */
+    uint64_t audits;          /* of steps */
     uint64_t elements;        /* compared */
     uint64_t nanoseconds;     /* that audits took of the runs' time */
     uint64_t run_nanoseconds; /* of all runs, audits included */
-    size_t moduli;            /* of all kernels together */
-    size_t moduli_audited;
-    size_t pairs; /* of a kernel and one of its moduli */
-    size_t pairs_audited;
-    uint64_t
-        steps_left_out; /* of the plan, that no audit can do again: those of vendors' kernels */
     size_t kernel_count;
     const struct healcl_audit_kernel *kernels; /* the session's */
     /* Of the last run, or NULL; until the next one. */

@@ -79,13 +79,13 @@ static void report_audit(const struct request_audit *audit, const struct style *
     char time[UNIT_TEXT_SIZE];
     size_t kernels = 0;
     for (size_t i = 0; i < facts->kernel_count; i++)
-        kernels += facts->kernels[i].steps > 0;
-    report_label(style, "audited", "%" PRIu64 " steps, %" PRIu64 " elements, in %s, %.2f %% of all",
-                 facts->steps, facts->elements, text_time(facts->nanoseconds, time),
+        kernels += facts->kernels[i].audits > 0;
+    report_label(style, "audited",
+                 "%" PRIu64 " times a step, %" PRIu64 " elements, in %s, %.2f %% of all",
+                 facts->audits, facts->elements, text_time(facts->nanoseconds, time),
                  100 * audit_share(facts));
-    report_label(style, "seen", "%zu of %zu kernels, %zu of %zu moduli, %zu of %zu together",
-                 kernels, facts->kernel_count, facts->moduli_audited, facts->moduli,
-                 facts->pairs_audited, facts->pairs);
+    report_label(style, "covered", "%zu of %zu steps, %zu of %zu kernels", facts->steps_audited,
+                 facts->steps, kernels, facts->kernel_count);
     if (facts->steps_left_out > 0)
         report_label(style, "not audited", "%" PRIu64 " steps of the transcript",
                      facts->steps_left_out);
@@ -189,20 +189,18 @@ static void add_audit(struct json *json, const struct request_audit *audit)
     json_decimal(json, object, "share", audit->share);
     json_decimal(json, object, "share_taken", audit_share(facts));
     json_number(json, object, "steps", facts->steps);
+    json_number(json, object, "steps_audited", facts->steps_audited);
+    json_number(json, object, "steps_left_out", facts->steps_left_out);
+    json_number(json, object, "audits", facts->audits);
     json_number(json, object, "elements", facts->elements);
     json_number(json, object, "ns", facts->nanoseconds);
-    json_number(json, object, "moduli", facts->moduli);
-    json_number(json, object, "moduli_audited", facts->moduli_audited);
-    json_number(json, object, "pairs", facts->pairs);
-    json_number(json, object, "pairs_audited", facts->pairs_audited);
-    json_number(json, object, "steps_left_out", facts->steps_left_out);
     cJSON *kernels = json_array(json, object, "kernels");
     for (size_t i = 0; i < facts->kernel_count; i++) {
         cJSON *kernel = json_object(json, kernels, NULL);
         json_string(json, kernel, "name", facts->kernels[i].name);
-        json_number(json, kernel, "moduli", facts->kernels[i].moduli);
-        json_number(json, kernel, "moduli_audited", facts->kernels[i].moduli_audited);
         json_number(json, kernel, "steps", facts->kernels[i].steps);
+        json_number(json, kernel, "steps_audited", facts->kernels[i].steps_audited);
+        json_number(json, kernel, "audits", facts->kernels[i].audits);
         json_number(json, kernel, "elements", facts->kernels[i].elements);
     }
     if (facts->difference)

@@ -1,6 +1,7 @@
 /*
  * Audits of a session: some steps that the device runs are done again on the host reference, from
- * what they have read, or slices of them (audit_slice.h), as audit_draw.h draws them. What is
+ * what they have read. A step that costs too much is cut along its batch axis (audit_slice.h).
+ * Steps take turns in a random order, the first of each kernel ahead of the others. What is
  * compared is read in the order of the queue, without waiting: inputs before a launch, for it may
  * write to them, and the output behind it. They are compared once the segment has been waited for.
  */

@@ -54,14 +54,13 @@ def check_right():
     audit = json.loads(done.stdout)["audit"]
     assert audit["verdict"] == "agrees" and "difference" not in audit, audit
     assert audit["share"] == 0.5 and 0 < audit["share_taken"] <= 1, audit
-    assert audit["steps"] > 0 and audit["elements"] > 0 and audit["ns"] > 0, audit
-    assert audit["pairs_audited"] == audit["pairs"] and audit["moduli_audited"] == audit["moduli"]
-    for total, key in (audit["pairs"], "moduli"), (audit["steps"], "steps"), (
-            audit["elements"], "elements"):
-        assert total == sum(kernel[key] for kernel in audit["kernels"]), audit
+    assert audit["audits"] > 0 and audit["elements"] > 0 and audit["ns"] > 0, audit
+    assert audit["steps_audited"] == audit["steps"] > 0, audit
+    for key in "steps", "steps_audited", "audits", "elements":
+        assert audit[key] == sum(kernel[key] for kernel in audit["kernels"]), audit
     text = run("--requests", "3", "--audit", "50%", TRANSCRIPT).stdout
-    assert re.search(r"^audited +\d+ steps, \d+ elements, in .*%", text, re.M), text
-    assert re.search(r"^seen +\d+ of \d+ kernels, \d+ of \d+ moduli", text, re.M), text
+    assert re.search(r"^audited +\d+ times a step, \d+ elements, in .*%", text, re.M), text
+    assert re.search(r"^covered +\d+ of \d+ steps, \d+ of \d+ kernels", text, re.M), text
     assert "audit" not in json.loads(run("--requests", "2", "--json", "-", TRANSCRIPT).stdout)
 
 

@@ -197,21 +197,21 @@ static void open_sessions(struct state *state)
 static void expect_audit(struct state *state)
 {
     const struct healcl_audit_facts facts = healcl_session_audit(state->sessions[DEVICE]);
-    uint64_t steps = 0, elements = 0, moduli = 0, moduli_audited = 0;
+    uint64_t audits = 0, elements = 0;
+    size_t steps = 0, steps_audited = 0;
     for (size_t i = 0; i < facts.kernel_count; i++) {
         const struct healcl_audit_kernel *kernel = &facts.kernels[i];
-        EXPECT(*kernel->name && kernel->moduli > 0 && kernel->moduli_audited <= kernel->moduli);
-        EXPECT((kernel->steps > 0) == (kernel->moduli_audited > 0));
+        EXPECT(*kernel->name && kernel->steps > 0 && kernel->steps_audited <= kernel->steps);
+        EXPECT((kernel->audits > 0) == (kernel->steps_audited > 0));
         steps += kernel->steps;
+        steps_audited += kernel->steps_audited;
+        audits += kernel->audits;
         elements += kernel->elements;
-        moduli += kernel->moduli;
-        moduli_audited += kernel->moduli_audited;
     }
     EXPECT(!facts.difference && facts.nanoseconds <= facts.run_nanoseconds);
-    EXPECT(facts.steps == steps && facts.elements == elements && facts.elements >= facts.steps);
-    EXPECT(facts.pairs == moduli && facts.pairs_audited == moduli_audited);
-    EXPECT(facts.moduli_audited <= facts.moduli && facts.moduli <= facts.pairs);
-    EXPECT(facts.steps >= state->audited && (state->audit_share > 0 || facts.steps == 0));
+    EXPECT(facts.audits == audits && facts.elements == elements && elements >= audits);
+    EXPECT(facts.steps == steps && facts.steps_audited == steps_audited);
+    EXPECT(audits >= state->audited && (state->audit_share > 0 || audits == 0));
     EXPECT(healcl_session_audit(state->sessions[REFERENCE]).run_nanoseconds == 0);
     state->audited = facts.steps;
 }

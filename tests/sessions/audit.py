@@ -58,7 +58,7 @@ def trial(options, lies, number):
     report = json.loads(done.stdout)
     audit = report["audit"]
     assert audit["verdict"] == "differs" and ": audit: " in done.stderr, done
-    return report["requests"] + 1, audit["steps"]
+    return report["requests"] + 1, audit["audits"]
 
 
 def trials(options):
@@ -95,7 +95,7 @@ def overhead(options):
         seconds, report = processor_time(options, "--requests", count, "--audit", options.share)
         audited.append(seconds - start)
         audit = report["audit"]
-        print(f"plain {plain[-1]:.3f} s, audited {audited[-1]:.3f} s, {audit['steps']} audits, by "
+        print(f"plain {plain[-1]:.3f} s, audited {audited[-1]:.3f} s, {audit['audits']} audits, by "
               f"its own count {100 * audit['share_taken']:.2f} %", flush=True)
     ratios = [100 * (b / a - 1) for a, b in zip(plain, audited)]
     print(f"overhead of {options.share}: {statistics.median(ratios):+.2f} %, median of "

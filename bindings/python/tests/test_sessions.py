@@ -232,7 +232,7 @@ for device in (healcl.reference, dev):
             return
         with t.session(device, audit_share=0.5) as s:
             s.run()
-            self.assertGreater(s.audit["steps"], 0)
+            self.assertGreater(s.audit["audits"], 0)
             self.assertTrue(s.audit["kernels"])
             self.assertIsNone(s.audit["difference"])
 
