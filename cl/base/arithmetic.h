@@ -145,7 +145,8 @@ FUNCTION struct modulus make_modulus(ulong value)
     struct modulus m;
     m.value = value;
     m.shift = clz(value);
-    m.normalized = value << m.shift;
+    /* The highest bit is set, but for a value of 0, with which divide_slowly would not end. */
+    m.normalized = value << m.shift | (ulong)1 << 63;
     m.reciprocal = divide_slowly(~m.normalized, ~(ulong)0, m.normalized);
     return m;
 }

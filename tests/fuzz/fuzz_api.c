@@ -161,7 +161,7 @@ struct state {
     size_t input_count, result_count;
     struct healcl_session *sessions[SIDES];
     double audit_share;             /* of the device's */
-    uint64_t audited;               /* steps so far */
+    uint64_t audited;               /* audits so far */
     char *buffers[2];               /* that inputs are bound to, of both sides */
     char *received[SIDES][RESULTS]; /* memory for results */
 };
@@ -213,7 +213,7 @@ static void expect_audit(struct state *state)
     EXPECT(facts.steps == steps && facts.steps_audited == steps_audited);
     EXPECT(audits >= state->audited && (state->audit_share > 0 || audits == 0));
     EXPECT(healcl_session_audit(state->sessions[REFERENCE]).run_nanoseconds == 0);
-    state->audited = facts.steps;
+    state->audited = audits;
 }
 
 /* A number that is mostly one of count. */
