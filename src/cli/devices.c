@@ -295,8 +295,12 @@ static int print_devices(struct devices_command *self)
     int code = EXIT_VERIFIED;
     bool is_of_driver;
     const uint32_t seconds = self->timeout > 0 ? self->timeout : DRIVER_SECONDS;
-    if (list_all(seconds, &listing, &is_of_driver, &error) != HEALCL_OK ||
-        device_select(listing.devices, listing.count, selector, &best, &error) != HEALCL_OK) {
+    enum healcl_status status = list_all(seconds, &listing, &is_of_driver, &error);
+    if (status == HEALCL_OK && !selector && device_is_reference(NULL))
+        best = listing.count; /* HEALCL_DEVICE names none of them */
+    else if (status == HEALCL_OK)
+        status = device_select(listing.devices, listing.count, selector, &best, &error);
+    if (status != HEALCL_OK) {
         code = print_error(NULL, &error, false);
         best = listing.count;
     }
