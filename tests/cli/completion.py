@@ -40,7 +40,7 @@ def main():
     for command in commands:
         options = re.findall(r"^(?:  -\w, |      )(--[a-z-]+)", output(healcl, command, "--help"), re.M)
         assert "--help" in options and complete(command, "--") == options, (command, options)
-        for page in (Path(folder) / f"healcl-{command}.1" for folder in sys.argv[2:]):
+        for page in (Path(folder) / f"healcl-{command}.1" for folder in sys.argv[2:] if folder):
             text = page.read_text().replace("\\", "")
             assert all(option in text for option in options), (page, options)
     return 0
