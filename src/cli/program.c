@@ -1,8 +1,11 @@
 /* What a program of commands does with its command line; the program itself is in main.c. */
+#include <cJSON.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/compile_ahead.h"
 #include "cli/nearest.h"
@@ -100,6 +103,7 @@ int program_run(int argc, char **argv)
 {
     occupy_standard_streams();
     signals_init();
+    cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = xmalloc, .free_fn = free});
     if (argc < 2)
         return usage_error(NULL, "no command is given");
     const char *name = argv[1];

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "core/registry.h"
 #include "core/verdict.h"
@@ -59,6 +60,16 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     _exit(verdict_tell(EXIT_REFUSED));
 }
 
+/* As a signal ends it: what memory held is lost, and callers cannot go on. */
+static _Noreturn void end_without_memory(void)
+{
+    remove_files();
+    signals_clear_line();
+    write_text(this_program.name);
+    write_text(": out of memory\n");
+    _exit(verdict_tell(EXIT_DEVICE));
+}
+
 void signals_forked(void)
 {
     process = getpid();
@@ -69,6 +80,7 @@ void signals_init(void)
     static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = end_by, .sa_flags = SA_NODEFER}, before;
     process = getpid();
+    xmalloc_failed = end_without_memory;
     clears_line = is_smart_terminal(stderr);
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof interrupts / sizeof *interrupts; i++)
