@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CPUs do with the kernels: docs/DEVICES.md.
 
-  cpu_code.py --measure FOLDER   times of operations on one core of this machine, as healcl bench has
-                                 them, and the core's limits, into FOLDER/*.json: on PoCL, and as on a
-                                 core with AVX2 alone under Intel's runtime, if it is registered
-                                 (scripts/setup-vendors.sh intel)
-  cpu_code.py FILE...            tables of such files, and of what the kernels' inner loops
-                                 (scripts/cpu_loops.cl) cost on CPUs that need not be here, compiled by
-                                 clang and counted by llvm-mca, of one version
-  --save FILE                    writes both into docs/instruction_sets.json instead, of which
-                                 devices_page.py makes the page; without files the inner loops alone
+Prints what the kernels' inner loops (scripts/cpu_loops.cl) cost on CPUs that need not be here, compiled
+by clang and counted by llvm-mca, of one version. With --measure also what operations take on one core
+of this machine (healcl bench) against the core's limits.
 
 A limit is the longer of two times: of the arithmetic, which is the fastest inner loop that the
 kernels have, compiled for this core and run in its first cache; and of the memory, which is what the
@@ -21,13 +15,11 @@ import collections
 import json
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
 import tempfile
 
-import devices_page
 from device_code import ROOT, Failure, first_path, healcl_program, run
 
 # How a CPU is called here, and by compilers.
@@ -46,6 +38,12 @@ TRIPS = 100  # that llvm-mca follows
 MULTIPLY = {"doubles": 0, "halves": 1}  # cl/base/geometry.h: what else kernels compile differently for
 
 Cost = collections.namedtuple("Cost", "cycles instructions")  # of a unit
+
+
+def table(head, rows):
+    for line in (head, ["---", *["---:"] * (len(head) - 1)], *rows):
+        print("| %s |" % " | ".join(map(str, line)))
+    print()
 
 
 # ------------------------------------------------------------------ inner loops
@@ -94,19 +92,19 @@ def costs_on(cpu, clang, mca, folder):
 
 def find_tools():
     """-> clang and llvm-mca of one version"""
-    for version in (15, 16, 17, 18, 19, 20, 21):
+    for version in (15, 16, 17, 18, 19, 20, 21, 14):
         tools = [first_path("/usr/bin/%s-%d" % (tool, version)) for tool in ("clang", "llvm-mca")]
         if all(tools):
             return [paths[0] for paths in tools]
     raise Failure("it takes clang and llvm-mca of one version (packages clang-15 and llvm-15)")
 
 
-def loops_of(clang, mca, folder):
-    """The section "loops" of docs/instruction_sets.json."""
-    costs = {cpu: costs_on(cpu, clang, mca, folder) for cpu in CPUS}
-    return {"compiler": run([clang, "--version"]).splitlines()[0],
-            "costs": [{"loop": loop, **{cpu.title: [round(cost, 2) for cost in costs[cpu][loop]]
-                                        for cpu in CPUS}} for loop in LOOPS]}
+def print_loops(clang, mca, folder):
+    costs = [costs_on(cpu, clang, mca, folder) for cpu in CPUS]
+    print("Cycles / instructions of a unit, by %s and llvm-mca of its version.\n"
+          % run([clang, "--version"]).splitlines()[0])
+    table(["inner loop", *(cpu.title for cpu in CPUS)],
+          [["`%s`" % loop, *("%.2f / %.1f" % cost[loop] for cost in costs)] for loop in LOOPS])
 
 
 # ------------------------------------------------------------------ measurements
@@ -174,55 +172,6 @@ def loop_times(clang, march, folder):
     return times
 
 
-def processor():
-    """This machine's processor, in words."""
-    told = dict(re.findall(r"^(.*?)\s*: (.*)$",
-                           pathlib.Path("/proc/cpuinfo").read_text().split("\n\n")[0], re.M))
-    if "model name" not in told:
-        return platform.machine(), ""
-    name = re.sub(r"\(\w+\)|\bProcessor\b|\bCPU\b|@.*|\d+-Core", "", told["model name"])
-    flags = told["flags"].split()
-    vectors = next((title for flag, title in (("avx512f", "AVX-512"), ("avx2", "AVX2"))
-                    if flag in flags), "SSE")
-    place = " in a virtual machine" if "hypervisor" in flags else ""
-    return "%s (family %s, model %s, %s), %d cores%s" % (
-        " ".join(name.split()), told["cpu family"], told["model"], vectors, os.cpu_count(), place), vectors
-
-
-def intel_environment():
-    """-> that in which Intel's runtime is found alone, or None"""
-    folder = os.environ.get("HEALCL_VENDORS_DIR") or os.path.join(
-        os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "healcl/vendors")
-    path = os.path.join(folder, "icd/intel.icd")
-    return {"OCL_ICD_VENDORS": path} if os.path.exists(path) else None
-
-
-def measure(healcl, clang, folder):
-    """Writes FOLDER/*.json; -> their paths"""
-    os.makedirs(folder, exist_ok=True)
-    core = min(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {core})
-    name, vectors = processor()
-    columns = [("pocl", "pocl", vectors, "native", {"POCL_MAX_PTHREAD_COUNT": "1"})]
-    intel = intel_environment()
-    if intel and vectors != "AVX2":
-        columns.append(("intel-avx2", "intel", "AVX2", "haswell",
-                        {**intel, "CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"}))
-    paths = []
-    load = os.getloadavg()[0]
-    for file, device, vectors, march, environment in columns:
-        with tempfile.TemporaryDirectory(prefix="healcl-cpu-code-") as temporary:
-            bench = os.path.join(temporary, "bench.json")
-            subprocess.run([healcl, "bench", "--device", device, "--json", bench], check=True,
-                           env={**os.environ, **environment})
-            paths.append(os.path.join(folder, file + ".json"))
-            pathlib.Path(paths[-1]).write_text(json.dumps({
-                "processor": name, "vectors": vectors, "load": load,
-                "loops": loop_times(clang, march, temporary),
-                "bench": json.loads(pathlib.Path(bench).read_text())}, indent=1))
-    return paths
-
-
 def case_of(row):
     """An operation of healcl bench in a few words."""
     words = [row["op"], " x ".join(str(n) for n in row["shape"] if n != 1)]
@@ -246,51 +195,38 @@ def limit_of(row, loops, copy):
     return max((arithmetic, "arithmetic"), (memory, "memory"))
 
 
-def measured(files):
-    """The section "measured" of docs/instruction_sets.json: a column for each file."""
-    columns = []
-    for path in files:
-        told = json.loads(pathlib.Path(path).read_text())
-        device = told["bench"]["device"]
-        results = told["bench"]["results"]
-        copy = next(row["ns_per_unit"] for row in results if row["op"] == "host_copy")
-        rows = []
-        for row in results:
-            limit, what = limit_of(row, told["loops"], copy)
-            rows.append({"case": case_of(row), "unit": row["unit"], "ns": row["ns_per_unit"],
-                         "limit_ns": limit, "limited_by": what})
-        columns.append({
-            "title": "%s, %s" % (told["vectors"], "PoCL" if "pthread" in device["name"]
-                                 else device["platform"]),
-            "processor": told["processor"], "driver": device["driver"], "load": told["load"],
-            "rows": rows})
-    return columns
-
-
-# ------------------------------------------------------------------ the command line
+def print_measured(healcl, device, march, clang, folder):
+    """Times of operations on the first core, and their limits."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    path = os.path.join(folder, "bench.json")
+    subprocess.run([healcl, "bench", "--device", device, "--json", path], check=True,
+                   stdout=subprocess.DEVNULL, env={**os.environ, "POCL_MAX_PTHREAD_COUNT": "1"})
+    loops, told = loop_times(clang, march, folder), json.loads(pathlib.Path(path).read_text())
+    copy = next(row["ns_per_unit"] for row in told["results"] if row["op"] == "host_copy")
+    print("%s, driver %s; load %.1f\n" % (told["device"]["name"], told["device"]["driver"],
+                                          os.getloadavg()[0]))
+    rows = []
+    for row in told["results"]:
+        limit, what = limit_of(row, loops, copy)
+        rows.append([case_of(row), row["unit"], "%.3g" % row["ns_per_unit"],
+                     "%.2f %s" % (limit / row["ns_per_unit"], what)])
+    table(["operation", "a", "ns", "limit over time"], rows)
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", help="measurements")
-    parser.add_argument("--measure", metavar="FOLDER")
+    parser.add_argument("--measure", metavar="DEVICE", help="as healcl bench --device has it")
+    parser.add_argument("--march", default="native", help="the limits' core, as compilers call it")
     parser.add_argument("--healcl", help="the program; by default build/release's, else build/test's")
-    parser.add_argument("--save", metavar="FILE")
     options = parser.parse_args(arguments)
     try:
         clang, mca = find_tools()
-        if options.measure:
-            options.files += measure(options.healcl or healcl_program(), clang, options.measure)
-        sections = {"measured": measured(options.files)} if options.files else {}
         with tempfile.TemporaryDirectory(prefix="healcl-cpu-code-") as folder:
-            sections["loops"] = loops_of(clang, mca, folder)
-        if options.save:
-            devices_page.save(options.save, **sections)
-        else:
-            if options.files:
-                print(devices_page.measured_tables(sections["measured"]))
-            print(devices_page.loops_table(sections["loops"]), end="")
+            if options.measure:
+                print_measured(options.healcl or healcl_program(), options.measure, options.march,
+                               clang, folder)
+            print_loops(clang, mca, folder)
     except (Failure, subprocess.CalledProcessError) as failure:
         print("cpu_code.py: %s" % failure, file=sys.stderr)
         return 2

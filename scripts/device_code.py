@@ -26,8 +26,6 @@ import subprocess
 import sys
 import tempfile
 
-import devices_page
-
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from share import IS_ALL, share  # noqa: E402
@@ -175,9 +173,6 @@ class Amd:
              "-o", out + ".s"])
         return parse_amd(pathlib.Path(out + ".s").read_text())
 
-    def versions(self, tools):
-        return [run([tools[0], "--version"]).splitlines()[0]]
-
 
 class Nvidia:
     wants = "clang with libclc of its version, and ptxas of CUDA"
@@ -204,10 +199,6 @@ class Nvidia:
         log = run([ptxas, "-v", "-arch=" + self.target, out + ".ptx", "-o", out + ".cubin"])
         return parse_ptxas(log, int(re.search(r"LOCAL_SIZE=(\d+)", options)[1]))
 
-    def versions(self, tools):
-        release = re.search(r"release [\d.]+", run([tools[2], "--version"]))[0]
-        return [run([tools[0], "--version"]).splitlines()[0], "ptxas " + release]
-
 
 class Intel:
     wants = "ocloc of intel-opencl-icd; OCLOC=PATH names one"
@@ -226,15 +217,6 @@ class Intel:
         if not binaries:
             raise Failure("ocloc has written nothing")
         return parse_intel(pathlib.Path(binaries[0]).read_bytes())
-
-    def versions(self, tools):
-        name = "OCL_DRIVER_VERSION"  # it becomes a file's
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                run([tools[0], "query", name], cwd=folder)
-                return ["ocloc " + pathlib.Path(folder, name).read_text().strip("\0\n ")]
-            except (Failure, OSError):
-                return ["ocloc"]
 
 
 TARGETS = {target: vendor(target) for vendor, targets in (
@@ -310,45 +292,40 @@ def launched(healcl, device, transcripts, folder):
     return uses
 
 
-def compile_program(program, options, target, tools, out):
-    """-> {kernel: Code}, or a Failure"""
-    source = out + ".cl"
-    texts = "cl/base/base.h", "cl/base/arithmetic.h", "cl/%s.cl" % program
-    pathlib.Path(source).write_text("".join('#include "%s"\n' % (ROOT / text) for text in texts))
-    try:
-        return TARGETS[target].compile(tools, source, "%s -I %s" % (options, ROOT / "cl"), out)
-    except Failure as failure:
-        return failure
-
-
 def chosen(programs, targets, everything):
     """-> [(program, options, target)]: all, or each program for the target with bars and, by a seed, for
     one of the others"""
     pairs = [(*program, target) for program in programs for target in targets]
-    if everything:
-        return pairs
     others = [pair for pair in pairs if pair[2] != BARRED]
-    return [pair for pair in pairs if pair[2] == BARRED] + share(
+    return pairs if everything else [pair for pair in pairs if pair[2] == BARRED] + share(
         "targets", others, len(set(targets) - {BARRED}) or 1)
 
 
-def compile_all(uses, tools, folder, jobs, everything=True):
-    """-> {(Kernel, target): Code or Failure}"""
+def compile_program(row, tools, folder):
+    """-> {kernel: Code}, or a Failure"""
+    program, options, target = row
+    out = tempfile.mkdtemp(dir=folder) + "/program"
+    texts = "cl/base/base.h", "cl/base/arithmetic.h", "cl/%s.cl" % program
+    pathlib.Path(out + ".cl").write_text("".join('#include "%s"\n' % (ROOT / text) for text in texts))
+    try:
+        return TARGETS[target].compile(tools[target], out + ".cl",
+                                       "%s -I %s" % (options, ROOT / "cl"), out)
+    except Failure as failure:
+        return failure
+
+
+def compile_all(uses, tools, folder, everything=True):
+    """-> {(Kernel, target): Code or Failure}, without what is not chosen"""
     programs = sorted({(kernel.program, kernel.options) for kernel in uses})
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = {(program, options, target): pool.submit(
-            compile_program, program, options, target, tools[target],
-            os.path.join(folder, "%d-%s" % (i, target)))
-            for i, (program, options, target) in enumerate(chosen(programs, tools, everything))}
-        compiled = {key: task.result() for key, task in tasks.items()}
+    compiled = dict(in_parallel(compile_program, chosen(programs, tools, everything), tools, folder))
     codes = {}
     for kernel in uses:
         for target in tools:
             got = compiled.get((kernel.program, kernel.options, target))
-            if got is None:
-                continue  # not chosen
-            missing = Failure("the compiler says nothing of kernel %s" % kernel.name)
-            codes[kernel, target] = got if isinstance(got, Failure) else got.get(kernel.name, missing)
+            if isinstance(got, dict):
+                got = got.get(kernel.name) or Failure("the compiler says nothing of it")
+            if got is not None:
+                codes[kernel, target] = got
     return codes
 
 
@@ -375,9 +352,6 @@ INSTRUCTIONS_WIDE = {
     "modsum_residues": (60, 60, 60),
     "modmul_constant": (75, 75, 75),
 }
-# What may use private memory: (targets, kernels, a part of their options, why), the first three as
-# regular expressions. Whoever mends one removes its row.
-EXCEPTIONS = []
 
 
 def defines(options):
@@ -395,20 +369,13 @@ def is_transform(kernel):
     return kernel.program.startswith("ntt/") or re.match(r"i?ntt_", kernel.name) is not None
 
 
-def exception_for(kernel, target):
-    for row in EXCEPTIONS:
-        targets, names, options, _ = row
-        if (re.fullmatch(targets, target) and re.fullmatch(names, kernel.name)
-                and re.search(options, kernel.options)):
-            return row
-    return None
-
-
 def broken_bars(kernel, target, code):
-    """-> what of the bars does not hold, private memory aside"""
+    """-> what does not hold"""
+    if isinstance(code, Failure):
+        return ["not compiled: %s" % code]
+    broken = ["%d bytes of private memory, at most 0" % code.private] if code.private else []
     if target != BARRED:
-        return []
-    broken = []
+        return broken
     most = TRANSFORM_REGISTERS if is_transform(kernel) else REGISTERS
     if code.registers > most:
         broken.append("%d registers, at most %d" % (code.registers, most))
@@ -422,27 +389,18 @@ def broken_bars(kernel, target, code):
     return broken
 
 
-def check(codes, file=sys.stdout):
-    """-> whether all bars hold; prints those that do not, and exceptions"""
-    broken, excused = set(), collections.Counter()
-    for (kernel, target), code in codes.items():
-        where = "%s: %s (%s: %s)" % (target, kernel.name, kernel.program, shape_of(kernel.options))
-        if isinstance(code, Failure):
-            broken.add("%s: not compiled: %s" % (where, code))
-            continue
-        if code.private > 0:
-            row = exception_for(kernel, target)
-            excused[row] += row is not None
-            if row is None:
-                broken.add("%s: %d bytes of private memory, at most 0" % (where, code.private))
-        broken.update("%s: %s" % (where, what) for what in broken_bars(kernel, target, code))
-    for row in EXCEPTIONS:
-        needed = ("%d kernels have private memory" % excused[row] if excused[row]
-                  else "none has private memory here: remove this row, if all targets were looked at")
-        print("known: %s on %s (%s): %s" % (row[1], row[0], row[3], needed), file=file)
+def report(broken):
+    """-> whether all bars hold; prints those that do not"""
     for line in sorted(broken):
-        print("BROKEN: " + line, file=file)
+        print("BROKEN: " + line)
     return not broken
+
+
+def check(codes):
+    return report({"%s: %s (%s: %s): %s" % (target, kernel.name, kernel.program,
+                                             shape_of(kernel.options), what)
+                   for (kernel, target), code in codes.items()
+                   for what in broken_bars(kernel, target, code)})
 
 
 # ------------------------------------------------------------------ bytes of global memory
@@ -543,46 +501,38 @@ def find_oclgrind():
     return environment if os.path.exists(SYSTEM_OCLGRIND) else None
 
 
-def count(healcl, traffic, environment, out):
+def count(traffic, healcl, environment, folder):
     """-> Counted of an operation, or a Failure"""
     try:
-        log = run([healcl, "bench", "--device", "Oclgrind", "--repeat", "1", "--json", out, "--op",
-                   *traffic.options.split()], env=environment)
-        refuse_faults(log)
-        bench, = json.loads(pathlib.Path(out).read_text())["results"]
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            out = os.path.join(own, "bench.json")
+            log = run([healcl, "bench", "--device", "Oclgrind", "--repeat", "1", "--json", out, "--op",
+                       *traffic.options.split()], env=environment)
+            refuse_faults(log)
+            bench, = json.loads(pathlib.Path(out).read_text())["results"]
         bytes, entries = parse_counts(log, traffic.kernels)
         return Counted(bytes, bench["bytes"], bench["units"], entries)
     except (Failure, ValueError) as failure:
         return Failure(str(failure))
 
 
-def count_all(healcl, operations, folder, jobs):
-    """-> [(Traffic, Counted or Failure)]; says where Oclgrind is missing"""
-    environment = find_oclgrind()
-    if environment is None:
-        print("device_code.py: SKIPPED bytes of global memory: they take Oclgrind "
-              "(scripts/setup-vendors.sh oclgrind)", file=sys.stderr)
-        return []
+def in_parallel(function, rows, *arguments):
+    """-> [(row, what function makes of it)]"""
+    jobs = int(os.environ.get("HEALCL_JOBS") or os.cpu_count())
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(count, healcl, traffic, environment,
-                             os.path.join(folder, "bench-%d.json" % i))
-                 for i, traffic in enumerate(operations)]
-        return list(zip(operations, (task.result() for task in tasks)))
+        return list(zip(rows, pool.map(lambda row: function(row, *arguments), rows)))
 
 
-def check_counts(counts, file=sys.stdout):
-    """-> whether none takes more than the most of what is compulsory; prints those that do"""
-    good = True
+def check_counts(counts):
+    """Whether none takes more than the most of what is compulsory."""
+    broken = []
     for traffic, counted in counts:
         if isinstance(counted, Failure):
-            print("BROKEN: bytes of %s: %s" % (traffic.options, counted), file=file)
+            broken.append("bytes of %s: %s" % (traffic.options, counted))
         elif counted.bytes > traffic.most * counted.compulsory:
-            print("BROKEN: bytes of %s: %d, at most %g times %d" % (
-                traffic.options, counted.bytes, traffic.most, counted.compulsory), file=file)
-        else:
-            continue
-        good = False
-    return good
+            broken.append("bytes of %s: %d, at most %g times %d" % (
+                traffic.options, counted.bytes, traffic.most, counted.compulsory))
+    return report(broken)
 
 
 # ------------------------------------------------------------------ bytes of each launch
@@ -627,8 +577,9 @@ def hold_to_counts(trace, log):
     return compared, differs
 
 
-def count_launches(healcl, name, passes, tuning, folder, environment):
+def count_launches(row, healcl, environment, folder):
     """-> as hold_to_counts, or a Failure"""
+    name, passes, tuning = row
     with tempfile.TemporaryDirectory(dir=folder) as own:
         path = os.path.join(own, name + ".json")
         packed = (ROOT / "transcripts" / (name + ".json.gz")).read_bytes()
@@ -640,29 +591,15 @@ def count_launches(healcl, name, passes, tuning, folder, environment):
             return failure
 
 
-def count_all_launches(healcl, folder, jobs):
-    """-> [(its row of LAUNCHES, what count_launches has found)]; nothing without Oclgrind, as
-    count_all says"""
-    environment = find_oclgrind()
-    if environment is None:
-        return []
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(count_launches, healcl, *row, folder, environment)
-                 for row in LAUNCHES]
-        return list(zip(LAUNCHES, (task.result() for task in tasks)))
-
-
-def check_launches(found, file=sys.stdout):
-    """-> whether all formulas hold; prints those that do not"""
-    good = True
+def check_launches(found):
+    """Whether all formulas hold. found: [(row of LAUNCHES, what count_launches has found)]"""
+    broken = []
     for row, result in found:
         lines = [str(result)] if isinstance(result, Failure) else result[1]
         if not lines and result[0] == 0:
             lines = ["no launch was compared"]
-        for line in lines:
-            print("BROKEN: launches of %s, passes %s: %s" % (*row[:2], line), file=file)
-        good = good and not lines
-    return good
+        broken += ["launches of %s, passes %s: %s" % (*row[:2], line) for line in lines]
+    return report(broken)
 
 
 def bytes_of(trace):
@@ -676,17 +613,17 @@ def bytes_of(trace):
     return sums
 
 
-def print_bytes(healcl, device, transcripts, folder, file=sys.stdout):
+def print_bytes(healcl, device, transcripts, folder):
     for transcript in transcripts:
         after, before = (bytes_of(trace_of(healcl, device, transcript, folder, passes))
                          for passes in ("all", "none"))
         print("%s: bytes that kernels ask global memory for, with all passes and none"
-              % os.path.basename(transcript), file=file)
+              % os.path.basename(transcript))
         for name in sorted({*after, *before}):
-            print("    %-24s %12d %12d" % (name, after[name][0], before[name][0]), file=file)
+            print("    %-24s %12d %12d" % (name, after[name][0], before[name][0]))
         for what, place in ("elements", 0), ("table entries", 1):
             sums = [sum(row[place] for row in rows.values()) for rows in (after, before)]
-            print("    %-24s %12d %12d, %.3f" % (what, *sums, sums[0] / sums[1]), file=file)
+            print("    %-24s %12d %12d, %.3f" % (what, *sums, sums[0] / sums[1]))
 
 
 # ------------------------------------------------------------------ tables
@@ -739,77 +676,37 @@ def cell_of(code):
 
 
 def worst(codes):
-    """The most that one of them takes; a Failure where one is."""
-    failed = [code for code in codes if isinstance(code, Failure)]
-    if failed:
-        return failed[0]
+    """The most that one of them takes, instructions aside; a Failure where one is."""
     def most(field):
         values = [value for value in (getattr(code, field) for code in codes) if value is not None]
         choose = min if field in ("waves", "simd") else max
         return choose(values) if values else None
-    return Code(*map(most, Code._fields))
+    failed = [code for code in codes if isinstance(code, Failure)]
+    return failed[0] if failed else Code(*map(most, Code._fields))._replace(instructions=None)
 
 
-def grouped(uses, codes, targets):
-    """Kernels but for their element types: -> [(family, name, shape, Use, types, [Code of target])]"""
-    groups = collections.defaultdict(list)
-    for kernel in uses:
-        key = family_of(kernel.name), kernel.name, shape_of(kernel.options, types=False)
-        groups[key].append(kernel)
-    rows = []
-    for key, kernels in groups.items():
-        use = Use(*map(sum, zip(*(uses[kernel] for kernel in kernels))))
-        rows.append((*key, use, [worst([codes[kernel, target] for kernel in kernels])
-                                 for target in targets]))
-    return sorted(rows, key=lambda row: (row[0], row[1], -row[3].work_items))
+def print_families(uses, codes, targets):
+    """The table of docs/DEVICES.md."""
+    families = collections.defaultdict(list)
+    for kernel in sorted(uses, key=lambda kernel: family_of(kernel.name)):
+        families[FAMILIES[family_of(kernel.name)][0]].append(kernel)
+    print("| kernels | programs | %s |\n|%s" % (" | ".join(targets), "---|" * (len(targets) + 2)))
+    for family, kernels in families.items():
+        print("| %s | %d | %s |" % (family, len(kernels), " | ".join(
+            cell_of(worst([codes[kernel, target] for kernel in kernels]))
+            for target in targets)))
 
 
-def private_share(uses, codes, target):
-    using = sum(use.launches for kernel, use in uses.items()
-                if getattr(codes[kernel, target], "private", 1))
-    return using, sum(use.launches for use in uses.values())
-
-
-def told(uses, codes, counts, tools, transcripts):
-    """The section "gpus" of docs/instruction_sets.json."""
-    targets = list(tools)
-    return {
-        "transcripts": [os.path.basename(path) for path in transcripts],
-        "compilers": {target: "; ".join(TARGETS[target].versions(tools[target]))
-                      for target in targets},
-        "private": {target: private_share(uses, codes, target) for target in targets},
-        "bytes": [{"op": traffic.options, "kernels": traffic.kernels,
-                   "bytes": round(counted.bytes / counted.elements, 4),
-                   "of_least": round(counted.bytes / counted.compulsory, 4), "most": traffic.most,
-                   "entries": round(counted.entries / counted.elements, 6)}
-                  for traffic, counted in counts if not isinstance(counted, Failure)],
-        "kernels": [{"family": FAMILIES[index][0], "kernel": name, "shape": shape,
-                     "local": max((code.local for code in cells
-                                   if not isinstance(code, Failure)), default=0),
-                     "launches": use.launches, "work_items": use.work_items,
-                     "codes": {target: saved(code) for target, code in zip(targets, cells)}}
-                    for index, name, shape, use, cells in grouped(uses, codes, targets)]}
-
-
-def saved(code):
-    """What the data keep of a kernel on a target; null where it does not compile."""
-    if isinstance(code, Failure):
-        return None
-    kept = {field: value for field, value in code._asdict().items()
-            if value is not None and field not in ("local", "loops")}
-    return {**kept, "loops": bool(code.loops)}
-
-
-def print_counts(counts, file):
-    print("| operation | kernels | bytes for an element | of what is compulsory | at most | "
-          "table entries for an element |\n|---|---|---:|---:|---:|---:|", file=file)
+def print_counts(counts):
+    print("\n| operation | kernels | bytes for an element | of what is compulsory | at most | "
+          "table entries for an element |\n|---|---|---:|---:|---:|---:|")
     for traffic, counted in counts:
         cells = ("?", "?", "?") if isinstance(counted, Failure) else (
             "%.4g" % (counted.bytes / counted.elements),
             "%.3f" % (counted.bytes / counted.compulsory),
             "%.3g" % (counted.entries / counted.elements))
         print("| `%s` | `%s` | %s | %s | %g | %s |" % (traffic.options, traffic.kernels.replace(
-            "|", "`, `").replace(".*", "*"), *cells[:2], traffic.most, cells[2]), file=file)
+            "|", "`, `").replace(".*", "*"), *cells[:2], traffic.most, cells[2]))
 
 
 def print_text(uses, codes, targets):
@@ -827,8 +724,11 @@ def print_text(uses, codes, targets):
                                      ", %d B of local memory" % local if local else ""))
     print()
     for target in targets:
-        print("%s: %d of %d launches use private memory"
-              % (target, *private_share(uses, codes, target)))
+        print("%s: %d of %d launches use private memory" % (
+            target, sum(use.launches for kernel, use in uses.items()
+                        if getattr(codes[kernel, target], "private", 1)),
+            sum(use.launches for use in uses.values())))
+    print()
 
 
 # ------------------------------------------------------------------ the command line
@@ -842,8 +742,6 @@ def parse(arguments):
     parser.add_argument("--device", default="cpu", help="what runs them, as healcl run --device has it")
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
                         help="may be given several times; by default all: " + " ".join(TARGETS))
-    parser.add_argument("--save", metavar="FILE",
-                        help="write what is found into docs/instruction_sets.json")
     parser.add_argument("--bytes", action="store_true",
                         help="only tell what passes leave of the bytes of global memory")
     parser.add_argument("--check", action="store_true",
@@ -870,33 +768,38 @@ def find_all_tools(targets, folder):
 
 def main(arguments=None):
     options = parse(arguments)
-    jobs = int(os.environ.get("HEALCL_JOBS") or os.cpu_count())
     with tempfile.TemporaryDirectory(prefix="healcl-device-code-") as folder:
         try:
-            if options.bytes:
-                print_bytes(options.healcl or healcl_program(), options.device,
-                            options.transcripts, folder)
-                return 0
-            tools, skipped = find_all_tools(options.target or TARGETS, folder)
-            if not tools:
-                print("device_code.py: NOTHING was looked at", file=sys.stderr)
-                return 0
             healcl = options.healcl or healcl_program()
-            operations = share("operations", TRAFFIC, 2) if options.check else TRAFFIC
-            counts = count_all(healcl, operations, folder, jobs)
-            launches = count_all_launches(healcl, folder, jobs) if options.check else []
-            uses = launched(healcl, options.device, options.transcripts, folder)
-            codes = compile_all(uses, tools, folder, jobs, IS_ALL or not options.check)
-            if options.save:
-                devices_page.save(options.save, gpus=told(uses, codes, counts, tools,
-                                                          options.transcripts))
-            elif not options.check:
-                print_text(uses, codes, tools)
-                print_counts(counts, sys.stdout)
+            if options.bytes:
+                print_bytes(healcl, options.device, options.transcripts, folder)
+                return 0
+            return look(options, healcl, folder)
         except Failure as failure:
             print("device_code.py: %s" % failure, file=sys.stderr)
             return 2
+
+
+def look(options, healcl, folder):
+    tools, skipped = find_all_tools(options.target or TARGETS, folder)
+    if not tools:
+        print("device_code.py: NOTHING was looked at", file=sys.stderr)
+        return 0
+    oclgrind, counts, launches = find_oclgrind(), [], []
+    if oclgrind is None:
+        print("device_code.py: SKIPPED bytes of global memory: they take Oclgrind "
+              "(scripts/setup-vendors.sh oclgrind)", file=sys.stderr)
+    else:
+        counts = in_parallel(count, share("operations", TRAFFIC, 2) if options.check else TRAFFIC,
+                             healcl, oclgrind, folder)
+        launches = in_parallel(count_launches, LAUNCHES if options.check else (), healcl, oclgrind,
+                               folder)
+    uses = launched(healcl, options.device, options.transcripts, folder)
+    codes = compile_all(uses, tools, folder, IS_ALL or not options.check)
     if not options.check:
+        print_text(uses, codes, tools)
+        print_families(uses, codes, tools)
+        print_counts(counts)
         return 0
     good = check(codes) & check_counts(counts) & check_launches(launches)
     print("%d kernels on %s%s, bytes of %d operations and %d runs' launches: %s%s%s" % (

@@ -14,8 +14,7 @@ enum { LANES = 8 };
 /*
  * Elementwise operations with moduli, EACH(KIND, name, operands), in the order of their kinds of
  * steps (src/plan/steps.def). All their kernels come from this list, and these functions of each:
- * compute_NAME and residues_NAME in cl/modular/compute.cl, lanes_NAME in cl/modular/vectors.cl, and
- * repeated_NAME of those with two operands in cl/modular/repeated.cl.
+ * compute_NAME and residues_NAME in cl/modular/compute.cl, lanes_NAME in cl/modular/vectors.cl.
  */
 #define ELEMENTWISE_OPERATIONS(EACH) \
     EACH(MODMUL, modmul, 2)          \

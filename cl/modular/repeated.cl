@@ -10,15 +10,10 @@
 
 #include "compute.cl"
 
-/* An element of a by the operation with b, of which w is the twiddle. */
-static inline long repeated_modmul(long a, long b, struct twiddle w, struct modulus p)
+/* a*b, C remainder by p; w is b's twiddle. */
+static inline long multiply_repeated(long a, long b, struct twiddle w, struct modulus p)
 {
     return with_sign(multiply_twiddle(magnitude(a), w, p.value), (a ^ b) < 0);
-}
-
-static inline long repeated_modsum(long a, long b, struct twiddle w, struct modulus p)
-{
-    return compute_modsum(a, b, p);
 }
 
 /* out = operation of each element of a and one of b, which is the same along an axis.
@@ -49,7 +44,9 @@ static inline long repeated_modsum(long a, long b, struct twiddle w, struct modu
 
 #define REPEATED_1(KIND, name)
 #define REPEATED_2(KIND, name)                                                                 \
-    REPEATED(name##_repeated, KIND == MODMUL, repeated_##name(value, b_value, w, modulus))     \
+    REPEATED(name##_repeated, KIND == MODMUL,                                                  \
+             KIND == MODMUL ? multiply_repeated(value, b_value, w, modulus)                    \
+                            : compute_##name(value, b_value, modulus))                         \
     REPEATED(name##_repeated_residues, false, residues_##name(value, b_value, modulus))
 #define REPEATED_OPERATION(KIND, name, operands) REPEATED_##operands(KIND, name)
 ELEMENTWISE_OPERATIONS(REPEATED_OPERATION)

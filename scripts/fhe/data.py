@@ -51,12 +51,3 @@ def model(name):
     return {key: np.array(value, dtype=np.int64)
             if isinstance(value, list) and not isinstance(value[0], str) else value
             for key, value in fields.items()}
-
-
-def write_model(name, fields):
-    lines = []
-    for key, value in fields.items():
-        value = value.tolist() if isinstance(value, np.ndarray) else value
-        lines.append('"%s": %s' % (key, json.dumps(value)))
-    with open(os.path.join(MODELS, name + ".json"), "w", encoding="ascii", newline="") as file:
-        file.write("{\n" + ",\n".join(lines) + "\n}\n")

@@ -627,16 +627,6 @@ static const struct {
 #undef PROBLEM
 };
 
-enum {
-    PROBLEM_COUNT = 0
-#define PROBLEM(...) +1
-#include "check/problems.def"
-#undef PROBLEM
-};
-
-_Static_assert((int)PROBLEM_COUNT == (int)OPERATION_COUNT,
-               "an operation has no problem in problems.def");
-
 bool problem_has_many_moduli(const struct form *form)
 {
     return traits[form_id(form)].many_moduli;
@@ -656,7 +646,8 @@ static void make_problem(struct maker maker, const struct form *form)
     for (uint32_t i = 0; i < form->parameter_count; i++)
         if (form->parameters[i].kind == HEALCL_PARAMETER_OUT)
             problem->out = (int)i;
-    traits[form_id(form)].make(&maker);
+    void (*make)(struct maker *) = traits[form_id(form)].make;
+    (make ? make : make_elementwise)(&maker);
 }
 
 void problem_make(struct problem *problem, const struct form *form,

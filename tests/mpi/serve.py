@@ -7,6 +7,8 @@
 HEALCL_TEST_ALL=1 kills 30 times during 500 requests, and has rank 0 compute for seconds. Exits with
 77, skipped, where there is no MPI.
 """
+import base64
+import gzip
 import json
 import os
 import random
@@ -18,10 +20,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "scripts"),
-                str(HERE.parent / "cli")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
 from launch import Launcher, rank_processes  # noqa: E402
-from ranks_bench import elements, live_request  # noqa: E402
 from requests import MODULUS, host, npy, operation, read_npy, tensor, transcript  # noqa: E402
 from share import IS_ALL, SEED  # noqa: E402
 
@@ -48,6 +48,19 @@ def check_results(place, count, missing=()):
             assert not path.exists(), path
         else:
             assert read_npy(path) == expected([number, number + 1, number * number]), path
+
+
+def live_request(path, entry):
+    """-> the .npy files that a transcript holds at an upload, and as its last result"""
+    entries = json.loads(gzip.decompress(path.read_bytes()))["transcript"]
+    results = [payload["out"]["value"] for kind, payload in filter(None, entries)
+               if kind and kind["value"] == "DEVICE_OP" and payload["name"] == "device_to_host"]
+    return tuple(base64.b64decode(tensor["tensor_base64"]["data"])
+                 for tensor in (entries[entry][1]["args"][0]["value"], results[-1]))
+
+
+def elements(npy_file):
+    return npy_file[10 + int.from_bytes(npy_file[8:10], "little"):]
 
 
 def serve(launcher, *options, code=0, **environment):
