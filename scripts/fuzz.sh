@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzzers of tests/fuzz with clang and sanitizers, in build/sanitize, and runs them.
 #
-#   fuzz.sh [--seconds S | --runs N] [--merge] [NAME...]    e.g. scripts/fuzz.sh --seconds 60 npy scan
+#   fuzz.sh [--seconds S | --runs N] [--merge] [NAME...]    e.g. scripts/fuzz.sh --seconds 60 npy manifest
 #
 # Each runs for two minutes, or as long as is said. It starts from tests/fuzz/corpus/NAME, and from what
 # earlier runs have found, which is kept in build/sanitize/found/NAME. --merge adds to the former what of the
@@ -41,9 +41,7 @@ fi
 # Most bytes of an input: as few as all that is read takes, for short inputs are fast.
 longest() {
     case $1 in
-    base64) echo 128 ;;
-    planner | entry_reader | npy | tuning | kept | api | programs) echo 512 ;;
-    scan) echo 1024 ;;
+    planner | entry_reader | npy | tuning | sessions | programs) echo 512 ;;
     package) echo 1536 ;;
     *) echo 2048 ;;
     esac
@@ -53,13 +51,12 @@ longest() {
 dictionary() {
     local sources
     case $1 in
-    entry_reader | scan) sources=src/transcript ;;
+    entry_reader) sources=src/transcript ;;
     planner) sources='src/ops src/transcript' ;;
     npy) sources=src/transcript/npy.c ;;
-    comparison*) sources='src/compare/read.c src/compare/columns.c' ;;
     manifest) sources='src/extensions src/ops/ops.def' ;;
     package) sources=src/package/manifest.c ;;
-    kept | tuning) sources='src/programs/self_test_kept.c src/device/tuning.c' ;;
+    tuning) sources=src/device/tuning.c ;;
     *) sources=/dev/null ;;
     esac
     # shellcheck disable=SC2086 # several
@@ -69,7 +66,7 @@ dictionary() {
 # Where a device is opened, LeakSanitizer now and then dies of a signal while PoCL's threads end.
 options_of() {
     local leaks=1
-    case $1 in api | programs) leaks=0 ;; esac
+    case $1 in sessions | programs) leaks=0 ;; esac
     echo "detect_leaks=$leaks:malloc_context_size=2:quarantine_size_mb=8"
 }
 
@@ -82,7 +79,7 @@ fuzz() {
     local options=(-max_len="$(longest "$name")" -timeout=60 -rss_limit_mb=4096
         -artifact_prefix="$found." -print_final_stats=1 -verbosity=1 "$limit")
     # Bytes that choose calls are never too many.
-    case $name in api | planner | programs) options+=(-len_control=0) ;; esac
+    case $name in sessions | planner | programs) options+=(-len_control=0) ;; esac
     [ ! -s "$found.dict" ] || options+=(-dict="$found.dict")
     local folders=("$found" "$corpus")
     if [ "$limit" = -merge=1 ]; then

@@ -132,7 +132,7 @@ static void plan_text(const struct source *source, const struct program *program
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct healcl_limits limits = {.memory_bytes = 1 << 24, .work = 1 << 24},
-                               of_program = {.operations = program_operations()};
+                               of_program = {.passes = NULL};
     struct program program;
     struct source source = {.text = (const char *)data, .length = size};
     if (size == 0)
@@ -141,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         plan_text(&source, NULL, &limits);
         return 0;
     }
-    program_make(&program, data, size, true);
+    program_make(&program, data, size, true, NULL);
     source = (struct source){.text = program.writer.bytes, .length = program.writer.length};
     if (program.entries > 0)
         plan_text(&source, &program, &of_program);

@@ -1,8 +1,8 @@
 /*
  * Fuzzes whole programs (program.h) on a device against operations by call on the host
  * reference, and on the reference as transcripts. The first byte says how the device is shaped,
- * which passes are done, and whether its memory is limited. Where data are refused, the device has
- * to refuse them in the same words.
+ * which passes are done, whether its memory is limited, and whether it gets the calls, too. Where
+ * data are refused, the device has to refuse them in the same words.
  */
 #include "device.h"
 #include "program.h"
@@ -36,9 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct program program;
     if (size < 2)
         return 0;
-    const struct healcl_limits limits = {.passes = data[0] & 0x10 ? "none" : NULL,
-                                         .operations = program_operations()};
-    program_make(&program, data + 1, size - 1, false);
+    const struct healcl_limits limits = {.passes = data[0] & 0x10 ? "none" : NULL};
+    program_make(&program, data + 1, size - 1, false, data[0] & 0x40 ? fuzz_device(0) : NULL);
     if (program.entries > 0) {
         EXPECT(healcl_transcript_open_memory(program.writer.bytes, program.writer.length, &limits,
                                              &transcript, &error) == HEALCL_OK);

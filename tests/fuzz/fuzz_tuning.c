@@ -1,8 +1,7 @@
-/* Fuzzes tunings, and choices among kernels of manifests, as texts: what is written of one that was
- * read reads as the same. */
+/* Fuzzes tunings as texts: what is written of one that was read reads as the same. */
 #include "fuzz.h"
 
-#include "programs/tuning_kept.h"
+#include "device/device.h"
 
 static void check_tuning(const char *text)
 {
@@ -20,29 +19,10 @@ static void check_tuning(const char *text)
     healcl_error_clear(&error);
 }
 
-static void check_choices(const char *text)
-{
-    struct kernel_choices choices, again;
-    char written[KERNEL_CHOICES_SIZE];
-    if (!kernel_choices_parse(&choices, text)) {
-        EXPECT(choices.count == 0);
-        return;
-    }
-    EXPECT(choices.count <= KERNEL_CHOICES_MAX);
-    kernel_choices_format(&choices, written);
-    EXPECT(kernel_choices_parse(&again, written) && again.count == choices.count);
-    for (size_t i = 0; i < again.count; i++) {
-        EXPECT(again.items[i].of == choices.items[i].of);
-        EXPECT(again.items[i].choice == choices.items[i].choice);
-        EXPECT(kernel_choices_find(&choices, again.items[i].of) == again.items[i].choice);
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = text_of(data, size);
     check_tuning(text);
-    check_choices(text);
     free(text);
     return 0;
 }

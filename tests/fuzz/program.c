@@ -19,20 +19,27 @@ static void name_next(struct program *program, char name[12])
     snprintf(name, 12, "t%" PRIu32, program->names++);
 }
 
+static void release(const struct named *named)
+{
+    for (int side = 0; side < SIDES; side++)
+        healcl_tensor_release(named->tensor[side]);
+}
+
 static void drop(struct program *program, struct named *named)
 {
     writer_entry(&program->writer, "FREE_DEVICE_TENSOR", "tensor_name", named->name);
     program->entries++;
-    healcl_tensor_release(named->tensor);
+    release(named);
     *named = program->pool[--program->count];
 }
 
-static struct named *keep(struct program *program, const char *name, struct healcl_tensor *tensor)
+static struct named *keep(struct program *program, const char *name,
+                          struct healcl_tensor *const tensor[SIDES])
 {
-    EXPECT(tensor && program->count < PROGRAM_TENSORS);
+    EXPECT(tensor[REFERENCE] && program->count < PROGRAM_TENSORS);
     struct named *named = &program->pool[program->count++];
     snprintf(named->name, sizeof named->name, "%s", name);
-    named->tensor = tensor;
+    memcpy(named->tensor, tensor, sizeof named->tensor);
     named->is_raw = false;
     return named;
 }
@@ -41,7 +48,7 @@ static struct named *keep(struct program *program, const char *name, struct heal
 
 /* Arguments as the queue takes them, out of words as the writer takes them. */
 struct arguments {
-    struct healcl_argument list[ARGUMENTS];
+    struct healcl_argument list[SIDES][ARGUMENTS];
     size_t count;
     int64_t sizes[ARGUMENTS][LAYOUT_RANK + 1];
     struct healcl_index items[ARGUMENTS][LAYOUT_RANK + 1];
@@ -61,7 +68,9 @@ static void add_word(struct arguments *arguments, const char *word)
 static void add_tensor(struct arguments *arguments, const struct named *named)
 {
     add_word(arguments, named->name);
-    arguments->list[arguments->count++] = healcl_tensor_argument(named->tensor);
+    for (int side = 0; side < SIDES; side++)
+        arguments->list[side][arguments->count] = healcl_tensor_argument(named->tensor[side]);
+    arguments->count++;
 }
 
 static int64_t bound(char **text, bool *present)
@@ -119,7 +128,9 @@ static void add_text(struct arguments *arguments, const char *word, bool is_inde
         argument = healcl_int_argument(strtoll(word, NULL, 10));
     }
     add_word(arguments, word);
-    arguments->list[arguments->count++] = argument;
+    arguments->list[REFERENCE][arguments->count] = arguments->list[DEVICE][arguments->count] =
+        argument;
+    arguments->count++;
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -131,17 +142,40 @@ static const char *behind_number(const char *message)
     return space && strchr(space + 1, ' ') ? strchr(space + 1, ' ') : message;
 }
 
+/* The reference tells at once what data reveal, the device when it is waited for. */
+static void call_on_device(struct program *program, const char *operation,
+                           const struct arguments *arguments, struct healcl_tensor **result,
+                           enum healcl_status expected, const char *message)
+{
+    struct healcl_error error = {.detail = NULL};
+    struct healcl_queue *queue = program->queues[DEVICE];
+    enum healcl_status status =
+        healcl_call(queue, operation, arguments->count, arguments->list[DEVICE], result, &error);
+    if (status == HEALCL_OK && expected != HEALCL_OK)
+        status = healcl_queue_wait(queue, &error);
+    if (status != expected || (status != HEALCL_OK &&
+                               strcmp(behind_number(message), behind_number(error.message)) != 0)) {
+        fprintf(stderr, "%s: reference '%s', device '%s'\n", operation, message, error.message);
+        abort();
+    }
+    healcl_error_clear(&error);
+}
+
 /* Calls an operation. *result: where it makes or views a tensor under a new name, that; else NULL.
  * Returns whether it was accepted. */
 static bool call(struct program *program, const char *operation, const struct arguments *arguments,
                  struct named **result)
 {
     struct healcl_error error = {.detail = NULL};
-    struct healcl_tensor *tensor = NULL;
+    struct healcl_tensor *tensor[SIDES] = {NULL, NULL};
     char name[12];
-    enum healcl_status status = healcl_call(program->queue, operation, arguments->count,
-                                            arguments->list, result ? &tensor : NULL, &error);
+    enum healcl_status status =
+        healcl_call(program->queues[REFERENCE], operation, arguments->count,
+                    arguments->list[REFERENCE], result ? &tensor[REFERENCE] : NULL, &error);
     expect_told(status, &error);
+    if (program->sides == SIDES)
+        call_on_device(program, operation, arguments, result ? &tensor[DEVICE] : NULL, status,
+                       error.message);
     const bool of_data = status != HEALCL_OK && strstr(error.message, " at [");
     if (status == HEALCL_OK || of_data ||
         (program->is_for_plan && take_below(&program->bytes, 16) == 1)) {
@@ -154,7 +188,9 @@ static bool call(struct program *program, const char *operation, const struct ar
     }
     healcl_error_clear(&error);
     if (result)
-        *result = tensor ? keep(program, name, tensor) : NULL;
+        *result = status == HEALCL_OK && tensor[REFERENCE] ? keep(program, name, tensor) : NULL;
+    if (status != HEALCL_OK)
+        healcl_tensor_release(tensor[DEVICE]);
     return status == HEALCL_OK;
 }
 
@@ -189,14 +225,15 @@ static struct named *upload(struct program *program, const struct problem_tensor
                             struct random *random)
 {
     struct healcl_error error = {.detail = NULL};
-    struct healcl_tensor *made = NULL;
+    struct healcl_tensor *made[SIDES] = {NULL, NULL};
     char name[12];
     void *data = malloc((size_t)layout_elements(&tensor->shape) * dtype_size(tensor->dtype) + 1);
     EXPECT(data);
     problem_fill(tensor, random, data);
-    EXPECT(healcl_tensor_create(program->queue, (enum healcl_dtype)tensor->dtype,
-                                tensor->shape.rank, tensor->shape.shape, data, &made,
-                                &error) == HEALCL_OK);
+    for (int side = 0; side < program->sides; side++)
+        EXPECT(healcl_tensor_create(program->queues[side], (enum healcl_dtype)tensor->dtype,
+                                    tensor->shape.rank, tensor->shape.shape, data, &made[side],
+                                    &error) == HEALCL_OK);
     name_next(program, name);
     if (program->is_for_plan)
         writer_declare(&program->writer, name, tensor->dtype, &tensor->shape);
@@ -210,7 +247,7 @@ static struct named *upload(struct program *program, const struct problem_tensor
 
 static bool fits(const struct named *named, const struct problem_tensor *tensor, bool exactly)
 {
-    const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor);
+    const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor[REFERENCE]);
     if (named->is_raw || (enum dtype)info.dtype != tensor->dtype || info.rank != tensor->shape.rank)
         return false;
     for (uint32_t i = 0; i < info.rank; i++)
@@ -224,7 +261,7 @@ static bool fits(const struct named *named, const struct problem_tensor *tensor,
 static struct named *part(struct program *program, const struct named *of,
                           const struct problem_tensor *tensor)
 {
-    const struct healcl_tensor_info info = healcl_tensor_describe(of->tensor);
+    const struct healcl_tensor_info info = healcl_tensor_describe(of->tensor[REFERENCE]);
     struct named *result;
     char index[256] = "[";
     for (uint32_t i = 0; i < info.rank; i++) {
@@ -376,48 +413,12 @@ static void add_call(struct program *program)
         named->is_raw = false;
 }
 
-/* ---------------------------------------------------------------- operations of a manifest */
-
-const struct healcl_operations *program_operations(void)
-{
-    static struct healcl_operations *loaded;
-    struct healcl_error error = {.detail = NULL};
-    EXPECT(loaded || healcl_operations_load(EXTENSIONS, &loaded, &error) == HEALCL_OK);
-    return loaded;
-}
-
-/* Of the shapes that it wants, and of any layouts. */
-static void add_manifest_call(struct program *program)
-{
-    static const char *const names[] = {"fuzz_scale", "fuzz_add", "_fuzz_row"};
-    struct random random = {take_below(&program->bytes, 1 << 16)};
-    struct arguments arguments = {.count = 0};
-    struct named *result = NULL;
-    const uint32_t which = take_below(&program->bytes, 3);
-    const uint32_t rank = which == 0 ? take_below(&program->bytes, 4) : 2;
-    int64_t shape[4];
-    char word[12];
-    for (uint32_t i = 0; i < rank; i++)
-        shape[i] = (1 + take_below(&program->bytes, 7)) % 7;
-    const struct problem_tensor tensor = {
-        .present = true,
-        .dtype = which == 0 && take_below(&program->bytes, 2) ? DTYPE_INT32 : DTYPE_INT64,
-        .shape = layout_of_shape(rank, shape)};
-    snprintf(word, sizeof word, "%d", (int)take_below(&program->bytes, 9) - 2);
-    add_tensor(&arguments, operand(program, &tensor, &random));
-    if (which != 1)
-        add_text(&arguments, word, false);
-    if (which != 2)
-        add_tensor(&arguments, operand(program, &tensor, &random));
-    (void)call(program, names[which], &arguments, which == 2 ? &result : NULL);
-}
-
 /* ---------------------------------------------------------------- what passes look for */
 
 /* What a tensor is, for others that are like it. */
 static struct problem_tensor like(const struct named *named)
 {
-    const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor);
+    const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor[REFERENCE]);
     return (struct problem_tensor){.present = true,
                                    .dtype = (enum dtype)info.dtype,
                                    .shape = layout_of_shape(info.rank, info.shape),
@@ -526,7 +527,7 @@ static void add_copy(struct program *program, const struct named *a)
 /* The same on all slices along an axis. */
 static void add_slices(struct program *program, const struct named *a, struct random *random)
 {
-    const struct healcl_tensor_info info = healcl_tensor_describe(a->tensor);
+    const struct healcl_tensor_info info = healcl_tensor_describe(a->tensor[REFERENCE]);
     const struct problem_tensor tensor = like(a);
     struct named *slices[4];
     int64_t count = info.rank > 1 ? info.shape[0] : 0;
@@ -549,7 +550,7 @@ static void add_pattern(struct program *program)
     struct random random = {take_below(&program->bytes, 1 << 16)};
     struct named *a =
         program->count ? &program->pool[take_below(&program->bytes, program->count)] : NULL;
-    if (!a || healcl_tensor_describe(a->tensor).dtype == HEALCL_INT8) {
+    if (!a || healcl_tensor_describe(a->tensor[REFERENCE]).dtype == HEALCL_INT8) {
         int64_t shape[4];
         const uint32_t rank = 1 + take_below(&program->bytes, 4);
         for (uint32_t i = 0; i < rank; i++)
@@ -573,10 +574,13 @@ static void add_pattern(struct program *program)
 static void add_download(struct program *program, const struct named *named)
 {
     struct healcl_error error = {.detail = NULL};
-    const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor);
+    const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor[REFERENCE]);
     const struct layout layout = layout_of_shape(info.rank, info.shape);
-    void *data = program->is_for_plan ? NULL : malloc(info.bytes + 1);
-    EXPECT(!data || healcl_tensor_read(named->tensor, data, info.bytes, &error) == HEALCL_OK);
+    char *data = program->is_for_plan ? NULL : malloc(2 * info.bytes + 1);
+    for (int side = 0; data && side < program->sides; side++)
+        EXPECT(healcl_tensor_read(named->tensor[side], data + (size_t)side * info.bytes, info.bytes,
+                                  &error) == HEALCL_OK);
+    EXPECT(!data || program->sides < SIDES || memcmp(data, data + info.bytes, info.bytes) == 0);
     writer_download(&program->writer, named->name, (enum dtype)info.dtype, &layout, data);
     program->entries++;
     program->downloads++;
@@ -605,20 +609,23 @@ static void add_entry(struct program *program)
         add_download(program, named);
     else if (what < 240 && named)
         drop(program, named);
-    else if (what < 248)
-        add_border(program);
     else
-        add_manifest_call(program);
+        add_border(program);
 }
 
-void program_make(struct program *program, const uint8_t *data, size_t size, bool is_for_plan)
+void program_make(struct program *program, const uint8_t *data, size_t size, bool is_for_plan,
+                  struct healcl_device *device)
 {
-    static struct healcl_queue *queue; /* the same for all: opening one is slow */
-    const struct healcl_limits limits = {.operations = program_operations()};
+    static struct healcl_queue *queues[SIDES]; /* the same for all: opening one is slow */
+    struct healcl_device *const devices[SIDES] = {NULL, device};
     struct healcl_error error = {.detail = NULL};
-    *program = (struct program){.bytes = {data, size}, .is_for_plan = is_for_plan};
-    EXPECT(queue || healcl_queue_open(NULL, &limits, &queue, &error) == HEALCL_OK);
-    program->queue = queue;
+    *program = (struct program){.bytes = {data, size},
+                                .is_for_plan = is_for_plan,
+                                .queues = queues,
+                                .sides = device ? SIDES : 1};
+    for (int side = 0; side < program->sides; side++)
+        EXPECT(queues[side] ||
+               healcl_queue_open(devices[side], NULL, &queues[side], &error) == HEALCL_OK);
     const size_t most = is_for_plan ? PLANNED_ENTRIES : ENTRIES;
     while (program->bytes.left > 0 && program->entries < most && !program->ended)
         add_entry(program);
@@ -634,7 +641,7 @@ void program_make(struct program *program, const uint8_t *data, size_t size, boo
 void program_release(struct program *program)
 {
     while (program->count > 0)
-        healcl_tensor_release(program->pool[--program->count].tensor);
+        release(&program->pool[--program->count]);
     free(program->writer.bytes);
 }
 

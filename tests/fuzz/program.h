@@ -1,9 +1,9 @@
 /*
  * Programs that the bytes of a fuzzer choose: calls of all operations on views of few storages,
- * which they share, overlap and write to in place. Operations of a manifest, extensions/fuzz.json,
- * are among them.
+ * which they share, overlap and write to in place.
  *
- * Each call is made by a queue on the host reference first. What is accepted there becomes an entry
+ * Each call is made by a queue on the host reference first, and, where a device is given, by one on
+ * it, which must answer the same. What is accepted there becomes an entry
  * of a transcript, with what is read from the queue as its expected results: so anybody who runs it
  * can be compared with operations by call on the reference, which know neither plans of a whole nor
  * passes. Where data are refused the program ends, and others are to refuse them in the same words.
@@ -36,15 +36,16 @@ static inline uint32_t take_below(struct bytes *bytes, uint32_t end)
     return (high << 8 | take(bytes)) % end;
 }
 
-enum { PROGRAM_TENSORS = 64 };
+enum { PROGRAM_TENSORS = 64, REFERENCE = 0, DEVICE = 1, SIDES = 2 };
 
 struct program {
     struct bytes bytes;
     struct writer writer;
-    struct healcl_queue *queue;
+    struct healcl_queue *const *queues; /* of both sides, or of the reference alone */
+    int sides;
     struct named {
         char name[12];
-        struct healcl_tensor *tensor;
+        struct healcl_tensor *tensor[SIDES];
         bool is_raw; /* nobody has written to it: it may hold anything */
     } pool[PROGRAM_TENSORS];
     uint32_t count, names;
@@ -56,12 +57,9 @@ struct program {
     char refusal[640]; /* of its last entry, without the beginning that counts calls; or "" */
 };
 
-/* Operations of extensions/fuzz.json: what runs a program has them among its limits. Read once, and
- * never freed. */
-const struct healcl_operations *program_operations(void);
-
-/* Makes a program, whose text is writer's then. */
-void program_make(struct program *program, const uint8_t *data, size_t size, bool is_for_plan);
+/* Makes a program, whose text is writer's then. device: NULL, or the same one with each call. */
+void program_make(struct program *program, const uint8_t *data, size_t size, bool is_for_plan,
+                  struct healcl_device *device);
 void program_release(struct program *program);
 
 /* What was told of an entry is what the queue has told of the call. */
