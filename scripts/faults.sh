@@ -33,6 +33,6 @@ python3 -B tests/cli/cold_starts.py build/test/healcl --processes 16 \
     --rounds $(((100 + share - 1) / share)) --kills $(((300 + share - 1) / share)) || failed=1
 
 step "many calls"
-build/test/tests/sessions/session_calls Portable 100000 || failed=1
+build/test/tests/sessions/session_many pocl 400 100000 transcripts/segments.json || failed=1
 say_processor_time
 exit "$failed"

@@ -3,16 +3,13 @@
 """Audited requests on devices that lie (faulty_launch.c): how often, and how soon, they are found.
 
     audit.py HEALCL FAULTY_LAUNCH.so [--trials 100] [--requests 50] [--share 2%]
-    audit.py HEALCL FAULTY_LAUNCH.so --overhead 2000 [--transcript FILE]
 
 A device with one wrong lane, and one that has a kernel wrong for one modulus, must be found in 99 of
-100 trials; of others the share is printed. --overhead prints the processor time of so many requests
-with an audit and without, in turns. Exits with 77, skipped, where there is no device.
+100 trials; of others the share is printed. Exits with 77, skipped, where there is no device.
 """
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -76,33 +73,6 @@ def trials(options):
     return 1 if missed else 0
 
 
-def processor_time(options, *arguments):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = run(options, *arguments)
-    assert done.returncode == 0, done.stderr
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-            json.loads(done.stdout))
-
-
-def overhead(options):
-    """Of requests alone: what a process takes with one request is taken off."""
-    plain, audited = [], []
-    count = str(options.overhead)
-    for _ in range(options.rounds):
-        start, _report = processor_time(options, "--requests", "1")
-        plain.append(processor_time(options, "--requests", count)[0] - start)
-        seconds, report = processor_time(options, "--requests", count, "--audit", options.share)
-        audited.append(seconds - start)
-        audit = report["audit"]
-        print(f"plain {plain[-1]:.3f} s, audited {audited[-1]:.3f} s, {audit['audits']} audits, by "
-              f"its own count {100 * audit['share_taken']:.2f} %", flush=True)
-    ratios = [100 * (b / a - 1) for a, b in zip(plain, audited)]
-    print(f"overhead of {options.share}: {statistics.median(ratios):+.2f} %, median of "
-          f"{options.rounds} pairs from {min(ratios):+.2f} to {max(ratios):+.2f} %")
-    return 0
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("healcl")
@@ -110,8 +80,6 @@ def main():
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--requests", type=int, default=50)
     parser.add_argument("--share", default="2%")
-    parser.add_argument("--overhead", type=int)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--transcript",
                         default=str(ROOT / "transcripts" / "encrypted_digits_toy.json.gz"))
     options = parser.parse_args()
@@ -122,7 +90,7 @@ def main():
         os.environ.setdefault("HEALCL_CACHE_DIR", folder)
         # The self-test, and what takes long to compile, before anything lies.
         assert run(options, "--requests", "1").returncode == 0
-        return overhead(options) if options.overhead else trials(options)
+        return trials(options)
 
 
 if __name__ == "__main__":
