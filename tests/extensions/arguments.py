@@ -17,6 +17,8 @@ import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "extensions"))
+from key_switch import call  # noqa: E402
 from share import COMPILE_FAST  # noqa: E402
 
 healcl = os.path.abspath(sys.argv[1])
@@ -104,23 +106,12 @@ def write(folder, takes, gives, replaces=False):
     (folder / "scale.cl").write_text("typedef long my_long;\n" + "".join(map(kernel_of, LISTS)))
 
 
-def integer(value):
-    return {"arg_type": "INT", "value": value}
-
-
-def tensor(name):
-    return {"arg_type": "DEVICE_TENSOR", "value": {"inf_name": name}}
-
-
 def transcript(folder):
-    """out = scale(a, 5), of tensors that nobody uploads"""
-    shape = {"arg_type": "SHAPE", "value": [integer(6)]}
-    dtype = {"arg_type": "TENSOR_TYPE", "value": "int64"}
-    entries = [["DEVICE_OP", {"name": "_empty", "args": [shape, dtype], "out": tensor(name)}] for name in "ab"]
-    entries += [["DEVICE_OP", {"name": "set_const_val", "args": [tensor(name), integer(3)]}] for name in "ab"]
-    entries.append(["DEVICE_OP", {"name": "_scale", "args": [tensor("a"), integer(5), tensor("b")]}])
+    """b = scale(a, 5), of tensors that nobody uploads"""
+    entries = [call("empty", [[6], ("int64",)], name) for name in "ab"]
+    entries += [call("set_const_val", [name, 3], name) for name in "ab"]
     path = folder / "t.json"
-    path.write_text(json.dumps(entries))
+    path.write_text("[" + ",".join([*entries, call("scale", ["a", 5, "b"], "b")]) + "]")
     return path
 
 

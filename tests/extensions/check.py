@@ -255,33 +255,15 @@ def replacements(folder):
     folder.run("check", "--case", case)
 
 
-def entry(name, out, *arguments):
-    return {"type": "DEVICE_OP", "op": {"name": name, "args": arguments, "out": named(out)}}
-
-
-def named(name):
-    return {"arg_type": "DEVICE_TENSOR", "value": {"inf_name": name, "dtype": "int64"}}
-
-
-def integers(kind, *values):
-    return {"arg_type": kind, "value": [{"arg_type": "INT", "value": value} for value in values]}
-
-
 def diagnoses(folder):
     """A kernel of an operation is one step, with its copies; one of a replacement is cut smaller."""
-    shape, dtype = integers("SHAPE", 4, 3), {"arg_type": "TENSOR_TYPE", "value": "int64"}
-    integer = [{"arg_type": "INT", "value": value} for value in (-7, 5, 0, 1, 97)]
     path = os.path.join(folder.path, "it's.transcript")
-    transcript = [entry("empty", "a", shape, dtype), entry("empty", "out", shape, dtype),
-                  entry("set_const_val", "a", named("a"), integer[0]),
-                  entry("moveaxis", "a", named("a"), integer[2], integer[3]),
-                  entry("moveaxis", "out", named("out"), integer[2], integer[3]),
-                  entry("both", "out", named("a"), {"arg_type": "NONE"}, integer[1], named("out")),
-                  entry("empty", "q", integers("SHAPE", 3, 4), dtype),
-                  entry("set_const_val", "q", named("q"), integer[4]),
-                  entry("mod", "out", named("a"), named("q"), named("out"))]
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(transcript, file)
+    transcript = [call("empty", [[4, 3], ("int64",)], "a"), call("empty", [[4, 3], ("int64",)], "out"),
+                  call("set_const_val", ["a", -7], "a"), call("moveaxis", ["a", 0, 1], "a"),
+                  call("moveaxis", ["out", 0, 1], "out"), call("both", ["a", None, 5, "out"], "out"),
+                  call("empty", [[3, 4], ("int64",)], "q"), call("set_const_val", ["q", 97], "q"),
+                  call("mod", ["a", "q", "out"], "out")]
+    folder.write("it's.transcript", "[" + ",".join(transcript) + "]")
     folder.take(operation("both", True, True), replacements=REPLACEMENTS)
     folder.write("scale.cl", SCALE)
     assert "steps agree with the host reference" in folder.run("diagnose", path)

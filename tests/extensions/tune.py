@@ -10,6 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "extensions"))
+from key_switch import call  # noqa: E402
 
 SOURCE = """
 #if ROUNDS == 4
@@ -54,25 +58,8 @@ REPLACEMENT = {"step": "copy", "source": "scale.cl", "kernel": "replaced", "opti
                "global": "size(out)", "local": "LOCAL",
                "arguments": ["out", "a", "shape(a, 1)"]}
 
-
-TYPE = {"arg_type": "TENSOR_TYPE", "value": "int64"}
-
-
-def entry(name, out, *arguments):
-    return {"type": "DEVICE_OP", "op": {"name": name, "args": arguments, "out": tensor(out)}}
-
-
-def tensor(name):
-    return {"arg_type": "DEVICE_TENSOR", "value": {"inf_name": name, "dtype": "int64"}}
-
-
-def integer(value):
-    return {"arg_type": "INT", "value": value}
-
-
-SHAPE = {"arg_type": "SHAPE", "value": [integer(64)]}
-TRANSCRIPT = [entry("zeros", "a", SHAPE, TYPE), entry("empty", "out", SHAPE, TYPE),
-              entry("scale", "out", tensor("a"), integer(5), tensor("out"))]
+TRANSCRIPT = "[" + ",".join([call("zeros", [[64], ("int64",)], "a"), call("empty", [[64], ("int64",)], "out"),
+                             call("scale", ["a", 5, "out"], "out")]) + "]"
 
 
 class Folder:
@@ -83,9 +70,9 @@ class Folder:
         self.write("m.json", json.dumps({"healcl": 1, "operations": [OPERATION],
                                          "replacements": [REPLACEMENT]}))
 
-        self.write("transcript", json.dumps(TRANSCRIPT))
+        self.write("transcript", TRANSCRIPT)
         os.mkdir(os.path.join(path, "examples"))
-        self.write("examples/scale.json", json.dumps(TRANSCRIPT))
+        self.write("examples/scale.json", TRANSCRIPT)
 
     def write(self, name, text):
         with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
