@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds a release and measures what is promised of it: of running transcripts (bench.py), or with
-# --kernels, --peer or --against of kernels (kernels_bench.py). See docs/BENCHMARKS.md.
+# --kernels or --peer of kernels (kernels_bench.py). See docs/BENCHMARKS.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 script=bench.py
 for argument in "$@"; do
     case $argument in
-    --kernels | --peer | --peer=* | --against | --against=*) script=kernels_bench.py ;;
+    --kernels | --peer | --peer=*) script=kernels_bench.py ;;
     esac
 done
 

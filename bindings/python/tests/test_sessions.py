@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import gc
-import threading
 import unittest
 
 import numpy as np
@@ -70,20 +68,6 @@ class Sessions(unittest.TestCase):
                     np.testing.assert_array_equal(s[i][request], alone[request][i])
         with self.assertRaises(healcl.Error):
             wide.widen(0, [0])
-
-    @both
-    def test_a_bound_array_lives_as_long_as_it_is_read(self, device):
-        t = healcl.load(transcript("modular.json"))
-        with t.session(device) as s:
-            s[0] = first_input(t)
-            s.run()
-            before = [s[i] for i in range(len(t.results))]
-            gc.collect()
-            trash = [np.full(t.inputs[0].shape, 7, t.inputs[0].dtype) for _ in range(50)]
-            s.run()
-            for i, array in enumerate(before):
-                np.testing.assert_array_equal(s[i], array)
-            del trash
 
     @both
     def test_views_outlive_the_next_run_and_the_session(self, device):
@@ -165,44 +149,6 @@ class Sessions(unittest.TestCase):
                 s.wait()
             s.run()
             self.assertEqual(s.compare(0), 0)
-
-    def test_other_threads_go_on_meanwhile(self):
-        t = healcl.load(transcript("encrypted_sharpen.json.gz"))
-        counted, ended = [0], threading.Event()
-
-        def count():
-            while not ended.is_set():
-                counted[0] += 1
-
-        with t.session(healcl.reference) as s:
-            thread = threading.Thread(target=count)
-            thread.start()
-            before = counted[0]
-            s.run()
-            self.assertGreater(counted[0] - before, 1000)
-            ended.set()
-            thread.join()
-
-    @both
-    def test_threads_with_sessions_of_one_transcript(self, device):
-        t = healcl.load(transcript("recognizer.json"))
-        errors = []
-
-        def work():
-            try:
-                with t.session(device) as s:
-                    for _ in range(20):
-                        s.run()
-                        assert s.compare(0) == 0
-            except BaseException as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(errors, [])
 
     def test_ctrl_c_cancels(self):
         done = python(SETUP + """

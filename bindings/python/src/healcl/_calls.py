@@ -2,7 +2,6 @@
 """Tensors on a device, and functions that call operations on them."""
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 import struct
@@ -16,8 +15,7 @@ from ._arrays import (DTYPES, address, as_array, as_torch, check_output, convert
 from ._errors import ArgumentError, DtypeError, Error, OperationError, StateError, error_of
 from ._handle import Handle, Uncopied
 from ._native import ffi, lib
-from ._operations import (Operation, Operations, find, operations_by_name, pointer_of,
-                          signature_of)
+from ._operations import Operation, Operations, find, operations_by_name, pointer_of
 
 _TENSOR, _INT = lib.HEALCL_ARGUMENT_TENSOR, lib.HEALCL_ARGUMENT_INT
 _OUT, _INDEX = lib.HEALCL_PARAMETER_OUT, lib.HEALCL_PARAMETER_INDEX
@@ -140,20 +138,6 @@ class Tensor(Uncopied):
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    @property
-    def strides(self) -> Tuple[int, ...]:
-        """In bytes, as NumPy's."""
-        with self._queue.lock:
-            layout = lib.healcl_tensor_layout(self._pointer())
-            return tuple(stride * self.dtype.itemsize for stride in layout.strides[0:layout.rank])
-
-    def shares_memory(self, other: Tensor) -> bool:
-        """Whether both view the same storage."""
-        if self._queue is not other._queue:
-            return False
-        with self._queue.lock:
-            return bool(lib.healcl_tensor_shares_storage(self._pointer(), other._pointer()))
-
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a tensor without axes has no length")
@@ -268,19 +252,6 @@ def _other(operation: Operation, value: Any, kinds: List[int], at: int,
                           operation=operation.name, argument=at) from None
 
 
-def _placed(operation: Operation, arguments: Tuple[Any, ...],
-            keywords: Dict[str, Any]) -> Tuple[Any, ...]:
-    """Positional arguments, of the first form that they fit."""
-    for form in operation.forms:
-        try:
-            bound = signature_of(form).bind(*arguments, **keywords)
-        except TypeError:
-            continue
-        return bound.args
-    raise ArgumentError("%s: the arguments are those of none of its forms" % operation.name,
-                        operation=operation.name, detail=operation.doc)
-
-
 def _function_of(operation: Operation) -> Callable[..., Any]:
     """A function of a queue and arguments."""
     name = operation.name.encode()
@@ -291,9 +262,7 @@ def _function_of(operation: Operation) -> Callable[..., Any]:
         kinds = [parameter.kind for parameter in form]
         forms[len(form)] = kinds, kinds.index(_OUT) if _OUT in kinds else None
 
-    def function(queue: QueueHandle, *arguments: Any, **keywords: Any) -> Any:
-        if keywords:
-            arguments = _placed(operation, arguments, keywords)
+    def function(queue: QueueHandle, *arguments: Any) -> Any:
         count = len(arguments)
         if count not in forms:
             raise ArgumentError("%s takes %s arguments, not %d" % (
@@ -322,20 +291,16 @@ def _function_of(operation: Operation) -> Callable[..., Any]:
             return arguments[out]
         return Tensor(queue, result) if result else None
 
-    signature = signature_of(operation.forms[0])
-    this = inspect.Parameter("queue", inspect.Parameter.POSITIONAL_ONLY)
     function.__name__ = function.__qualname__ = operation.name
     function.__doc__ = operation.doc
-    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[this, *signature.parameters.values()])
     return function
 
 
 class Ops(Uncopied):
     """The operations of a queue, as functions: queue.ops.modmul(a, b, p, out).
 
-    They take tensors of the queue, integers, None, shapes, indices and dtypes, by position or by
-    name, and return the out, or the new tensor. help(queue.ops.ntt) tells the forms.
+    They take tensors of the queue, integers, None, shapes, indices and dtypes, by position, and
+    return the out, or the new tensor. help(queue.ops.ntt) tells the forms.
     """
 
     def __init__(self, queue: QueueHandle) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Union
 
 from ._errors import ArgumentError, c_string, call
-from ._handle import Handle, Uncopied, use_opencl
+from ._handle import Closed, Handle, use_opencl
 from ._native import ffi, lib
 from ._rows import row
 
@@ -47,7 +47,7 @@ def _info(struct: Any) -> DeviceInfo:
     return DeviceInfo(**{**row(struct), "type": _TYPES[struct.type]})
 
 
-class Device(Uncopied):
+class Device(Closed):
     """An OpenCL device, from open(); or healcl.reference, the host's plain C.
 
     Several threads may use one. Runs of transcripts then take turns; sessions and queues work at
@@ -94,12 +94,6 @@ class Device(Uncopied):
         """Closes the handle; sessions and queues of the device live on."""
         if self._handle is not None:
             self._handle.close()
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return "reference" if self._handle is None else super().__reduce_ex__(protocol)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, TypeVar
 
 from ._errors import DeviceError, Error, StateError
 from ._native import ffi
 
+_Self = TypeVar("_Self")
 _all: weakref.WeakSet[Handle] = weakref.WeakSet()
 _opencl_used = False  # by this process, or by one that it was forked from
 _forked = False       # from a process that has used OpenCL
@@ -35,6 +36,19 @@ class Uncopied:
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("cannot copy or pickle '%s': it is a handle of this process" %
                         type(self).__name__)
+
+
+class Closed(Uncopied):
+    """What a 'with' closes."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Handle(Uncopied):

@@ -2,7 +2,6 @@
 """What operations there are: the library's, and those of vendors' manifests."""
 from __future__ import annotations
 
-import inspect
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -67,16 +66,6 @@ class Operation:
         if self.manifest:
             lines.append("From the manifest %s." % self.manifest)
         return "\n".join(lines)
-
-
-def signature_of(form: Form) -> inspect.Signature:
-    return inspect.Signature([
-        inspect.Parameter(_python_name(parameter.name), inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for parameter in form])
-
-
-def _python_name(name: str) -> str:
-    return name + "_" if name == "from" else name
 
 
 def _described(operations: Any) -> Iterator[Operation]:

@@ -9,14 +9,14 @@ import numpy as np
 from ._arrays import DTYPES, address, as_array, converted, dtype_number, shape_of
 from ._calls import Ops, QueueHandle, Tensor
 from ._device import Device
-from ._handle import Uncopied
+from ._handle import Closed
 from ._native import ffi, lib
 from ._operations import Operations, limits_of
 
 Shape = Union[int, Iterable[int]]
 
 
-class Queue(Uncopied):
+class Queue(Closed):
     """Tensors on a device, and calls of operations on them; from Device.queue().
 
     A call is checked, enqueued and not waited for. What only data reveal is an error of the next
@@ -77,12 +77,6 @@ class Queue(Uncopied):
     def close(self) -> None:
         """Ends what goes on, in other threads too. Its tensors can only be dropped then."""
         self._handle.close()
-
-    def __enter__(self) -> Queue:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _create(self, shape: Tuple[int, ...], dtype: int, array: Optional[np.ndarray]) -> Tensor:
         handle = self._handle

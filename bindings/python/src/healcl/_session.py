@@ -9,7 +9,7 @@ import numpy as np
 from ._arrays import address, as_array, check_array, check_output
 from ._device import Device
 from ._errors import Error, NameUnknownError, OutOfMemoryError, call
-from ._handle import Handle, Uncopied
+from ._handle import Closed, Handle
 from ._native import ffi, lib
 from ._rows import row, rows
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._transcript import Name, Transcript
 
 
-class Session(Uncopied):
+class Session(Closed):
     """A transcript on a device, from Transcript.session().
 
         s["133"] = array      # in the place of the file's: read in each run, and not copied
@@ -173,12 +173,6 @@ class Session(Uncopied):
     def close(self) -> None:
         """Ends what runs in the background."""
         self._handle.close()
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _input(self, name: Name) -> int:
         from ._transcript import find

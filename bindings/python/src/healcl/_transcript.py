@@ -12,7 +12,7 @@ import numpy as np
 from ._arrays import DTYPES, address, as_array, check_array
 from ._device import Device
 from ._errors import CancelledError, NameUnknownError, StateError, c_string, call, text
-from ._handle import Handle, Uncopied
+from ._handle import Closed, Handle
 from ._native import ffi, lib
 from ._operations import Operations, limits_of, pointer_of
 from ._rows import row, rows
@@ -139,7 +139,7 @@ for _function in (python_difference, python_warning, python_cancelled):
     ffi.def_extern(onerror=_interrupted)(_function)
 
 
-class Transcript(Uncopied):
+class Transcript(Closed):
     """A transcript, checked whole and planned; from load().
 
     inputs    the uploads
@@ -245,12 +245,6 @@ class Transcript(Uncopied):
         if self._handle is None:
             raise StateError("the transcript is closed")
         return self._handle
-
-    def __enter__(self) -> Transcript:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return "<healcl.Transcript: %d inputs, %d results, %d segments>" % (
