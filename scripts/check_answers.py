@@ -3,13 +3,11 @@
 """Decrypts what `healcl run --dump RESULTS` wrote and compares it with the plaintext model.
 
 The side file NAME.answers, which the generator writes beside a transcript, holds the
-secret key and the model's answers. Without --answers the one that fits RESULTS is looked for
-beside it, in the working directory and in transcripts/.
+secret key and the model's answers.
 
 Exit status: 0 the answers meet the bars, 1 they do not, 2 bad usage."""
 
 import argparse
-import glob
 import json
 import math
 import os
@@ -25,8 +23,6 @@ from fhe import answers
 from fhe.images import write_png
 from fhe.program import digest
 
-TRANSCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
-                           "transcripts")
 FIELDS = {"workload", "scheme", "task", "n", "primes", "secret_key", "results", "layout", "domain"}
 ZOOM = 2  # of the pictures
 
@@ -51,35 +47,10 @@ def read_side(path):
     return side
 
 
-def try_side(path):
-    """A side file, or None."""
-    try:
-        return read_side(path)
-    except Usage:
-        return None
-
-
 def fits(side, listed):
     """Do the entries and shapes of a dump's list hold every result of a side file?"""
     shapes = {item["entry"]: item["shape"] for item in listed}
     return all(shapes.get(result["entry"]) == result["shape"] for result in side["results"])
-
-
-def find_side(folder, listed):
-    """-> the path of the only side file that fits, or that fits bit for bit."""
-    places = [os.path.join(folder, ".."), folder, ".", TRANSCRIPTS]
-    paths = {os.path.realpath(path) for place in places
-             for path in glob.glob(os.path.join(place, "*.answers"))}
-    sides = {path: try_side(path) for path in sorted(paths)}
-    found = [path for path, side in sides.items() if side and fits(side, listed)]
-    if len(found) > 1:
-        equal = [path for path in found
-                 if same_bits(sides[path], load(folder, sides[path], listed))]
-        found = equal[:1] or found
-    if len(found) != 1:
-        raise Usage("%s: name one with --answers" % (
-            "no side file fits" if not found else "several side files fit: " + ", ".join(found)))
-    return found[0]
 
 
 def same_bits(side, arrays):
@@ -116,7 +87,7 @@ def check(options):
     if not isinstance(listed, list) or not all(
             isinstance(item, dict) and {"entry", "file", "shape"} <= set(item) for item in listed):
         raise Usage("%s is not the list of a dump" % path)
-    path = options.answers or find_side(options.results, listed)
+    path = options.answers
     side = read_side(path)
     if not fits(side, listed):
         raise Usage("%s does not fit the results in %s" % (path, options.results))
@@ -137,7 +108,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0],
                                      epilog=__doc__.split("\n\n")[-1].replace("\n", " "))
     parser.add_argument("results", metavar="RESULTS", help="a folder that healcl run --dump wrote")
-    parser.add_argument("--answers", metavar="FILE", help="the side file (default: found)")
+    parser.add_argument("--answers", metavar="FILE", required=True, help="the side file")
     parser.add_argument("--png", metavar="DIR",
                         help="write pictures before and after to a folder, where there are any")
     try:

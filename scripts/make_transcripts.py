@@ -7,6 +7,7 @@ seeds, so files come out byte for byte the same.
 """
 
 import argparse
+import json
 import os
 import sys
 
@@ -17,7 +18,7 @@ python_with_numpy.require()
 import heal_oracle
 from bad_transcripts import bad_files
 from bundled_workloads import WORKLOADS
-from fhe import workloads as encrypted
+from fhe import answers, workloads as encrypted
 from random_program import RandomProgram
 from stress_transcripts import write_int8_huge, write_large
 from transcript_builder import Rng, Transcript
@@ -40,8 +41,8 @@ README_ENCRYPTED = """
 Encrypted inference: real data under real keys, whose decrypted results are compared with the
 plaintext model's. The files are packed; `gunzip -c` unpacks them for the oracle. Each has a side
 file `NAME.answers` with the secret key and the answers: `healcl run --dump DIR FILE`, then
-`python3 scripts/check_answers.py DIR`. Parameter sets, security and budgets are in
-`docs/WORKLOADS.md`; data and weights come from `models/`.
+`python3 scripts/check_answers.py DIR --answers NAME.answers`. Parameter sets, security and budgets
+are in `docs/WORKLOADS.md`; data and weights come from `models/`.
 
 | file | what it computes | operations | results |
 |---|---|---|---|
@@ -122,6 +123,21 @@ def run_on_oracle(files):
             if verdict[0]:
                 print("%s: entry %s (%s): %s" % ((name,) + verdict[1:]))
                 status = 1
+    return status
+
+
+def judge_answers(files):
+    """What encrypted transcripts expect decrypts to their models' answers; -> exit status."""
+    status = 0
+    for name in [name for name in files if name.endswith(".answers")]:
+        side = json.loads(files[name])
+        entries = json.loads(files[name.replace(".answers", ".json.gz")])["transcript"]
+        results = [heal_oracle.decode_op(entries[result["entry"]][1]).out.value.array
+                   for result in side["results"]]
+        verdict = answers.judge(side, results)
+        if not verdict.good:
+            print(name, *verdict.lines, sep="\n")
+            status = 1
     return status
 
 
@@ -219,7 +235,7 @@ def main():
         folder = options.bad
     else:
         files, folder = bundled_files(options.only or list(WORKLOADS) + BUNDLED_ENCRYPTED), options.output
-        status = run_on_oracle(files)
+        status = run_on_oracle(files) | judge_answers(files)
     if options.check:
         return check_files(files, folder) or status
     write_files(files, folder)

@@ -9,7 +9,7 @@ from fhe import ckks, sharpen
 from fhe.keys import SecretKey
 from fhe.ring import RnsRing
 
-ERROR_BARS = {"classes": 1e-3, "probabilities": 1e-2, "labels": 1e-2, "slots": 1e-3}
+ERROR_BARS = {"classes": 1e-3, "labels": 1e-2, "slots": 1e-3}
 SHOWN = 10  # samples that are printed one by one
 AGREEMENT_BAR = 0.99  # of the classes; of labels, all must agree
 
@@ -111,20 +111,6 @@ def classes(side, coefficients, verdict):
     check_error(side, verdict, abs(found - truth).max())
 
 
-def probabilities(side, coefficients, verdict):
-    """Probabilities [1, 1, 1, slot]."""
-    truth = np.array([value / side["unit"] for value in side["truth"]])
-    found = slots(side, coefficients).reshape(-1)[:len(truth)] / side["unit"]
-    labels = np.array(side["labels"])
-    verdict.say("patient  encrypted  plaintext model  malignant")
-    for i in range(min(SHOWN, len(truth))):
-        verdict.say("%7d %10.4f %16.4f %10s", i, found[i], truth[i], "yes" if labels[i] else "no")
-    right = [np.count_nonzero((p > 0.5) == labels) for p in (found, truth)]
-    verdict.say("of %d patients %d are judged rightly, by the plaintext model %d", len(truth),
-                *right)
-    check_error(side, verdict, abs(found - truth).max())
-
-
 def labels(side, coefficients, verdict):
     """Scores in every stride-th slot; a positive one is a good opinion."""
     truth = np.array(side["truth"]) / side["unit"]
@@ -151,5 +137,5 @@ def all_slots(side, coefficients, verdict):
     check_error(side, verdict, abs(found - truth).max())
 
 
-TASKS = {"picture": picture, "classes": classes, "probabilities": probabilities, "labels": labels,
+TASKS = {"picture": picture, "classes": classes, "labels": labels,
          "slots": all_slots}

@@ -28,12 +28,6 @@ def shades(image):
             for row in image.reshape(8, 8).tolist()]
 
 
-def disease():
-    """-> (features int64 [569, 30] in 1/64 standard deviation, int64 [569]: 1 is malignant)."""
-    table = np.array([line.split(",") for line in read_lines("disease.csv")], dtype=np.int64)
-    return table[:, :30], table[:, 30]
-
-
 def camera():
     """-> grey levels int64 [124, 186] in [0, 255]."""
     return np.array([line.split() for line in read_lines("camera.txt")], dtype=np.int64)

@@ -3,7 +3,7 @@
 
 The oracle computes with Python's integers, about 10^7 a second. Transcripts of real size
 need 10^10. An operation whose operands are reduced, of at most 62 bits and int64 runs here;
-every other falls back to the oracle. test_fhe.py compares the two."""
+every other falls back to the oracle. make_transcripts.py --check compares the two."""
 
 import numpy as np
 

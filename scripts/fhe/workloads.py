@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from fhe.bootstrap import bootstrap
 from fhe.digits import digits_secure, digits_toy
-from fhe.disease import disease
 from fhe.hybrid import MOST_LIMBS, SIZES, hybrid, hybrid_toy
 from fhe.sentiment import sentiment
 from fhe.sharpen import sharpen
@@ -30,7 +29,6 @@ class Workload(NamedTuple):
 ENCRYPTED = {
     "digits_toy": Workload(digits_toy, True),
     "digits": Workload(digits_secure, False),
-    "disease": Workload(disease, False),
     "sharpen": Workload(sharpen, True),
     "sentiment": Workload(sentiment, True),
     "bootstrap": Workload(bootstrap, False, {"limbs": range(2, 9), "rotations": range(1, 15)}),
