@@ -76,12 +76,12 @@ class Bench:
         self.runs = runs
         self.rows = []
 
-    def row(self, name, value, unit, bar=None, at_least=False, detail=False):
-        """bar: the promise, as value is. detail: it helps to understand another row."""
+    def row(self, name, value, unit, bar=None, at_least=False):
+        """bar: the promise, as value is."""
         good = None if bar is None else (value >= bar if at_least else value <= bar)
         self.rows.append({"name": name, "value": value, "unit": unit, "bar": bar,
                           "bar_is": ("at least" if at_least else "at most") if bar else None,
-                          "good": good, "detail": detail})
+                          "good": good})
 
     def repeat(self, *arguments, **options):
         return [Run([self.program, *arguments], **options) for _ in range(self.runs)]
@@ -129,9 +129,9 @@ class Bench:
     def times(self, name, runs, bar):
         """The promise is of the clock; where others use the machine, see the processor's time."""
         self.row(name, statistics.median(run.seconds for run in runs), "s", bar)
-        self.row(name + ", the slowest", max(run.seconds for run in runs), "s", detail=True)
+        self.row(name + ", the slowest", max(run.seconds for run in runs), "s")
         self.row(name + ", processor time", statistics.median(run.cpu_seconds for run in runs),
-                 "s", detail=True)
+                 "s")
 
     def recognizer(self):
         """All of `healcl run`, from the start of the process to its end."""
@@ -165,30 +165,20 @@ class Bench:
         self.transcript("encrypted digits, toy (n = 16)", DIGITS_TOY)
         self.transcript("encrypted digits (n = 8192)", digits)
 
-    def print_table(self, out):
-        width = max(len(row["name"]) for row in self.rows)
-        for row in self.rows:
-            bar = "" if row["bar"] is None else "%s %g %s: %s" % (
-                row["bar_is"], row["bar"], row["unit"], "good" if row["good"] else "BROKEN")
-            print("%-*s  %8s %-5s %s" % (width, row["name"], figure(row["value"]), row["unit"], bar),
-                  file=out)
-
 
 def figure(value):
     """Three digits, as numbers are written in a text."""
     return "%.3g" % value if value < 1000 else "%.0f" % value
 
 
-def markdown(on, rows):
-    """What docs/BENCHMARKS.md shows of them."""
-    lines = ["%s, %d cores; %s." % (on["processor"], on["cores"], on["device"]), "",
-             "| | measured | promised |", "|---|---|---|"]
+def print_table(on, rows):
+    """As docs/BENCHMARKS.md shows it, and with details."""
+    print("%(processor)s, %(cores)d cores, load %(load).1f at the start; %(device)s.\n" % on)
+    print("| | measured | promised |\n|---|---|---|")
     for row in rows:
-        if not row["detail"]:
-            bar = "" if row["bar"] is None else "%s %g %s" % (row["bar_is"], row["bar"], row["unit"])
-            lines.append("| %s | %s %s | %s |" % (row["name"], figure(row["value"]), row["unit"],
-                                                  bar))
-    return "\n".join(lines).replace("|  |", "| |")
+        bar = "" if row["bar"] is None else "%s %g %s%s " % (
+            row["bar_is"], row["bar"], row["unit"], "" if row["good"] else ": **BROKEN**")
+        print("| %s | %s %s | %s|" % (row["name"], figure(row["value"]), row["unit"], bar))
 
 
 def generate(*arguments):
@@ -232,8 +222,6 @@ def main():
     parser.add_argument("--large", metavar="FILE",
                         help="a large transcript to decode; by default one of 500 MB is generated")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--markdown", action="store_true",
-                        help="print the table of docs/BENCHMARKS.md")
     arguments = parser.parse_args()
 
     bench = Bench(arguments.healcl, arguments.runs)
@@ -254,11 +242,8 @@ def main():
         json.dump({"machine": started_on, "runs": arguments.runs, "figures": bench.rows},
                   sys.stdout, indent=2)
         print()
-    elif arguments.markdown:
-        print(markdown(started_on, bench.rows))
     else:
-        print("%(processor)s, %(cores)d cores, load %(load).1f at the start; %(device)s" % started_on)
-        bench.print_table(sys.stdout)
+        print_table(started_on, bench.rows)
     return 1 if any(row["good"] is False for row in bench.rows) else 0
 
 

@@ -9,11 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "resident.h"
-
 enum { SETTLED = 100, CALLS_SETTLED = 2000, GROWTH_MAX = 1024 /* KiB */, ELEMENTS = 4096 };
 
 static struct healcl_error error;
+
+/* What is resident of this process; 0 where the system does not tell. */
+static long resident_kilobytes(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long kilobytes = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            kilobytes = strtol(line + 6, NULL, 10);
+    if (file)
+        fclose(file);
+    return kilobytes;
+}
 
 static void need(enum healcl_status status)
 {

@@ -62,29 +62,6 @@ class Threads(unittest.TestCase):
         self.assertEqual(errors, [])
 
     @both
-    def test_threads_take_turns_at_a_queue(self, dev):
-        errors = []
-        until = time.monotonic() + SECONDS
-
-        def work(number):
-            try:
-                a = q.array(np.arange(100) + number)
-                while time.monotonic() < until:
-                    b = q.empty_like(a)
-                    q.ops.modsum(a, a, 1009, b)
-                    assert b.read().tolist() == ((np.arange(100) + number) * 2 % 1009).tolist()
-            except BaseException as error:
-                errors.append(error)
-
-        with dev.queue() as q:
-            threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        self.assertEqual(errors, [])
-
-    @both
     def test_things_are_closed_while_threads_use_them(self, dev):
         t = healcl.load(transcript("recognizer.json"))
         until = time.monotonic() + SECONDS

@@ -141,12 +141,6 @@ class Calls(unittest.TestCase):
             with self.assertRaises(healcl.DataError):
                 q.ops.take_along_axis(a, index, 0, q.zeros(3))
 
-    @both
-    def test_limits(self, dev):
-        with dev.queue(memory_limit=1000) as q:
-            with self.assertRaises(healcl.LimitError):
-                q.zeros(1000)
-
     def test_a_closed_queue_says_so(self):
         q = healcl.reference.queue()
         a = q.array([1, 2])
@@ -171,17 +165,6 @@ class Calls(unittest.TestCase):
                 q.ops.abs(a, a)
             with self.assertRaises(healcl.Error):
                 a.read()
-
-    @both
-    def test_memory_is_used_again(self, dev):
-        with dev.queue(memory_limit=1 << 20) as q:
-            for _ in range(100):
-                a = q.zeros(1 << 16)
-                b = a[::2]
-                del a
-                self.assertEqual(b.shape, (1 << 15,))
-                del b
-
 
 class Torch(unittest.TestCase):
     def test_what_looks_like_torch(self):

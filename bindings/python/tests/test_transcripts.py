@@ -11,13 +11,6 @@ from support import CLONE, both, python, transcript, SETUP
 
 
 class Transcripts(unittest.TestCase):
-    def test_what_a_transcript_holds(self):
-        t = healcl.load(transcript("recognizer.json"))
-        self.assertIn("compute_block_1", t.segments)
-        self.assertEqual(t.results[0].dtype, np.int64)
-        self.assertTrue(all(info.has_data and len(info.shape) == len(tuple(info.shape))
-                            for info in t.inputs))
-
     @both
     def test_a_run_verifies(self, device):
         report = healcl.load(transcript("recognizer.json")).run(device, repeat=3, profile=True)
@@ -54,19 +47,6 @@ class Transcripts(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "null byte"):
                 work(transcript("recognizer.json") + "\0x")
 
-    def test_a_file_that_changes_is_refused(self):
-        with open(os.path.join(CLONE, "tests", "bad", "differs_in_last_value.json"), "rb") as file:
-            data = file.read()
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "t.json")
-            with open(path, "wb") as file:
-                file.write(data)
-            t = healcl.load(path)
-            with open(path, "ab") as file:
-                file.write(b"\n")
-            with self.assertRaisesRegex(healcl.FileError, "has %d bytes, not" % (len(data) + 1)):
-                t.run(healcl.reference)
-
     def test_what_is_refused_names_its_place(self):
         with self.assertRaises(healcl.ShapeError) as caught:
             healcl.load(os.path.join(CLONE, "tests", "bad", "digits_out_shape.json"))
@@ -75,14 +55,6 @@ class Transcripts(unittest.TestCase):
         self.assertIn("entry %d" % error.entry, str(error))
         self.assertIn(error.operation, str(error))
         self.assertIsInstance(error.argument, int)
-
-    @both
-    def test_what_data_reveal_is_an_error_of_data(self, device):
-        t = healcl.load(os.path.join(CLONE, "tests", "bad", "modulus_zero_in_tensor.json"))
-        with self.assertRaises(healcl.DataError) as caught:
-            t.run(device)
-        self.assertEqual(caught.exception.entry, 5)
-        self.assertEqual(caught.exception.operation, "modmul")
 
     def test_files_that_are_not_there_or_none(self):
         with self.assertRaises(OSError):

@@ -86,9 +86,14 @@ class Device(Closed):
                       (repeats, axis); None: the one that is valid, else that of "spec"
         synchronous   each call waits, so that an error of data is its own
         """
+        from ._calls import QueueHandle
+        from ._operations import limits_of
         from ._queue import Queue
-        return Queue(self, memory_limit=memory_limit, work_limit=work_limit,
-                     operations=operations, expand=expand, synchronous=synchronous)
+        queue = ffi.new("struct healcl_queue **")
+        limits = limits_of(memory_limit, work_limit, operations, expand)
+        self._call(lib.healcl_queue_open_with, ffi.new("struct healcl_queue_options *", {
+            "limits": limits, "synchronous": synchronous}), queue)
+        return Queue(QueueHandle(queue[0], self._handle is not None, operations))
 
     def close(self) -> None:
         """Closes the handle; sessions and queues of the device live on."""

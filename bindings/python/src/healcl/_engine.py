@@ -9,6 +9,7 @@ from ._calls import FUNCTIONS, Tensor
 from ._device import Device
 from ._handle import Uncopied
 from ._operations import Operations
+from ._queue import Queue
 
 
 class Engine(Uncopied):
@@ -22,9 +23,8 @@ class Engine(Uncopied):
     calls go to engine.queue.
     """
 
-    def __init__(self, device: Device, operations: Optional[Operations] = None,
-                 expand: Optional[str] = None) -> None:
-        self.queue = device.queue(operations=operations, expand=expand)
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
         self._uploads_torch = False
 
     def __getattr__(self, name: str) -> Any:
@@ -62,4 +62,4 @@ def heal_engine(device: Device, *, operations: Optional[Operations] = None,
     operations  what may be called beside the built-in ones
     expand      the order of expand's integers, as for Device.queue()
     """
-    return Engine(device, operations, expand)
+    return Engine(device.queue(operations=operations, expand=expand))

@@ -8,10 +8,8 @@ import numpy as np
 
 from ._arrays import DTYPES, address, as_array, converted, dtype_number, shape_of
 from ._calls import Ops, QueueHandle, Tensor
-from ._device import Device
 from ._handle import Closed
 from ._native import ffi, lib
-from ._operations import Operations, limits_of
 
 Shape = Union[int, Iterable[int]]
 
@@ -23,16 +21,9 @@ class Queue(Closed):
     read or wait, which names the call. Threads take turns; tensors may be dropped in any thread.
     """
 
-    def __init__(self, device: Device, *, memory_limit: int = 0, work_limit: int = 0,
-                 operations: Optional[Operations] = None, expand: Optional[str] = None,
-                 synchronous: bool = False) -> None:
-        queue = ffi.new("struct healcl_queue **")
-        limits = limits_of(memory_limit, work_limit, operations, expand)
-        options = ffi.new("struct healcl_queue_options *",
-                          {"limits": limits, "synchronous": synchronous})
-        device._call(lib.healcl_queue_open_with, options, queue)
-        self._handle = QueueHandle(queue[0], device._handle is not None, operations)
-        self.ops = Ops(self._handle)
+    def __init__(self, handle: QueueHandle) -> None:
+        self._handle = handle
+        self.ops = Ops(handle)
 
     def array(self, values: Any, dtype: Any = None) -> Tensor:
         """A tensor with a copy of an array's elements. dtype: another one, which holds all of
@@ -63,12 +54,6 @@ class Queue(Closed):
                 pass  # Python looks for signals here
             if lib.healcl_queue_wait(handle.get(), handle.error) != lib.HEALCL_OK:
                 raise handle.failed()
-
-    @property
-    def fallbacks(self) -> int:
-        """Steps so far that the device could not run, and the host did."""
-        with self._handle.lock:
-            return int(lib.healcl_queue_fallbacks(self._handle.get()))
 
     def cancel(self) -> None:
         """From any thread: ends the wait, or the call, that goes on with CancelledError."""

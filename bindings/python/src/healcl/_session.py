@@ -28,11 +28,8 @@ class Session(Closed):
     number of an input in transcript.inputs, or of a result in transcript.results.
     """
 
-    def __init__(self, transcript: Transcript, device: Device, *, keep_inputs: bool,
-                 audit_share: float, audit_seed: int) -> None:
+    def __init__(self, transcript: Transcript, device: Device, options: Any) -> None:
         self.transcript = transcript
-        options = ffi.new("struct healcl_session_options *", {
-            "keep_nothing": not keep_inputs, "audit_share": audit_share, "audit_seed": audit_seed})
         session = ffi.new("struct healcl_session **")
 
         handle = transcript._open()
@@ -91,11 +88,6 @@ class Session(Closed):
             with self._handle.lock:  # is there a result?
                 call(lib.healcl_session_map, self._handle.get(), number, data)
         return self._views[number]
-
-    def keep(self, name: Name, keep: bool) -> None:
-        """Whether an input that is not bound stays on the device from run to run."""
-        with self._handle.lock:
-            call(lib.healcl_session_keep, self._handle.get(), self._input(name), keep)
 
     def compare(self, name: Name) -> int:
         """How many elements of a result differ from those that the transcript expects."""

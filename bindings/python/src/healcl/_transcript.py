@@ -217,8 +217,8 @@ class Transcript(Closed):
         audit_share  of the time, from 0 to 1: steps are done again on the host and compared
         audit_seed   of the steps that are drawn
         """
-        return Session(self, device, keep_inputs=keep_inputs, audit_share=audit_share,
-                       audit_seed=audit_seed)
+        return Session(self, device, ffi.new("struct healcl_session_options *", {
+            "keep_nothing": not keep_inputs, "audit_share": audit_share, "audit_seed": audit_seed}))
 
     def widen(self, batch: int, inputs: Iterable[Name]) -> Transcript:
         """A transcript that does at once, for `batch` requests, what this one does for one.
