@@ -154,11 +154,13 @@ def first_path(*patterns):
     return [path for pattern in patterns for path in sorted(glob.glob(pattern))]
 
 
-class Amd:
-    wants = "clang from 14 on with rocm-device-libs of its version"
-
+class Compiler:
     def __init__(self, target):
         self.target = target
+
+
+class Amd(Compiler):
+    wants = "clang from 14 on with rocm-device-libs of its version"
 
     def candidates(self):
         folders = first_path("/usr/lib/*/amdgcn/bitcode", "/usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode",
@@ -174,11 +176,8 @@ class Amd:
         return parse_amd(pathlib.Path(out + ".s").read_text())
 
 
-class Nvidia:
+class Nvidia(Compiler):
     wants = "clang with libclc of its version, and ptxas of CUDA"
-
-    def __init__(self, target):
-        self.target = target
 
     def candidates(self):
         ptxas = first_path(shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas")
@@ -200,11 +199,8 @@ class Nvidia:
         return parse_ptxas(log, int(re.search(r"LOCAL_SIZE=(\d+)", options)[1]))
 
 
-class Intel:
+class Intel(Compiler):
     wants = "ocloc of intel-opencl-icd; OCLOC=PATH names one"
-
-    def __init__(self, target):
-        self.target = target
 
     def candidates(self):
         path = os.environ.get("OCLOC") or shutil.which("ocloc")

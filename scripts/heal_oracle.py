@@ -959,13 +959,6 @@ def main():
         description=__doc__.split("\n")[0],
         epilog="Exit status: 0 all results equal, 1 a result differs, 3 a transcript is refused.")
     parser.add_argument("files", nargs="+", metavar="FILE", help="a transcript, in either spelling")
-    parser.add_argument("--garbage", type=lambda text: int(text, 0), default=0x5B, metavar="BYTE",
-                        help="the byte that fills undefined memory (default 0x5b); a transcript "
-                             "whose verdict depends on it reads undefined values")
-    parser.add_argument("--memory-limit", type=int, default=2**36, metavar="BYTES",
-                        help="the largest allocation (default 64 GiB)")
-    parser.add_argument("--work-limit", type=int, default=2**42, metavar="N",
-                        help="the most elements that an operation may visit (default 2^42)")
     options = parser.parse_args()
     worst = 0
     for path in options.files:
@@ -975,7 +968,7 @@ def main():
                 text = file.read().decode("utf-8", errors="replace")
         except OSError as error:
             parser.error(str(error))
-        machine = Machine(options.garbage, options.memory_limit, options.work_limit)
+        machine = Machine()
         status, index, name, message = run_text(text, machine)
         del text
         verdict = {0: "ok", 1: "DIFFERS", 3: "REFUSED"}[status]

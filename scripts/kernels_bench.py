@@ -391,19 +391,6 @@ def peer(text):
     return name, os.path.abspath(path)
 
 
-def json_path(text):
-    folder = os.path.dirname(text) or "."
-    if text != "-" and not os.access(folder, os.W_OK):
-        raise argparse.ArgumentTypeError("cannot write into '%s'" % folder)
-    return text
-
-
-def count_of_runs(text):
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("a number from 1, not '%s'" % text)
-    return int(text)
-
-
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="bench.sh --kernels", description=__doc__,
@@ -416,10 +403,10 @@ def parse(arguments):
     parser.add_argument("--only", default="", metavar="PATTERN",
                         help="rows with that in their names or their peer's; a regular "
                         "expression too")
-    parser.add_argument("--runs", type=count_of_runs, help="pairs of runs (default %d)" % RUNS)
+    parser.add_argument("--runs", type=int, help="pairs of runs (default %d)" % RUNS)
     parser.add_argument("--quick", action="store_true",
                         help="%d runs, and short ones" % QUICK_RUNS)
-    parser.add_argument("--json", "--save", type=json_path, action="append", default=[],
+    parser.add_argument("--json", "--save", action="append", default=[],
                         metavar="FILE|-", help="write the figures as JSON; - prints them instead "
                         "of the table")
     parser.add_argument("--markdown", action="store_true",

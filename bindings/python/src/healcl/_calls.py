@@ -74,12 +74,8 @@ class Tensor(Uncopied):
         self._packed = _pack(_TENSOR, address)
 
     def __del__(self, release: Callable[[int], None] = lib.native_release) -> None:
-        try:
-            queue, address = self._queue, self._address
-        except AttributeError:  # it was never made
-            return
-        if not queue.forked:
-            release(address)
+        if not self._queue.forked:
+            release(self._address)
 
     def release(self) -> None:
         """Gives up the tensor's memory now, unless another tensor views it."""
@@ -307,7 +303,7 @@ class Ops(Uncopied):
         self._queue = queue
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("__") or name == "_queue":  # __init__ was not called
+        if name.startswith("__"):
             raise AttributeError(name)
         operation = self._queue.find(name)
         if operation.name in FUNCTIONS:

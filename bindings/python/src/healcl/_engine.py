@@ -28,8 +28,6 @@ class Engine(Uncopied):
         self._uploads_torch = False
 
     def __getattr__(self, name: str) -> Any:
-        if name == "queue":  # __init__ has failed
-            raise AttributeError(name)
         if name[:1] == "_" and name[1:] in FUNCTIONS:
             return getattr(self, name[1:])
         function = getattr(self.queue.ops, name)

@@ -38,12 +38,10 @@ class RecordedTensor(Uncopied):
         self._name: Optional[int] = name
 
     def __del__(self) -> None:
-        if getattr(self, "_name", None) is not None:
+        if self._name is not None:
             self._recorder._dropped.append(self._name)  # any thread may be in the recorder
 
     def __getattr__(self, name: str) -> Any:
-        if name in RecordedTensor.__slots__:  # __init__ was not called
-            raise AttributeError(name)
         return getattr(self._tensor, name)
 
     def __len__(self) -> int:
@@ -78,8 +76,6 @@ class Recorder(Uncopied):
     # ---- the program's side
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_engine":  # __init__ was not called
-            raise AttributeError(name)
         if name[:1] == "_" and name[1:] in FUNCTIONS:
             return getattr(self, name[1:])
         operation = getattr(self._engine, name)
