@@ -46,8 +46,6 @@ CASES = [
      " takes 'local long* f' as argument 5, but the manifest gives a long, 'f'"),
     (TAKES.replace("long f", "int f"), GIVES,
      " takes 'int f' as argument 5, but the manifest gives a long, 'f'"),
-    (TAKES.replace("long out_at", "uchar out_at"), GIVES,
-     " takes 'uchar out_at' as argument 2, but the manifest gives a long, 'out'"),
     (TAKES.replace("long f", "float f"), GIVES,
      " takes 'float f' as argument 5, but the manifest gives a long, 'f'"),
     (TAKES, ["out", "a"],

@@ -21,8 +21,6 @@ from ._errors import ArgumentError, StateError
 from ._handle import Uncopied
 from ._native import lib
 
-_PIECE = 3 << 18  # bytes that are encoded at a time; a multiple of 3
-_DATA = "\0data"  # stands in an entry's JSON for what is written in pieces
 _TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
 
 
@@ -102,16 +100,14 @@ class Recorder(Uncopied):
         with self._lock:
             tensor = self._named(self._engine.host_to_device(host, dtype))
             array = as_array(host)
-            self._operation("host_to_device", [_host(array, self._inputs)], self._pointer(tensor),
-                            array if self._inputs else None)
+            self._operation("host_to_device", [_host(array, self._inputs)], self._pointer(tensor))
             return tensor
 
     def device_to_host(self, tensor: RecordedTensor, unused: None = None) -> Any:
         """The engine's, recorded with the elements, which a run of the transcript expects."""
         with self._lock:
             host = self._engine.device_to_host(self._plain(tensor))
-            array = as_array(host)
-            self._operation("device_to_host", [self._pointer(tensor)], _host(array, True), array)
+            self._operation("device_to_host", [self._pointer(tensor)], _host(as_array(host), True))
             return host
 
     def free_device_tensor(self, tensor: RecordedTensor) -> None:
@@ -197,33 +193,25 @@ class Recorder(Uncopied):
                                        (value if isinstance(value, (tuple, list)) else (value,))])
         return _item(value)
 
-    def _operation(self, name: str, arguments: List[Dict[str, Any]], out: Dict[str, Any],
-                   data: Optional[np.ndarray] = None) -> None:
+    def _operation(self, name: str, arguments: List[Dict[str, Any]], out: Dict[str, Any]) -> None:
         self._entry([_kind("DEVICE_OP"), {"__type__": "DeviceOp", "name": name, "args": arguments,
-                                          "out": out}], data)
+                                          "out": out}])
 
     def _frees(self) -> None:
         while self._dropped:
             self._entry([_kind("FREE_DEVICE_TENSOR"), {"__type__": "FreeDeviceTensor",
                                                        "tensor_name": self._dropped.popleft()}])
 
-    def _entry(self, entry: List[Any], data: Optional[np.ndarray] = None) -> None:
+    def _entry(self, entry: List[Any]) -> None:
         if entry[0]["value"] != "FREE_DEVICE_TENSOR":
             self._frees()
-        self._write(",\n" if self._entries else "\n")
+        self._write((",\n" if self._entries else "\n") + json.dumps(entry, separators=(",", ":")))
         self._entries += 1
-        text = json.dumps(entry, separators=(",", ":"))
-        before, _, after = text.partition(json.dumps(_DATA)[1:-1])
-        self._write(before)
-        if data is not None:
-            for piece in _encoded(data):
-                self._write(piece)
-        self._write(after)
 
-    def _write(self, text: Union[str, bytes]) -> None:
+    def _write(self, text: str) -> None:
         if self._file is None:
             raise StateError("the recorder is used outside of its 'with'")
-        self._file.write(text.encode() if isinstance(text, str) else text)
+        self._file.write(text.encode())
 
 
 def _kind(name: str) -> Dict[str, str]:
@@ -247,23 +235,12 @@ def _item(value: Any) -> Dict[str, Any]:
 
 
 def _host(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
-    content = ({"type": "numpy", "data": _DATA} if with_data else
-               {"type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)})
+    content = {"type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)}
+    if with_data:
+        file = io.BytesIO()
+        np.lib.format.write_array(file, np.asarray(array, order="C"), version=(1, 0))
+        content = {"type": "numpy", "data": base64.b64encode(file.getbuffer()).decode()}
     return _argument("HOST_TENSOR", {"__type__": "HostTensor", "tensor_base64": content})
-
-
-def _encoded(array: np.ndarray) -> Iterator[bytes]:
-    """The .npy file of an array in base64, in pieces."""
-    array = np.asarray(array, order="C")
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    rest, elements = header.getvalue(), array.reshape(-1).view(np.uint8)
-    for start in range(0, len(elements), _PIECE):
-        rest += elements[start:start + _PIECE].tobytes()
-        whole = len(rest) // 3 * 3
-        yield base64.b64encode(rest[:whole])
-        rest = rest[whole:]
-    yield base64.b64encode(rest)
 
 
 def record(path: Union[str, os.PathLike[str]], engine: Engine, *, inputs: bool = True) -> Recorder:

@@ -54,12 +54,9 @@ def find(infos: Tuple[TensorInfo, ...], name: Name, what: str) -> int:
                                    (len(infos), what, name))
         return name
     found = [number for number, info in enumerate(infos) if info.name == name]
-    if not found:
-        raise NameUnknownError("there is no %s '%s', only %s" % (
-            what, name, ", ".join(dict.fromkeys(info.name for info in infos)) or "none at all"))
-    if len(found) > 1:
-        raise NameUnknownError("there are %d %ss '%s': name one by its number, %s" % (
-            len(found), what, name, ", ".join(map(str, found))))
+    if len(found) != 1:
+        raise NameUnknownError("there are %d %ss '%s', of %s: numbers name them, too" % (
+            len(found), what, name, ", ".join(info.name for info in infos) or "none"))
     return found[0]
 
 
