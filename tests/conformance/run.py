@@ -42,7 +42,6 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from devices import use_device  # noqa: E402
-from find_python import find_python  # noqa: E402
 from share import COMPILE_FAST, IS_ALL, share  # noqa: E402
 
 SKIPPED = 77

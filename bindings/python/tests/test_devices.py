@@ -26,11 +26,6 @@ class Devices(unittest.TestCase):
         with self.assertRaisesRegex(healcl.ArgumentError, "no package"):
             healcl.open("reference", package="p")
 
-    def test_what_is_not_there_is_an_error(self):
-        with self.assertRaises(healcl.Error) as caught:
-            healcl.open("no such device")
-        self.assertIn("no such device", str(caught.exception))
-
     def test_a_closed_device_says_so(self):
         device()
         dev = healcl.open(device().info.selector)

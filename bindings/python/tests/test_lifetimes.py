@@ -7,12 +7,10 @@ import itertools
 import os
 import pickle
 import random
-import sys
 import tempfile
 import threading
 import time
 import unittest
-from unittest import mock
 
 import numpy as np
 
@@ -162,16 +160,6 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 
 
 class Copies(unittest.TestCase):
-    def setUp(self):
-        self.unraised = []
-        patch = mock.patch.object(sys, "unraisablehook", self.unraised.append)
-        patch.start()
-        self.addCleanup(patch.stop)
-
-    def tearDown(self):
-        gc.collect()
-        self.assertEqual(self.unraised, [])
-
     def test_handles_are_neither_copied_nor_pickled(self):
         t = healcl.load(transcript("recognizer.json"))
         q, e = healcl.reference.queue(), healcl.heal_engine(healcl.reference)
