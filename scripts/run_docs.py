@@ -317,6 +317,7 @@ class Page:
         if not self.steps:
             return 0
         clone = os.path.join(folder, "healcl")
+        shutil.rmtree(clone, ignore_errors=True)  # the page's before
         home = os.path.expanduser("~")
         path = f"{folder}/bin:{os.environ['PATH']}"
         make_clone(clone)
@@ -335,7 +336,6 @@ class Page:
                  "HEALCL_PROGRESS_SECONDS": "0", "OMPI_ALLOW_RUN_AS_ROOT": "1",
                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                  "POCL_CACHE_DIR": os.environ.get("POCL_CACHE_DIR", f"{home}/.cache/pocl")})
-        shutil.rmtree(clone)
         after = os.times()
         self.judge(done.stdout)
         return sum(after[2:4]) - sum(before[2:4])
