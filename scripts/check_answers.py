@@ -24,7 +24,6 @@ from fhe.images import write_png
 from fhe.program import digest
 
 FIELDS = {"workload", "scheme", "task", "n", "primes", "secret_key", "results", "layout", "domain"}
-ZOOM = 2  # of the pictures
 
 
 class Usage(Exception):
@@ -77,7 +76,7 @@ def write_pictures(pictures, folder, name):
     os.makedirs(folder, exist_ok=True)
     for picture, when in zip(pictures, ("before", "after")):
         path = os.path.join(folder, "%s_%s.png" % (name, when))
-        write_png(path, picture, ZOOM)
+        write_png(path, picture, zoom=2)
         print("wrote %s" % path)
 
 

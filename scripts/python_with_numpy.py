@@ -17,8 +17,7 @@ def has_numpy(python):
 
 
 def find():
-    """A Python that has NumPy: this one, else the first python3 on the PATH or of the system; or
-    None."""
+    """A Python that has NumPy: this one, else the first on the PATH or of the system; or None."""
     if importlib.util.find_spec("numpy"):
         return sys.executable
     for folder in dict.fromkeys([*os.get_exec_path(), "/usr/local/bin", "/usr/bin"]):
