@@ -221,7 +221,8 @@ static void put_lead(const struct comparison *comparison, FILE *stream)
     put_fastest(comparison, stream, COMPARE_STEADY);
     put_noise(comparison, stream);
     if (saved > 0)
-        fprintf(stream, " Beside them stand%s %zu of saved runs.", saved == 1 ? "s" : "", saved);
+        fprintf(stream, " %zu device%s of saved runs %s beside.", saved, saved == 1 ? "" : "s",
+                saved == 1 ? "stands" : "stand");
 }
 
 char *compare_lead(const struct comparison *comparison)
