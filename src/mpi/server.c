@@ -90,7 +90,7 @@ static enum healcl_status write_result(const struct server *server, const char *
     if (!path)
         NO_MEMORY(error);
     enum healcl_status status =
-        npy_write_file(path, (enum dtype)result->dtype, &layout, data, true, error);
+        npy_write_file(path, (enum dtype)result->dtype, &layout, data, error);
     free(path);
     return status;
 }

@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "core/draft.h"
 #include "core/file.h"
+#include "core/new_file.h"
 #include "programs/internal.h"
 
 static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
@@ -198,18 +198,6 @@ static bool make_directory(const char *directory)
     return made;
 }
 
-static bool write_all(int descriptor, const void *data, size_t bytes)
-{
-    for (const char *next = data; bytes > 0;) {
-        ssize_t written = write(descriptor, next, bytes);
-        if (written <= 0)
-            return false;
-        next += written;
-        bytes -= (size_t)written;
-    }
-    return true;
-}
-
 static XXH128_hash_t hash_parts(size_t count, const struct cache_part *parts)
 {
     XXH3_state_t *state = XXH3_createState();
@@ -228,23 +216,17 @@ bool cache_write(const char *directory, const char *name, size_t count,
                  const struct cache_part *parts)
 {
     char head[CACHE_HEAD_SIZE];
+    struct new_file file;
     size_t length = format_head(name, hash_parts(count, parts), head);
     char *path = length > 0 ? cache_path(directory, name) : NULL;
-    struct draft draft;
-    bool has_folder = path && make_directory(directory);
-    int code = has_folder ? draft_open(&draft, path, 0600) : errno;
-    bool opened = has_folder && code == 0;
-    bool written = opened && write_all(draft.descriptor, head, length);
-    for (size_t i = 0; written && i < count; i++)
-        written = write_all(draft.descriptor, parts[i].data, parts[i].bytes);
-    if (written) {
-        code = draft_commit(&draft);
-        written = code == 0;
-    } else if (opened) {
-        code = errno;
-        draft_discard(&draft);
+    bool good =
+        path && make_directory(directory) && new_file_open_cached(&file, path, NULL) == HEALCL_OK;
+    if (good) {
+        fwrite(head, 1, length, file.stream);
+        for (size_t i = 0; i < count; i++)
+            fwrite(parts[i].data, 1, parts[i].bytes, file.stream);
+        good = new_file_commit(&file, NULL) == HEALCL_OK;
     }
     free(path);
-    errno = code;
-    return written;
+    return good;
 }

@@ -94,21 +94,10 @@ def timed(command, cache):
     return end(start(command, cache)), time.monotonic() - begin
 
 
-def left_of(process, outputs):
-    """What is there of a killed process, and files that it was making."""
-    process.communicate()
-    stories = [] if is_gone(process.pid) else ["a process is left"]
-    left = left_in(outputs)
-    for path in left:  # young ones stay: they may be somebody's
-        os.utime(path, (0, 0))
-    return stories, left
-
-
 def killed(healcl, folder, kills):
-    """Until so many did not end by themselves. Every fifth run starts cold, and has no output that it
-    would replace."""
+    """Until so many did not end by themselves. Every fifth run starts cold."""
     draw = random.Random(f"{SEED} kills")
-    wrong = runs = interrupted = left_for_a_while = 0
+    wrong = runs = interrupted = 0
     cache, outputs = folder / "cache-killed", folder / "outputs"
     command = [healcl, "run", "--json", outputs / "run.json", "--trace", outputs / "trace.json",
                "--dump", outputs / "dump", SMALL]
@@ -125,12 +114,10 @@ def killed(healcl, folder, kills):
         time.sleep(draw.uniform(0, cold if is_cold else warm))
         interrupted += process.poll() is None
         process.kill()
-        stories, left = left_of(process, outputs)
-        left_for_a_while += bool(left)
-        if is_cold and has_nameless(outputs):
-            stories += [f"{path} is left" for path in left]
+        process.communicate()
+        stories = [] if is_gone(process.pid) else ["a process is left"]
         story, warm = timed(command, cache)
-        stories += [story, *(f"{path} is left by the next run" for path in left_in(outputs, cache))]
+        stories.append(story)
         for name in "run.json", "trace.json":
             try:
                 json.loads((outputs / name).read_text())
@@ -139,18 +126,8 @@ def killed(healcl, folder, kills):
         for story in filter(None, stories):
             wrong += 1
             print(f"  kill {runs}: {story}", flush=True)
-    print(f"killed: {interrupted} of {runs} runs before they had ended, {left_for_a_while} left a file "
-          f"in the making, {wrong} wrong", flush=True)
+    print(f"killed: {interrupted} of {runs} runs before they had ended, {wrong} wrong", flush=True)
     return wrong
-
-
-def has_nameless(folder):
-    """Whether its file system has files without a name."""
-    try:
-        os.close(os.open(folder, os.O_TMPFILE | os.O_RDWR))
-    except OSError:
-        return False
-    return True
 
 
 def unwritable(healcl, folder):
