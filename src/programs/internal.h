@@ -15,8 +15,7 @@
 
 /* Notes what the self-test has found, and shapes kernels for it. */
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
-                                        bool launches_overlap, uint32_t multiply,
-                                        struct healcl_error *error);
+                                        bool launches_overlap, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- self_test.c */
 
@@ -24,15 +23,6 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
 #define FAIL_TEST(error, info, format, ...)                                    \
     FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
          (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
-
-/* ---------------------------------------------------------------- multiply.c */
-
-/* Measures which enum multiply is the fastest, of those whose products are right. Takes some
- * milliseconds, and a compilation. A device that cannot do any of it has the first one that its
- * types allow, and does not fail. Errors: HEALCL_DEVICE where products are right at one time and
- * wrong at another; HEALCL_REFUSED, HEALCL_NO_MEMORY. */
-enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *fastest,
-                                        struct healcl_error *error);
 
 /* ---------------------------------------------------------------- program.c */
 

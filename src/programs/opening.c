@@ -48,12 +48,10 @@ static enum healcl_status tuning_of(struct healcl_device *device, struct device_
 }
 
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
-                                        bool launches_overlap, uint32_t multiply,
-                                        struct healcl_error *error)
+                                        bool launches_overlap, struct healcl_error *error)
 {
     device->info.loop_limit = loop_limit;
     device->info.launches_overlap = launches_overlap;
-    device->info.multiply = multiply;
     struct device_tuning tuning;
     TRY(tuning_of(device, &tuning, error));
     return device_set_tuning(device, &tuning, error);

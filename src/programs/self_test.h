@@ -18,11 +18,6 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
                                           struct healcl_error *error);
 
-/* What the process that compiles ahead does of the self-test: it finds the fastest way to multiply,
- * shapes kernels for it and notes it on device->programs->ahead.board. */
-enum healcl_status self_test_find_multiply(struct healcl_device *device,
-                                           struct healcl_error *error);
-
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 
 /* "not run", "passed", "failed" */

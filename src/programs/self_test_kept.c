@@ -10,10 +10,9 @@
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 5"
+#define SELF_TEST_ABI "healcl self-test 6"
 
-extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[],
-    healcl_cl_base_multiply[];
+extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
 
 /* "selftest_<key>" */
 enum { NAME_SIZE = 10 + CACHE_KEY_SIZE };
@@ -25,10 +24,9 @@ static void name_of(const struct device_info *info, char name[NAME_SIZE])
     char key[CACHE_KEY_SIZE];
     char units[16];
     const char *layers = getenv("OPENCL_LAYERS");
-    const char *const texts[] = {healcl_cl_base_arithmetic_h, healcl_cl_base_self_test,
-                                 healcl_cl_base_multiply, units};
+    const char *const texts[] = {healcl_cl_base_arithmetic_h, healcl_cl_base_self_test, units};
     snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
-    cache_key(info, SELF_TEST_ABI, layers ? layers : "", 4, texts, key);
+    cache_key(info, SELF_TEST_ABI, layers ? layers : "", 3, texts, key);
     snprintf(name, NAME_SIZE, "selftest_%s", key);
 }
 
@@ -41,12 +39,11 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
 #define PASSED "passed"
 
 #define OVERLAP ", launches overlap"
-#define MULTIPLIES ", multiplies by "
 #define LOOPS ", loops end after "
 #define LACKS ", lacks " /* families, and behind ": " why */
 
-/* A file of one line: "passed", "passed, launches overlap, multiplies by halves" or a part
- * of that, or the message of the failure. */
+/* A file of one line: "passed", "passed, launches overlap" or a part of that, or the message of the
+ * failure. */
 static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
     char name[NAME_SIZE];
@@ -82,12 +79,8 @@ void self_test_take_findings(struct device_info *info)
     char line[SELF_TEST_REASON_SIZE];
     if (!read_kept(info, line) || strncmp(line, PASSED, strlen(PASSED)) != 0)
         return;
-    const char *loops = strstr(line, LOOPS), *multiplies = strstr(line, MULTIPLIES);
+    const char *loops = strstr(line, LOOPS);
     info->launches_overlap = strstr(line, OVERLAP) != NULL;
-    info->multiply = MULTIPLY_BY_DOUBLES;
-    for (uint32_t way = 0; multiplies && way < MULTIPLY_COUNT; way++)
-        if (strstr(multiplies, multiply_name((enum multiply)way)))
-            info->multiply = way;
     if (!loops || sscanf(loops, LOOPS "%" SCNu64, &info->loop_limit) != 1)
         info->loop_limit = 0;
     take_lacks(info, line);
@@ -109,11 +102,9 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
     struct healcl_error failure = {.status = HEALCL_OK};
     enum healcl_status status = self_test_run(device, &failure);
     char line[SELF_TEST_REASON_SIZE] = PASSED, loops[48] = "";
-    const char *way = multiply_name((enum multiply)device->info.multiply);
     if (device->info.loop_limit > 0)
         snprintf(loops, sizeof loops, LOOPS "%" PRIu64 " rounds", device->info.loop_limit);
-    snprintf(line, sizeof line, PASSED "%s" MULTIPLIES "%s%s",
-             device->info.launches_overlap ? OVERLAP : "", way, loops);
+    snprintf(line, sizeof line, PASSED "%s%s", device->info.launches_overlap ? OVERLAP : "", loops);
     size_t used = strlen(line);
     for (int family = 0; family < FAMILY_COUNT; family++)
         if (device->info.failed_families >> family & 1) {

@@ -69,9 +69,6 @@ static void change_name(const char *path)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Programs beside the self-test's: on CPUs that which measures ways to multiply. */
-static int others;
-
 /* What the compiler makes of the self-test counts in the first test alone. */
 static int set_up_fast(void **state)
 {
@@ -123,7 +120,6 @@ static void passes(void **state)
     assert_int_equal(count_spans(trace, "self_test"), 1); /* built */
     assert_int_equal(count_spans(trace, "launch self_test"), 1);
     trace_free(trace);
-    others = device->info.type & CL_DEVICE_TYPE_CPU ? 1 : 0;
     assert_int_equal(device->bytes_live, 0);
     assert_int_equal(device->bytes_peak, 0);
     OK(self_test_run(device, &error));
@@ -188,19 +184,15 @@ static void runs_once(void **state)
     char reason[SELF_TEST_REASON_SIZE];
     struct healcl_device *device = NULL;
     bool overlap = false;
-    uint32_t multiply = 0;
     for (int i = 0; i < 2; i++) {
         OK(device_open_tested(&helper_opencl, NULL, &device, &error));
         assert_true((device->programs->self_test_nanoseconds > 0) == (i == 0));
         assert_true(i == 0 || device->info.launches_overlap == overlap);
-        assert_true(i == 0 || device->info.multiply == multiply);
         overlap = device->info.launches_overlap;
-        multiply = device->info.multiply;
-        assert_int_equal(device->tuning.multiply, multiply);
         assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
         assert_string_equal(reason, "");
         healcl_device_close(device);
-        assert_int_equal(helper.count[CALL_clBuildProgram], 1 + others);
+        assert_int_equal(helper.count[CALL_clBuildProgram], 1);
     }
     /* What was kept of another device is nothing of this one. */
     assert_int_equal(each_file("selftest_", change_name), 1);
@@ -292,8 +284,6 @@ static const struct flipped_buffer {
     {"self_test", 2, CASES, false},
     {"self_test", 3, CASES * sizeof(cl_int), false},
     {"self_test", 4, sizeof(struct self_test_counters), false},
-    {"multiply", 0, MULTIPLY_VECTORS *LANES * sizeof(cl_ulong), false},
-    {"multiply", 1, MULTIPLY_VECTORS *LANES * sizeof(cl_ulong), true},
 };
 
 enum { FLIPPED_BUFFERS = sizeof flipped_buffers / sizeof *flipped_buffers };
@@ -490,10 +480,10 @@ static void keeps_no_binary_of_a_failure(void **state)
 {
     (void)state;
     open_and_close(&helper_opencl, HEALCL_OK);
-    assert_int_equal(each_program(make_expensive), 1 + others);
+    assert_int_equal(each_program(make_expensive), 1);
     forget_outcomes();
     open_and_close(faulty("#define char uchar\n"), HEALCL_DEVICE);
-    assert_int_equal(each_program(visit_nothing), others);
+    assert_int_equal(each_program(visit_nothing), 0);
     open_and_close(&helper_opencl, HEALCL_OK);
     assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
     /* Nor where the device is used nevertheless, as by `healcl check`. */
@@ -504,7 +494,7 @@ static void keeps_no_binary_of_a_failure(void **state)
     assert_int_equal(self_test_run(device, &error), HEALCL_DEVICE);
     device->programs->binary_price = 1;
     healcl_device_close(device);
-    assert_int_equal(each_program(visit_nothing), others);
+    assert_int_equal(each_program(visit_nothing), 0);
 }
 
 /* A driver that makes something else of its binaries. */
@@ -518,9 +508,7 @@ static cl_program CL_API_CALL load_faulty(cl_context context, cl_uint count,
     helper_opencl.clReleaseProgram(program);
     const char *text = "kernel void self_test(global ulong *cases, global ulong *answers,"
                        " global char *bytes, global int *words, global uint *counters,"
-                       " uint loops) { }\n"
-                       "kernel void multiply(global ulong *x, global ulong *y, global ulong *m,"
-                       " uint way, uint rounds) { }\n";
+                       " uint loops) { }\n";
     return helper_opencl.clCreateProgramWithSource(context, 1, &text, NULL, code);
 }
 
@@ -537,8 +525,7 @@ static void drops_a_binary_that_fails(void **state)
     layer.clCreateProgramWithBinary = load_faulty;
     open_and_close(&layer, HEALCL_OK);
     assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
-    /* and those that were faulty */
-    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2 + others);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     forget_outcomes();
     open_and_close(&helper_opencl, HEALCL_OK);
     assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
