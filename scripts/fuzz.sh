@@ -58,7 +58,7 @@ dictionary() {
     npy) sources=src/transcript/npy.c ;;
     comparison*) sources='src/compare/read.c src/compare/columns.c' ;;
     manifest) sources='src/extensions src/ops/ops.def' ;;
-    package) sources=src/package/manifest.c ;;
+    package) sources=src/programs/package.c ;;
     kept | tuning) sources='src/programs/self_test_kept.c src/device/tuning.c' ;;
     *) sources=/dev/null ;;
     esac

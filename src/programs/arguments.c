@@ -73,41 +73,45 @@ static cl_uint argument_count(const struct healcl_device *device, cl_kernel id, 
     return code == CL_SUCCESS ? count : otherwise;
 }
 
+void kernel_arguments_key(const struct kernel *kernel, char key[HASH_SIZE])
+{
+    hash_texts(2, (const char *const[]){kernel->program->key, kernel->name}, key);
+}
+
 /* The file that keeps it beside the program's binary. */
 static void kept_name(const struct healcl_device *device, const struct kernel *kernel,
-                      char name[CACHE_KEY_SIZE + 16])
+                      char name[CACHE_NAME_SIZE])
 {
-    char key[CACHE_KEY_SIZE];
-    const char *const texts[] = {kernel->program->binary_name, kernel->name};
-    cache_key(&device->info, "healcl arguments 1", "", 2, texts, key);
-    snprintf(name, CACHE_KEY_SIZE + 16, "arguments_%s", key);
+    char key[HASH_SIZE];
+    kernel_arguments_key(kernel, key);
+    cache_name(&device->info, "arguments", 1, (const char *const[]){key}, name);
 }
 
 static bool find_kept(const struct healcl_device *device, const struct kernel *kernel,
                       char text[KERNEL_ARGUMENTS_SIZE])
 {
-    char name[CACHE_KEY_SIZE + 16];
+    char name[CACHE_NAME_SIZE];
     if (!*kernel->program->binary_name)
         return false;
     kept_name(device, kernel, name);
-    return cache_read_line(name, KERNEL_ARGUMENTS_SIZE, text);
+    return cache_read_text(name, KERNEL_ARGUMENTS_SIZE, text);
 }
 
-static bool find_packaged(const struct kernel *kernel, char text[KERNEL_ARGUMENTS_SIZE])
+static bool find_packaged(const struct healcl_device *device, const struct kernel *kernel,
+                          char text[KERNEL_ARGUMENTS_SIZE])
 {
-    const struct package_program *packaged = kernel->program->packaged;
-    for (size_t i = 0; packaged && i < packaged->kernel_count; i++)
-        if (packaged->kernels[i].arguments && strcmp(packaged->kernels[i].name, kernel->name) == 0)
-            return snprintf(text, KERNEL_ARGUMENTS_SIZE, "%s", packaged->kernels[i].arguments) <
-                   KERNEL_ARGUMENTS_SIZE;
-    return false;
+    const struct package *package = device->programs->package;
+    char key[HASH_SIZE];
+    kernel_arguments_key(kernel, key);
+    const char *told = package ? package_entry(package, "arguments", key) : NULL;
+    return told && snprintf(text, KERNEL_ARGUMENTS_SIZE, "%s", told) < KERNEL_ARGUMENTS_SIZE;
 }
 
 bool kernel_arguments_find(const struct healcl_device *device, const struct kernel *kernel,
                            char text[KERNEL_ARGUMENTS_SIZE])
 {
     *text = 0;
-    if (find_packaged(kernel, text) ||
+    if (find_packaged(device, kernel, text) ||
         ask_driver(device, kernel->id, argument_count(device, kernel->id, 0), text) ||
         find_kept(device, kernel, text))
         return *text;
@@ -118,13 +122,11 @@ bool kernel_arguments_find(const struct healcl_device *device, const struct kern
 void kernel_arguments_keep(const struct healcl_device *device, const struct program *program)
 {
     for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next) {
-        char text[KERNEL_ARGUMENTS_SIZE + 1], name[CACHE_KEY_SIZE + 16];
+        char text[KERNEL_ARGUMENTS_SIZE], name[CACHE_NAME_SIZE];
         if (!program->text || !kernel_arguments_find(device, kernel, text))
             continue;
-        strcat(text, "\n");
         kept_name(device, kernel, name);
-        (void)cache_write(device->programs->cache_directory, name, 1,
-                          &(struct cache_part){text, strlen(text)});
+        (void)!cache_write_text(name, text, NULL, NULL);
     }
 }
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "device/commands.h"
-#include "package/package.h"
 #include "programs/cache.h"
 #include "programs/opening.h"
+#include "programs/package.h"
 #include "programs/programs.h"
 
 /* ---------------------------------------------------------------- opening.c */
@@ -26,14 +26,11 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
 
 /* ---------------------------------------------------------------- program.c */
 
-enum { BINARY_NAME_SIZE = 7 + CACHE_KEY_SIZE }; /* "binary_<key>" */
-
 struct kernel {
     struct kernel *next;
     const struct program *program;
     cl_kernel id;
     char *name;
-    char *arguments;  /* of device_record, as kernel_arguments_find has them; or NULL */
     uint64_t checked; /* the arguments that it takes, by kernel_check_arguments; 0: none yet */
     struct shared_kernel *shared;
 };
@@ -48,13 +45,12 @@ struct program {
     char *all_options; /* as the compiler gets them */
     cl_program id;
     struct kernel *kernels;
-    char binary_name[BINARY_NAME_SIZE]; /* "": it is not kept */
-    uint64_t spent_nanoseconds;     /* on building it, in all runs; 0 where a binary was there */
-    bool loaded;                    /* from its binary */
-    char source[PACKAGE_HASH_SIZE]; /* of its texts */
-    const struct package_program *packaged; /* it is from there; or NULL */
-    char *kernel_names;                     /* of device_record; or NULL */
-    char *failure;                          /* why it cannot be built; NULL: it is */
+    char key[HASH_SIZE];               /* of its options and texts */
+    char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not kept */
+    uint64_t spent_nanoseconds;        /* on building it, in all runs; 0 where a binary was there */
+    bool loaded;                       /* from its binary */
+    const char *prefix;                /* of its kernels' names in the package's image; or NULL */
+    char *failure;                     /* why it cannot be built; NULL: it is */
     const char *text; /* of a program of a manifest, which has it; NULL: it is known by name */
 };
 
@@ -83,6 +79,9 @@ enum { KERNEL_ARGUMENTS_SIZE = 4096 };
  * does. */
 bool kernel_arguments_find(const struct healcl_device *device, const struct kernel *kernel,
                            char text[KERNEL_ARGUMENTS_SIZE]);
+
+/* The key by which a package has that of a kernel. */
+void kernel_arguments_key(const struct kernel *kernel, char key[HASH_SIZE]);
 
 /* Keeps that of a manifest's program, whose binary has been kept. */
 void kernel_arguments_keep(const struct healcl_device *device, const struct program *program);
@@ -133,8 +132,8 @@ struct shared_program {
     char *own_text; /* NULL: text is there anyway */
     const char *text;
     cl_program id;
-    char binary_name[BINARY_NAME_SIZE], source[PACKAGE_HASH_SIZE];
-    const struct package_program *packaged;
+    char key[HASH_SIZE], binary_name[CACHE_NAME_SIZE];
+    const char *prefix;
     struct shared_kernel *kernels;
 };
 
@@ -170,46 +169,25 @@ enum healcl_status shared_kernel_find(struct program *program, struct kernel *ke
 
 /* ---------------------------------------------------------------- binary.c */
 
-/* Names the file of a binary by all that it depends on. */
-void binary_name(const struct device_info *info, size_t text_count, const char *const *texts,
-                 const char *options, char name[BINARY_NAME_SIZE]);
+/* Loads a program's binary from the cache, or else finds out what building it has cost. Returns
+ * program->loaded. */
+bool binary_load(struct healcl_device *device, struct program *program, const char *options);
 
-/* A program that is built already, or NULL: then the source is to be built. */
-cl_program binary_load(struct healcl_device *device, const char *name, const char *options);
+/* Notes that the source had to be built. */
+void binary_note_build(const struct healcl_device *device, struct program *program,
+                       uint64_t nanoseconds);
 
-/* Notes that the source had to be built. Returns how long that has taken in all runs so far. */
-uint64_t binary_note_build(const struct healcl_device *device, const char *name,
-                           uint64_t nanoseconds);
-
-/* Removes a binary, and what was noted of it. */
-void binary_remove(const struct healcl_device *device, const char *name);
-
-/* The binary of a built program, freed with free(). Best called when its kernels have run: some
- * drivers compile them only then. Errors: HEALCL_DEVICE. */
-enum healcl_status binary_get(const struct healcl_device *device, cl_program program,
+/* The binary of a built program behind its note, freed with free(). Best called when its kernels
+ * have run: some drivers compile them only then. Errors: HEALCL_DEVICE. */
+enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error);
 
 /* Gets and keeps it. Errors: HEALCL_USAGE where it cannot be written, HEALCL_DEVICE. */
-enum healcl_status binary_save(const struct healcl_device *device, const char *name,
-                               uint64_t spent_nanoseconds, cl_program program, size_t *bytes,
-                               struct healcl_error *error);
-
-/* ---------------------------------------------------------------- packaged.c */
-
-/* Whether the device's package is for it. Errors: HEALCL_REFUSED. */
-enum healcl_status packaged_check(const struct healcl_device *device, struct healcl_error *error);
-
-/* How the device was tuned when its package was made: the same variants are picked then. */
-enum healcl_status packaged_tuning(const struct healcl_device *device, struct device_tuning *tuning,
-                                   struct healcl_error *error);
-enum healcl_status packaged_choices(const struct healcl_device *device,
-                                    struct kernel_choices *choices, struct healcl_error *error);
+enum healcl_status binary_save(const struct healcl_device *device, const struct program *program,
+                               size_t *bytes, struct healcl_error *error);
 
 /* Gets a program from the device's package. Errors: HEALCL_DEVICE where it is not there. */
-enum healcl_status packaged_load(struct healcl_device *device, struct program *program,
-                                 struct healcl_error *error);
-
-/* How a kernel is called in its program's binary. */
-const char *packaged_symbol(const struct program *program, const char *name);
+enum healcl_status binary_load_packaged(struct healcl_device *device, struct program *program,
+                                        struct healcl_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "programs/internal.h"
 #include "programs/self_test.h"
 #include "programs/tuning_kept.h"
@@ -40,11 +41,23 @@ enum healcl_status device_list(const struct opencl *cl, struct device_info **lis
 
 /* ---------------------------------------------------------------- open and close */
 
+/* With a package the tuning that it was made with: the same variants are picked then. */
 static enum healcl_status tuning_of(struct healcl_device *device, struct device_tuning *tuning,
                                     struct healcl_error *error)
 {
-    return device->programs->package ? packaged_tuning(device, tuning, error)
-                                     : tuning_of_device(&device->info, tuning, error);
+    const struct package *package = device->programs->package;
+    char what[600];
+    if (!package)
+        return tuning_of_device(&device->info, tuning, error);
+    snprintf(what, sizeof what, "the tuning of package " PATH_FORMAT, package->path);
+    *tuning = tuning_default(&device->info);
+    tuning->tuned_by = TUNED_BY_PACKAGE;
+    if (tuning_parse(tuning, package_text(package, "tuning"), what, &device->info, error) ==
+        HEALCL_OK)
+        return HEALCL_OK;
+    if (error)
+        error->status = HEALCL_REFUSED;
+    return HEALCL_REFUSED;
 }
 
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
@@ -88,16 +101,15 @@ static enum healcl_status choose(const struct opencl *cl,
 static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
-    if (programs->package)
-        TRY(packaged_check(device, error));
+    const struct package *package = programs->package;
+    if (package)
+        TRY(package_check(package, &device->info, error));
     TRY(tuning_of(device, &device->tuning, error));
-    if (programs->package)
-        TRY(packaged_choices(device, &programs->choices, error));
-    else
+    if (!package)
         kernel_choices_read_kept(&programs->choices, &device->info);
+    else if (!kernel_choices_parse(&programs->choices, package_text(package, "choices")))
+        REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood", package->path);
     TRY(device_create(device, error));
-    if (programs->package && programs->package->chunk_bytes < device->chunk_bytes)
-        device->chunk_bytes = programs->package->chunk_bytes;
     TRY(shared_programs_make(device, error));
     programs->cache_directory = cache_directory();
     const char *lacks = getenv("HEALCL_LACKS");

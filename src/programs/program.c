@@ -1,4 +1,5 @@
 /* Programs and kernels: found by name, built once, kept with the device. */
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,10 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
 /* ---------------------------------------------------------------- building */
 
 enum { TEXT_COUNT = 6, LINE_SIZE = 384 };
+
+/* Part of every key: to be raised where the same sources and options come to mean another binary.
+ */
+#define PROGRAM_ABI "healcl binary 3"
 
 /* What the compiler said, behind a head; freed with free(). NULL where nobody knows. */
 static char *build_log(struct healcl_device *device, cl_program id, const char *head)
@@ -203,17 +208,18 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     char options[LAUNCH_OPTIONS_SIZE + 256];
     snprintf(options, sizeof options, "%s%s", program->all_options,
              program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
-    package_hash_texts(TEXT_COUNT, texts, program->source);
+    const char *all[2 + TEXT_COUNT] = {PROGRAM_ABI, options};
+    memcpy(all + 2, texts, sizeof texts);
+    hash_texts(2 + TEXT_COUNT, all, program->key);
     if (device->programs->package)
-        return packaged_load(device, program, error);
+        return binary_load_packaged(device, program, error);
     if (!device->programs->cache_directory || device->programs->distrusted) {
         device->programs->built++;
         return build_source(device, program, texts, options, &program->id, error);
     }
-    binary_name(&device->info, TEXT_COUNT, texts, options, program->binary_name);
-    program->id = binary_load(device, program->binary_name, options);
-    program->loaded = program->id != NULL;
-    if (program->loaded) {
+    cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
+               program->binary_name);
+    if (binary_load(device, program, options)) {
         device->programs->loaded++;
         return HEALCL_OK;
     }
@@ -221,9 +227,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
     if (device->programs->ahead.board) /* another process has held it up: no measure of its price */
-        return HEALCL_OK;
-    program->spent_nanoseconds =
-        binary_note_build(device, program->binary_name, monotonic_nanoseconds() - start);
+        program->spent_nanoseconds = 0;
+    else
+        binary_note_build(device, program, monotonic_nanoseconds() - start);
     return HEALCL_OK;
 }
 
@@ -234,7 +240,6 @@ static void kernel_free(struct healcl_device *device, struct kernel *kernel)
     if (kernel->id)
         (void)device->cl->clReleaseKernel(kernel->id);
     free(kernel->name);
-    free(kernel->arguments);
     free(kernel);
 }
 
@@ -255,7 +260,6 @@ static void program_free(struct healcl_device *device, struct program *program, 
     free(program->name);
     free(program->options);
     free(program->all_options);
-    free(program->kernel_names);
     free(program->failure);
     free(program);
 }
@@ -269,8 +273,9 @@ bool device_programs_discard(struct healcl_device *device)
         struct program *program = device->programs->list;
         device->programs->list = program->next;
         loaded = loaded || program->loaded;
-        if (*program->binary_name)
-            binary_remove(device, program->binary_name);
+        if (*program->binary_name && !device->programs->package)
+            (void)!cache_remove(device->programs->cache_directory, program->binary_name, NULL,
+                                NULL);
         program_free(device, program, true);
     }
     return loaded;
@@ -333,8 +338,7 @@ void device_programs_save(struct healcl_device *device)
     for (struct program *program = device->programs->list; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;
-        if (binary_save(device, program->binary_name, program->spent_nanoseconds, program->id,
-                        &bytes, NULL) == HEALCL_OK)
+        if (binary_save(device, program, &bytes, NULL) == HEALCL_OK)
             kernel_arguments_keep(device, program);
         if (device->programs->binary_price > 0 &&
             monotonic_nanoseconds() - start > device->programs->binary_price)
@@ -351,13 +355,70 @@ enum healcl_status device_keep_binaries(struct healcl_device *device, struct kep
         size_t bytes;
         if (!*program->binary_name || !program->id)
             continue;
-        TRY_PREFIX(binary_save(device, program->binary_name, program->spent_nanoseconds,
-                               program->id, &bytes, error),
-                   "program '%s': ", program->name);
+        TRY_PREFIX(binary_save(device, program, &bytes, error), "program '%s': ", program->name);
         kernel_arguments_keep(device, program);
         program->spent_nanoseconds = 0;
         kept->count++;
         kept->bytes += bytes;
+    }
+    return HEALCL_OK;
+}
+
+void record_release(struct record *record)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        free(record->programs[i].kernels);
+        free(record->programs[i].binary);
+    }
+    free(record->programs);
+    cJSON_Delete(record->arguments);
+    *record = (struct record){.count = 0};
+}
+
+/* The names of the kernels that were wanted, and what those of manifests take. */
+static enum healcl_status record_kernels(const struct healcl_device *device,
+                                         const struct program *program, struct record *record,
+                                         char **names, struct healcl_error *error)
+{
+    size_t size = 1;
+    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
+        size += strlen(kernel->name) + 1;
+    *names = calloc(1, size);
+    if (!*names)
+        NO_MEMORY(error);
+    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next) {
+        char text[KERNEL_ARGUMENTS_SIZE], key[HASH_SIZE];
+        strcat(strcat(*names, **names ? " " : ""), kernel->name);
+        if (!program->text || !kernel_arguments_find(device, kernel, text))
+            continue;
+        kernel_arguments_key(kernel, key);
+        if (!cJSON_AddStringToObject(record->arguments, key, text))
+            NO_MEMORY(error);
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
+                                 struct record *record, struct healcl_error *error)
+{
+    size_t count = 0;
+    for (const struct program *program = device->programs->list; program; program = program->next)
+        count++;
+    *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs),
+                              .arguments = cJSON_CreateObject()};
+    if (!record->programs || !record->arguments)
+        NO_MEMORY(error);
+    for (struct program *program = device->programs->list; program; program = program->next) {
+        if (program->failure)
+            continue;
+        struct recorded_program *recorded = &record->programs[record->count++];
+        recorded->name = program->name;
+        recorded->options = program->all_options;
+        recorded->key = program->key;
+        TRY(record_kernels(device, program, record, &recorded->kernels, error));
+        if (with_binaries)
+            TRY_PREFIX(binary_get(device, program, &recorded->binary, &recorded->bytes, error),
+                       "program '%s': ", program->name);
     }
     return HEALCL_OK;
 }
@@ -531,8 +592,10 @@ static enum healcl_status make_object(struct healcl_device *device, struct progr
     shared_programs_unlock(device);
     TRY(status);
     cl_int code = CL_SUCCESS;
-    cl_kernel id =
-        device->cl->clCreateKernel(program->id, packaged_symbol(program, kernel->name), &code);
+    char symbol[256];
+    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "",
+             kernel->name);
+    cl_kernel id = device->cl->clCreateKernel(program->id, symbol, &code);
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
         error_prefix(error, "kernel '%s' of program '%s': ", kernel->name, program->name);

@@ -14,20 +14,16 @@
 
 extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
 
-/* "selftest_<key>" */
-enum { NAME_SIZE = 10 + CACHE_KEY_SIZE };
-
 /* Layers between the loader and the driver, which may change what a device does, count as another
  * driver; a device of which fewer units are used may do other things to advantage. */
-static void name_of(const struct device_info *info, char name[NAME_SIZE])
+static void name_of(const struct device_info *info, char name[CACHE_NAME_SIZE])
 {
-    char key[CACHE_KEY_SIZE];
     char units[16];
     const char *layers = getenv("OPENCL_LAYERS");
-    const char *const texts[] = {healcl_cl_base_arithmetic_h, healcl_cl_base_self_test, units};
+    const char *const texts[] = {SELF_TEST_ABI, layers ? layers : "", healcl_cl_base_arithmetic_h,
+                                 healcl_cl_base_self_test, units};
     snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
-    cache_key(info, SELF_TEST_ABI, layers ? layers : "", 3, texts, key);
-    snprintf(name, NAME_SIZE, "selftest_%s", key);
+    cache_name(info, "selftest", sizeof texts / sizeof *texts, texts, name);
 }
 
 const char *self_test_outcome_name(enum self_test_outcome outcome)
@@ -46,9 +42,9 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
  * failure. */
 static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
-    char name[NAME_SIZE];
+    char name[CACHE_NAME_SIZE];
     name_of(info, name);
-    return cache_read_line(name, SELF_TEST_REASON_SIZE, line);
+    return cache_read_text(name, SELF_TEST_REASON_SIZE, line);
 }
 
 enum self_test_outcome self_test_read_kept(const struct device_info *info,
@@ -89,12 +85,12 @@ void self_test_take_findings(struct device_info *info)
 /* Where it cannot be kept, the test runs again. */
 static void keep(const struct healcl_device *device, const char *line)
 {
-    char name[NAME_SIZE];
-    if (!device->programs->cache_directory || device->programs->package)
+    char name[CACHE_NAME_SIZE];
+    const struct device_programs *programs = device->programs;
+    if (!programs->cache_directory || programs->package)
         return;
     name_of(&device->info, name);
-    const struct cache_part parts[] = {{line, strlen(line)}, {"\n", 1}};
-    (void)cache_write(device->programs->cache_directory, name, 2, parts);
+    (void)!cache_write(programs->cache_directory, name, line, strlen(line), NULL);
 }
 
 static enum healcl_status run_and_keep(struct healcl_device *device, struct healcl_error *error)

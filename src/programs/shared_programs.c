@@ -118,9 +118,9 @@ enum healcl_status shared_program_use(struct healcl_device *device, struct progr
     program->id = shared->id;
     program->shared = shared;
     program->loaded = shared->loaded;
-    program->packaged = shared->packaged;
+    program->prefix = shared->prefix;
     memcpy(program->binary_name, shared->binary_name, sizeof program->binary_name);
-    memcpy(program->source, shared->source, sizeof program->source);
+    memcpy(program->key, shared->key, sizeof program->key);
     shared->users++;
     return HEALCL_OK;
 }
@@ -142,9 +142,9 @@ enum healcl_status shared_program_add(struct healcl_device *device, struct progr
     shared->own_text = text_stays ? NULL : strdup(text);
     shared->text = text_stays ? text : shared->own_text;
     shared->loaded = program->loaded;
-    shared->packaged = program->packaged;
+    shared->prefix = program->prefix;
     memcpy(shared->binary_name, program->binary_name, sizeof shared->binary_name);
-    memcpy(shared->source, program->source, sizeof shared->source);
+    memcpy(shared->key, program->key, sizeof shared->key);
     if (!shared->name || !shared->options || !shared->text) {
         free_shared(device->cl, shared);
         NO_MEMORY(error);

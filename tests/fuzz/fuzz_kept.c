@@ -4,16 +4,9 @@
  * them is read, and whether the file has its seal, which a fuzzer would not find: then the rest is
  * what is behind it, else the whole file.
  */
-#define _GNU_SOURCE
 #include "fuzz.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#include <xxhash.h>
-
 #include "bench/measure.h"
-#include "core/file.h"
 #include "programs/internal.h"
 #include "programs/self_test.h"
 #include "programs/tuning_kept.h"
@@ -25,37 +18,23 @@ static struct {
     bool is_sealed;
 } kept;
 
-/* The first line, as src/programs/cache.c tells of it; its length. */
-static size_t seal(const char *name, char line[256])
-{
-    XXH128_canonical_t hash;
-    XXH128_canonicalFromHash(&hash, XXH3_128bits(kept.data, kept.size));
-    int length = snprintf(line, 256, "healcl kept 1 %.120s ", name);
-    for (size_t i = 0; i < sizeof hash.digest; i++)
-        length += snprintf(line + length, 3, "%02x", hash.digest[i]);
-    line[length++] = '\n';
-    return (size_t)length;
-}
+/* In the place of the files that there are: the linker wraps the function. */
+enum healcl_status __wrap_file_read(const char *path, uint64_t most, unsigned char **data,
+                                    size_t *bytes, struct healcl_error *error);
 
-/* In the place of the files that there are, one in memory: the linker wraps the function. */
-enum healcl_status __wrap_file_open_regular(const char *path, int *file,
-                                            struct healcl_error *error);
-
-enum healcl_status __wrap_file_open_regular(const char *path, int *file, struct healcl_error *error)
+enum healcl_status __wrap_file_read(const char *path, uint64_t most, unsigned char **data,
+                                    size_t *bytes, struct healcl_error *error)
 {
-    static int memory = -1;
-    char line[256];
-    (void)error;
-    if (memory < 0)
-        memory = memfd_create("kept", MFD_CLOEXEC);
+    char line[CACHE_HEAD_SIZE];
     const char *name = strrchr(path, '/');
-    size_t length = kept.is_sealed && name ? seal(name + 1, line) : 0;
-    EXPECT(name && memory >= 0 && ftruncate(memory, 0) == 0);
-    EXPECT(pwrite(memory, line, length, 0) == (ssize_t)length);
-    EXPECT(pwrite(memory, kept.data, kept.size, (off_t)length) == (ssize_t)kept.size);
-    EXPECT(lseek(memory, 0, SEEK_SET) == 0);
-    *file = dup(memory);
-    EXPECT(*file >= 0);
+    (void)error;
+    EXPECT(name && kept.size < most);
+    const size_t length = kept.is_sealed ? cache_head(name + 1, kept.data, kept.size, line) : 0;
+    *bytes = length + kept.size;
+    *data = malloc(*bytes + 1);
+    EXPECT(*data);
+    memcpy(*data, line, length);
+    memcpy(*data + length, kept.data, kept.size);
     return HEALCL_OK;
 }
 
@@ -149,9 +128,9 @@ static void read_rates(void)
 
 static void read_binary(void)
 {
-    cl_program program = binary_load(&device, "binary_name", "");
-    if (program)
-        (void)release(program);
+    struct program program = {.binary_name = "binary_name"};
+    if (binary_load(&device, &program, ""))
+        (void)release(program.id);
     EXPECT(driven == 0);
 }
 
