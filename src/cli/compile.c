@@ -101,8 +101,6 @@ static enum healcl_status record(struct compile_command *self, bool with_binarie
     name_device(manifest, &self->device->info);
     cJSON_AddStringToObject(manifest, "tuning", tuning);
     cJSON_AddStringToObject(manifest, "choices", choices);
-    cJSON_AddItemToObject(manifest, "arguments", self->record.arguments);
-    self->record.arguments = NULL;
     return HEALCL_OK;
 }
 
@@ -151,7 +149,6 @@ static enum healcl_status pack(struct compile_command *self, struct healcl_error
     TRY(record(self, true, error));
     for (size_t i = 0; i < self->record.count; i++) {
         struct recorded_program *program = &self->record.programs[i];
-        memset(program->binary, 0, sizeof(struct binary_note)); /* the same in each package */
         add_binary(self->package, program->key, program->binary, program->bytes);
         program->binary = NULL;
     }
@@ -239,22 +236,6 @@ static enum healcl_status read_in_folder(const struct compile_command *self, con
     return status;
 }
 
-/* What was compiled, behind the note that the cache has. Freed with free(). */
-static enum healcl_status read_binary(const struct compile_command *self, const char *name,
-                                      unsigned char **binary, size_t *bytes,
-                                      struct healcl_error *error)
-{
-    unsigned char *data;
-    size_t size;
-    const size_t note = sizeof(struct binary_note);
-    TRY(read_in_folder(self, name, &data, &size, error));
-    *binary = xcalloc(1, note + size);
-    memcpy(*binary + note, data, size);
-    *bytes = note + size;
-    free(data);
-    return HEALCL_OK;
-}
-
 static enum healcl_status read_folder(struct compile_command *self, struct healcl_error *error)
 {
     unsigned char *data;
@@ -271,13 +252,13 @@ static enum healcl_status read_folder(struct compile_command *self, struct healc
     cJSON *manifest = self->package->manifest;
     const char *image = cJSON_GetStringValue(cJSON_GetObjectItem(manifest, PACKAGE_IMAGE));
     if (image) {
-        TRY(read_binary(self, image, &data, &bytes, error));
+        TRY(read_in_folder(self, image, &data, &bytes, error));
         add_member(self->package, PACKAGE_IMAGE, data, bytes);
         return HEALCL_OK;
     }
     cJSON_ArrayForEach(program, cJSON_GetObjectItem(manifest, "programs"))
     {
-        TRY(read_binary(self, program->valuestring, &data, &bytes, error));
+        TRY(read_in_folder(self, program->valuestring, &data, &bytes, error));
         add_binary(self->package, program->string, data, bytes);
     }
     cJSON_DeleteItemFromObject(manifest, "programs");

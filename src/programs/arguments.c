@@ -2,7 +2,7 @@
  * What kernels of manifests take. A manifest may say anything of a kernel's arguments, and a driver
  * that gets an integer where the kernel has a pointer may crash: PoCL does. So the kernel is asked
  * before its arguments are first set. Drivers tell of programs that were built from a source, with
- * -cl-kernel-arg-info; of binaries they may not: packages and the cache have kept what was told.
+ * -cl-kernel-arg-info; of binaries they may not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,10 @@ static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint i
     snprintf(word, WORD_SIZE, "%.*s", WORD_SIZE - 1, text);
 }
 
-/* Whether the driver tells of every argument. */
+enum { KERNEL_ARGUMENTS_SIZE = 4096 };
+
+/* What a kernel takes, by address, type and name: "global long* out, private long out_at". Returns
+ * whether the driver tells of every argument. */
 static bool ask_driver(const struct healcl_device *device, cl_kernel id, cl_uint count,
                        char text[KERNEL_ARGUMENTS_SIZE])
 {
@@ -71,63 +74,6 @@ static cl_uint argument_count(const struct healcl_device *device, cl_kernel id, 
     cl_uint count = otherwise;
     cl_int code = device->cl->clGetKernelInfo(id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
     return code == CL_SUCCESS ? count : otherwise;
-}
-
-void kernel_arguments_key(const struct kernel *kernel, char key[HASH_SIZE])
-{
-    hash_texts(2, (const char *const[]){kernel->program->key, kernel->name}, key);
-}
-
-/* The file that keeps it beside the program's binary. */
-static void kept_name(const struct healcl_device *device, const struct kernel *kernel,
-                      char name[CACHE_NAME_SIZE])
-{
-    char key[HASH_SIZE];
-    kernel_arguments_key(kernel, key);
-    cache_name(&device->info, "arguments", 1, (const char *const[]){key}, name);
-}
-
-static bool find_kept(const struct healcl_device *device, const struct kernel *kernel,
-                      char text[KERNEL_ARGUMENTS_SIZE])
-{
-    char name[CACHE_NAME_SIZE];
-    if (!*kernel->program->binary_name)
-        return false;
-    kept_name(device, kernel, name);
-    return cache_read_text(name, KERNEL_ARGUMENTS_SIZE, text);
-}
-
-static bool find_packaged(const struct healcl_device *device, const struct kernel *kernel,
-                          char text[KERNEL_ARGUMENTS_SIZE])
-{
-    const struct package *package = device->programs->package;
-    char key[HASH_SIZE];
-    kernel_arguments_key(kernel, key);
-    const char *told = package ? package_entry(package, "arguments", key) : NULL;
-    return told && snprintf(text, KERNEL_ARGUMENTS_SIZE, "%s", told) < KERNEL_ARGUMENTS_SIZE;
-}
-
-bool kernel_arguments_find(const struct healcl_device *device, const struct kernel *kernel,
-                           char text[KERNEL_ARGUMENTS_SIZE])
-{
-    *text = 0;
-    if (find_packaged(device, kernel, text) ||
-        ask_driver(device, kernel->id, argument_count(device, kernel->id, 0), text) ||
-        find_kept(device, kernel, text))
-        return *text;
-    *text = 0;
-    return false;
-}
-
-void kernel_arguments_keep(const struct healcl_device *device, const struct program *program)
-{
-    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next) {
-        char text[KERNEL_ARGUMENTS_SIZE], name[CACHE_NAME_SIZE];
-        if (!program->text || !kernel_arguments_find(device, kernel, text))
-            continue;
-        kept_name(device, kernel, name);
-        (void)!cache_write_text(name, text, NULL, NULL);
-    }
 }
 
 /* ---------------------------------------------------------------- what a manifest gives */
@@ -234,12 +180,14 @@ enum healcl_status kernel_check_arguments(struct healcl_device *device, struct k
         return HEALCL_OK;
     TRY(check_count(device, launch, argument_count(device, kernel->id, launch->argument_count),
                     error));
-    if (!kernel_arguments_find(device, kernel, text) && launch->argument_count > 0) {
+    const bool is_told =
+        ask_driver(device, kernel->id, argument_count(device, kernel->id, 0), text);
+    if (!is_told && launch->argument_count > 0) {
         if (!device->programs->arguments_untold)
             device_log(device, "%s", ARGUMENTS_UNTOLD);
         device->programs->arguments_untold = true;
     }
-    const char *at = text;
+    const char *at = is_told ? text : "";
     for (uint32_t i = 0; *at && i < launch->argument_count; i++) {
         const size_t length = strcspn(at, ",");
         TRY(check_argument(device, launch, i, at, length, error));

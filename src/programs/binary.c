@@ -4,14 +4,10 @@
  *
  * A binary has a price. Drivers with a cache of their own build a known source fast; others build
  * for seconds every time. And some compile every kernel of a program once more for its binary, with
- * PoCL 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. So a file first
- * only notes how long its source has taken so far, and a binary is got once that is a second for
- * each of the program's kernels.
- *
- * With PoCL that comes late, as it should: PoCL's own cache makes 17 ms of a source's 90. Where
- * that cache alone is lost before each run, six runs of the encrypted digits take 7.9, 7.4, 10.3,
- * 8.2, 3.1 and 3.1 s of processor time. With all binaries there a run takes 0.54 s.
- * device_keep_binaries, for `healcl compile --cache`, gets them at once, in 15 s.
+ * PoCL 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. So a binary is got
+ * unasked where its source took a second for each of its kernels. device_keep_binaries, for
+ * `healcl compile --cache`, gets all: with them a run of the encrypted digits takes 0.54 s of
+ * processor time on an empty cache of PoCL's, and 7.9 without.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,56 +37,34 @@ static cl_int load(const struct healcl_device *device, const unsigned char *data
 
 bool binary_load(struct healcl_device *device, struct program *program, const char *options)
 {
-    struct binary_note note;
     size_t bytes = 0;
     unsigned char *data =
         cache_read(device->programs->cache_directory, program->binary_name, &bytes);
-    if (data && bytes == sizeof note) {
-        memcpy(&note, data, sizeof note);
-        program->spent_nanoseconds = note.spent_nanoseconds;
-    } else if (data && bytes > sizeof note) {
-        program->loaded = load(device, data + sizeof note, bytes - sizeof note, options,
-                               &program->id) == CL_SUCCESS;
-    }
+    program->loaded =
+        data && bytes > 0 && load(device, data, bytes, options, &program->id) == CL_SUCCESS;
     free(data);
     return program->loaded;
-}
-
-void binary_note_build(const struct healcl_device *device, struct program *program,
-                       uint64_t nanoseconds)
-{
-    if (program->spent_nanoseconds > UINT64_MAX - nanoseconds)
-        program->spent_nanoseconds = 0;
-    program->spent_nanoseconds += nanoseconds;
-    const struct binary_note note = {program->spent_nanoseconds};
-    (void)!cache_write(device->programs->cache_directory, program->binary_name, &note, sizeof note,
-                       NULL);
 }
 
 enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
-    const struct binary_note note = {program->spent_nanoseconds};
-    size_t size = 0;
     *binary = NULL;
+    *bytes = 0;
     TRY_CL(error, "clGetProgramInfo",
-           cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL));
-    if (size == 0)
+           cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL));
+    if (*bytes == 0)
         FAIL(error, HEALCL_DEVICE, "the driver gives no binary of it");
-    unsigned char *data = calloc(1, sizeof note + size);
+    unsigned char *data = calloc(1, *bytes);
     if (!data)
         NO_MEMORY(error);
-    memcpy(data, &note, sizeof note);
-    unsigned char *place = data + sizeof note;
-    cl_int code =
-        cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, sizeof place, &place, NULL);
+    cl_int code = cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
     if (code != CL_SUCCESS) {
         free(data);
         return opencl_error(error, code, "clGetProgramInfo", __FILE__, __LINE__);
     }
     *binary = data;
-    *bytes = sizeof note + size;
     return HEALCL_OK;
 }
 
@@ -123,18 +97,16 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, struct pro
 {
     const struct package *package = device->programs->package;
     const char *prefix = package_entry(package, "programs", program->key);
-    snprintf(program->binary_name, sizeof program->binary_name, "binary_%s", program->key);
     const struct package_member *member =
         package_member(package, prefix ? PACKAGE_IMAGE : program->binary_name);
-    if (!member || member->bytes <= sizeof(struct binary_note))
+    if (!member)
         FAIL(error, device_note_lack(device, HEALCL_DEVICE),
              "program '%s' with options '%s' is not in " PATH_FORMAT
              ": make one with healcl compile",
              program->name, program->all_options, package->path);
     cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
     if (code != CL_SUCCESS)
-        code = load(device, member->data + sizeof(struct binary_note),
-                    member->bytes - sizeof(struct binary_note), "", &program->id);
+        code = load(device, member->data, member->bytes, "", &program->id);
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clBuildProgram", __FILE__, __LINE__);
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);

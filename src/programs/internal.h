@@ -47,7 +47,7 @@ struct program {
     struct kernel *kernels;
     char key[HASH_SIZE];               /* of its options and texts */
     char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not kept */
-    uint64_t spent_nanoseconds;        /* on building it, in all runs; 0 where a binary was there */
+    uint64_t spent_nanoseconds;        /* on building it; 0: that was not measured */
     bool loaded;                       /* from its binary */
     const char *prefix;                /* of its kernels' names in the package's image; or NULL */
     char *failure;                     /* why it cannot be built; NULL: it is */
@@ -71,20 +71,6 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
                                  struct kernel **kernel, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- arguments.c */
-
-enum { KERNEL_ARGUMENTS_SIZE = 4096 };
-
-/* What a kernel takes, by address, type and name: "global long* out, private long out_at". The
- * package tells, or the driver, or what was kept beside the binary. Returns whether one of them
- * does. */
-bool kernel_arguments_find(const struct healcl_device *device, const struct kernel *kernel,
-                           char text[KERNEL_ARGUMENTS_SIZE]);
-
-/* The key by which a package has that of a kernel. */
-void kernel_arguments_key(const struct kernel *kernel, char key[HASH_SIZE]);
-
-/* Keeps that of a manifest's program, whose binary has been kept. */
-void kernel_arguments_keep(const struct healcl_device *device, const struct program *program);
 
 /* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object and
  * list of arguments; where nobody tells, notes device->programs->arguments_untold. Errors:
@@ -124,15 +110,11 @@ struct shared_kernel {
 
 struct shared_program {
     struct shared_program *next;
-    uint32_t users; /* programs of handles */
-    bool discarded; /* nobody finds it any more */
-    bool loaded;    /* the rest is as in struct program; options are all of them */
-    uint64_t hash;
-    char *name, *options;
-    char *own_text; /* NULL: text is there anyway */
-    const char *text;
+    uint32_t users;      /* programs of handles */
+    bool discarded;      /* nobody finds it any more */
+    char key[HASH_SIZE]; /* this and what follows as in struct program */
     cl_program id;
-    char key[HASH_SIZE], binary_name[CACHE_NAME_SIZE];
+    bool loaded;
     const char *prefix;
     struct shared_kernel *kernels;
 };
@@ -150,13 +132,12 @@ void shared_programs_leave(struct healcl_device *device);
 void shared_programs_lock(struct healcl_device *device);
 void shared_programs_unlock(struct healcl_device *device);
 
-/* Finds the program that another handle has built from this text, with these options. */
+/* Finds the program of that key that another handle has built. */
 enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
-                                      const char *text, bool *found, struct healcl_error *error);
+                                      bool *found, struct healcl_error *error);
 
-/* Shares a program that was built. text_stays: it lives as long as the process. */
+/* Shares a program that was built. */
 enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
-                                      const char *text, bool text_stays,
                                       struct healcl_error *error);
 
 /* The program of a handle is released. discard: no other handle gets
@@ -169,15 +150,10 @@ enum healcl_status shared_kernel_find(struct program *program, struct kernel *ke
 
 /* ---------------------------------------------------------------- binary.c */
 
-/* Loads a program's binary from the cache, or else finds out what building it has cost. Returns
- * program->loaded. */
+/* Loads a program's binary from the cache. Returns program->loaded. */
 bool binary_load(struct healcl_device *device, struct program *program, const char *options);
 
-/* Notes that the source had to be built. */
-void binary_note_build(const struct healcl_device *device, struct program *program,
-                       uint64_t nanoseconds);
-
-/* The binary of a built program behind its note, freed with free(). Best called when its kernels
+/* The binary of a built program, freed with free(). Best called when its kernels
  * have run: some drivers compile them only then. Errors: HEALCL_DEVICE. */
 enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error);

@@ -48,15 +48,12 @@ static enum healcl_status check_text(const cJSON *value, const char *where, cons
 }
 
 /* An object of texts, which may be missing. */
-static enum healcl_status check_texts(const cJSON *root, const char *name,
-                                      struct healcl_error *error)
+static enum healcl_status check_programs(const cJSON *root, struct healcl_error *error)
 {
-    char where[32];
-    const cJSON *value, *list = cJSON_GetObjectItemCaseSensitive(root, name);
+    const cJSON *value, *list = cJSON_GetObjectItemCaseSensitive(root, "programs");
     if (list && !cJSON_IsObject(list))
-        REFUSE(error, "manifest.json: %s is no object", name);
-    snprintf(where, sizeof where, "%s.", name);
-    cJSON_ArrayForEach(value, list) TRY(check_text(value, where, value->string, error));
+        REFUSE(error, "manifest.json: programs is no object");
+    cJSON_ArrayForEach(value, list) TRY(check_text(value, "programs.", value->string, error));
     return HEALCL_OK;
 }
 
@@ -85,8 +82,7 @@ static enum healcl_status check_manifest(const cJSON *root, struct healcl_error 
     for (size_t i = 0; i < DEVICE_FIELDS; i++)
         TRY(check_text(cJSON_GetObjectItemCaseSensitive(device, device_fields[i]), "device.",
                        device_fields[i], error));
-    TRY(check_texts(root, "programs", error));
-    return check_texts(root, "arguments", error);
+    return check_programs(root, error);
 }
 
 enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,

@@ -20,11 +20,6 @@ enum {
     PACKAGE_MANIFEST_BYTES_MAX = 4 << 20
 };
 
-/* What a file of a binary begins with; behind it is the binary, or nothing yet. */
-struct binary_note {
-    uint64_t spent_nanoseconds; /* on building the source, in all runs */
-};
-
 struct package_member {
     char name[CACHE_NAME_SIZE];
     unsigned char *data; /* without its first line */
@@ -61,7 +56,7 @@ void package_free(struct package *package);
 /* A text of the manifest: "tuning", "choices". */
 const char *package_text(const struct package *package, const char *name);
 
-/* A text of one of its objects by key, "programs" or "arguments"; or NULL. */
+/* A text of one of its objects by key, "programs" or "device"; or NULL. */
 const char *package_entry(const struct package *package, const char *object, const char *key);
 
 /* NULL where there is none. */

@@ -1,5 +1,4 @@
 /* Programs and kernels: found by name, built once, kept with the device. */
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,14 +35,6 @@ static const char *find_source(const struct healcl_device *device, const char *n
         if (strcmp(embedded[i].name, name) == 0)
             return embedded[i].text;
     return NULL;
-}
-
-static bool is_embedded(const char *text)
-{
-    for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
-        if (embedded[i].text == text)
-            return true;
-    return false;
 }
 
 enum healcl_status device_add_program(struct healcl_device *device, const char *name,
@@ -199,37 +190,38 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
     return HEALCL_OK;
 }
 
-static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                struct healcl_error *error)
+/* Names a program by all that it is built from. */
+static void find_key(const struct healcl_device *device, struct program *program,
+                     const char *texts[TEXT_COUNT])
 {
-    char line[LINE_SIZE];
-    const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, program->name, program->text, line, texts, error));
+    const char *all[2 + TEXT_COUNT] = {PROGRAM_ABI, program->all_options};
+    memcpy(all + 2, texts, TEXT_COUNT * sizeof *texts);
+    hash_texts(2 + TEXT_COUNT, all, program->key);
+    if (device->programs->package)
+        snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
+    else if (device->programs->cache_directory && !device->programs->distrusted)
+        cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
+                   program->binary_name);
+}
+
+static enum healcl_status build(struct healcl_device *device, struct program *program,
+                                const char *texts[TEXT_COUNT], struct healcl_error *error)
+{
     char options[LAUNCH_OPTIONS_SIZE + 256];
     snprintf(options, sizeof options, "%s%s", program->all_options,
              program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
-    const char *all[2 + TEXT_COUNT] = {PROGRAM_ABI, options};
-    memcpy(all + 2, texts, sizeof texts);
-    hash_texts(2 + TEXT_COUNT, all, program->key);
     if (device->programs->package)
         return binary_load_packaged(device, program, error);
-    if (!device->programs->cache_directory || device->programs->distrusted) {
-        device->programs->built++;
-        return build_source(device, program, texts, options, &program->id, error);
-    }
-    cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
-               program->binary_name);
-    if (binary_load(device, program, options)) {
+    if (*program->binary_name && binary_load(device, program, options)) {
         device->programs->loaded++;
         return HEALCL_OK;
     }
     device->programs->built++;
     uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
-    if (device->programs->ahead.board) /* another process has held it up: no measure of its price */
-        program->spent_nanoseconds = 0;
-    else
-        binary_note_build(device, program, monotonic_nanoseconds() - start);
+    /* Where another process has held it up that is no measure of its price. */
+    if (*program->binary_name && !device->programs->ahead.board)
+        program->spent_nanoseconds = monotonic_nanoseconds() - start;
     return HEALCL_OK;
 }
 
@@ -338,8 +330,7 @@ void device_programs_save(struct healcl_device *device)
     for (struct program *program = device->programs->list; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;
-        if (binary_save(device, program, &bytes, NULL) == HEALCL_OK)
-            kernel_arguments_keep(device, program);
+        (void)!binary_save(device, program, &bytes, NULL);
         if (device->programs->binary_price > 0 &&
             monotonic_nanoseconds() - start > device->programs->binary_price)
             break;
@@ -356,7 +347,6 @@ enum healcl_status device_keep_binaries(struct healcl_device *device, struct kep
         if (!*program->binary_name || !program->id)
             continue;
         TRY_PREFIX(binary_save(device, program, &bytes, error), "program '%s': ", program->name);
-        kernel_arguments_keep(device, program);
         program->spent_nanoseconds = 0;
         kept->count++;
         kept->bytes += bytes;
@@ -371,31 +361,19 @@ void record_release(struct record *record)
         free(record->programs[i].binary);
     }
     free(record->programs);
-    cJSON_Delete(record->arguments);
     *record = (struct record){.count = 0};
 }
 
-/* The names of the kernels that were wanted, and what those of manifests take. */
-static enum healcl_status record_kernels(const struct healcl_device *device,
-                                         const struct program *program, struct record *record,
-                                         char **names, struct healcl_error *error)
+/* Freed with free(); NULL without memory. */
+static char *kernel_names(const struct program *program)
 {
     size_t size = 1;
     for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
         size += strlen(kernel->name) + 1;
-    *names = calloc(1, size);
-    if (!*names)
-        NO_MEMORY(error);
-    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next) {
-        char text[KERNEL_ARGUMENTS_SIZE], key[HASH_SIZE];
-        strcat(strcat(*names, **names ? " " : ""), kernel->name);
-        if (!program->text || !kernel_arguments_find(device, kernel, text))
-            continue;
-        kernel_arguments_key(kernel, key);
-        if (!cJSON_AddStringToObject(record->arguments, key, text))
-            NO_MEMORY(error);
-    }
-    return HEALCL_OK;
+    char *names = calloc(1, size);
+    for (const struct kernel *kernel = program->kernels; names && kernel; kernel = kernel->next)
+        strcat(strcat(names, *names ? " " : ""), kernel->name);
+    return names;
 }
 
 enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
@@ -404,9 +382,8 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
     size_t count = 0;
     for (const struct program *program = device->programs->list; program; program = program->next)
         count++;
-    *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs),
-                              .arguments = cJSON_CreateObject()};
-    if (!record->programs || !record->arguments)
+    *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs)};
+    if (!record->programs)
         NO_MEMORY(error);
     for (struct program *program = device->programs->list; program; program = program->next) {
         if (program->failure)
@@ -415,7 +392,9 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
         recorded->name = program->name;
         recorded->options = program->all_options;
         recorded->key = program->key;
-        TRY(record_kernels(device, program, record, &recorded->kernels, error));
+        recorded->kernels = kernel_names(program);
+        if (!recorded->kernels)
+            NO_MEMORY(error);
         if (with_binaries)
             TRY_PREFIX(binary_get(device, program, &recorded->binary, &recorded->bytes, error),
                        "program '%s': ", program->name);
@@ -511,40 +490,36 @@ static struct program *find_program(struct healcl_device *device, const struct l
     return NULL;
 }
 
-static void log_program(const struct healcl_device *device, const struct program *program,
-                        uint64_t nanoseconds)
-{
-    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-               program->loaded ? "its binary loaded" : "built", (double)nanoseconds / 1e6,
-               program->all_options);
-}
-
 static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
-                                         struct healcl_error *error)
+                                         const char *texts[TEXT_COUNT], struct healcl_error *error)
 {
     bool found = false;
-    const char *text = program->text ? program->text : find_source(device, program->name);
-    if (text)
-        TRY(shared_program_use(device, program, text, &found, error));
+    TRY(shared_program_use(device, program, &found, error));
     if (found)
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
     _Atomic uint64_t *building = begin_build(device, program->hash);
-    enum healcl_status status = build(device, program, error);
+    enum healcl_status status = build(device, program, texts, error);
     if (building)
         *building = 0;
     TRY(status);
-    log_program(device, program, monotonic_nanoseconds() - start);
-    return shared_program_add(device, program, text, is_embedded(text), error);
+    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
+               program->loaded ? "its binary loaded" : "built",
+               (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
+    return shared_program_add(device, program, error);
 }
 
 /* Another handle may build the same program now: this one waits for it. */
 static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
                                          struct healcl_error *error)
 {
+    char line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
+    TRY(find_texts(device, program->name, program->text, line, texts, error));
     TRY(find_options(device, program, error));
+    find_key(device, program, texts);
     shared_programs_lock(device);
-    enum healcl_status status = share_or_build(device, program, error);
+    enum healcl_status status = share_or_build(device, program, texts, error);
     shared_programs_unlock(device);
     return status;
 }

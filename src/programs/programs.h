@@ -82,13 +82,12 @@ struct launch {
 struct recorded_program {
     const char *name, *options, *key;
     char *kernels;         /* those that were wanted, separated by blanks */
-    unsigned char *binary; /* behind its note, as the cache has it; or NULL */
+    unsigned char *binary; /* or NULL */
     size_t bytes;
 };
 struct record {
     struct recorded_program *programs;
     size_t count;
-    struct cJSON *arguments; /* texts by kernel_arguments_key */
 };
 enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
                                  struct record *record, struct healcl_error *error);

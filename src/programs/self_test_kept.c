@@ -10,7 +10,7 @@
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 6"
+#define SELF_TEST_ABI "healcl self-test 7"
 
 extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
 
@@ -32,14 +32,11 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
     return names[outcome];
 }
 
+/* What is kept begins with one of these. Behind the latter is the message, behind the former what
+ * self_test_take_findings takes. */
 #define PASSED "passed"
+#define FAILED "failed "
 
-#define OVERLAP ", launches overlap"
-#define LOOPS ", loops end after "
-#define LACKS ", lacks " /* families, and behind ": " why */
-
-/* A file of one line: "passed", "passed, launches overlap" or a part of that, or the message of the
- * failure. */
 static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
     char name[CACHE_NAME_SIZE];
@@ -50,36 +47,31 @@ static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON
 enum self_test_outcome self_test_read_kept(const struct device_info *info,
                                            char reason[SELF_TEST_REASON_SIZE])
 {
-    bool read = read_kept(info, reason);
-    if (read && strncmp(reason, PASSED, strlen(PASSED)) != 0)
+    if (!read_kept(info, reason))
+        reason[0] = 0;
+    const bool has_passed = strncmp(reason, PASSED, strlen(PASSED)) == 0;
+    if (strncmp(reason, FAILED, strlen(FAILED)) == 0) {
+        memmove(reason, reason + strlen(FAILED), strlen(reason + strlen(FAILED)) + 1);
         return SELF_TEST_FAILED;
-    reason[0] = 0;
-    return read ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
-}
-
-static void take_lacks(struct device_info *info, const char *line)
-{
-    const char *lacks = strstr(line, LACKS), *why = lacks ? strstr(lacks, ": ") : NULL;
-    info->failed_families = 0;
-    if (!why)
-        return;
-    for (int family = 0; family < FAMILY_COUNT; family++) {
-        const char *name = strstr(lacks, kernel_family_name((enum kernel_family)family));
-        info->failed_families |= (uint32_t)(name && name < why) << family;
     }
-    snprintf(info->family_failure, sizeof info->family_failure, "%s", why + 2);
+    reason[0] = 0;
+    return has_passed ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
 }
 
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
-    if (!read_kept(info, line) || strncmp(line, PASSED, strlen(PASSED)) != 0)
+    int overlap;
+    uint64_t loop_limit;
+    uint32_t families;
+    if (!read_kept(info, line) ||
+        sscanf(line, PASSED " %d %" SCNu64 " %" SCNu32, &overlap, &loop_limit, &families) != 3)
         return;
-    const char *loops = strstr(line, LOOPS);
-    info->launches_overlap = strstr(line, OVERLAP) != NULL;
-    if (!loops || sscanf(loops, LOOPS "%" SCNu64, &info->loop_limit) != 1)
-        info->loop_limit = 0;
-    take_lacks(info, line);
+    const char *why = strchr(line, ':');
+    info->launches_overlap = overlap != 0;
+    info->loop_limit = loop_limit;
+    info->failed_families = families & (((uint32_t)1 << FAMILY_COUNT) - 1);
+    snprintf(info->family_failure, sizeof info->family_failure, "%s", why ? why + 1 : "");
 }
 
 /* Where it cannot be kept, the test runs again. */
@@ -97,23 +89,16 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
 {
     struct healcl_error failure = {.status = HEALCL_OK};
     enum healcl_status status = self_test_run(device, &failure);
-    char line[SELF_TEST_REASON_SIZE] = PASSED, loops[48] = "";
-    if (device->info.loop_limit > 0)
-        snprintf(loops, sizeof loops, LOOPS "%" PRIu64 " rounds", device->info.loop_limit);
-    snprintf(line, sizeof line, PASSED "%s%s", device->info.launches_overlap ? OVERLAP : "", loops);
-    size_t used = strlen(line);
-    for (int family = 0; family < FAMILY_COUNT; family++)
-        if (device->info.failed_families >> family & 1) {
-            const char *name = kernel_family_name((enum kernel_family)family);
-            const char *head = strstr(line, LACKS) ? " " : LACKS;
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", head, name);
-        }
-    if (device->info.failed_families)
-        snprintf(line + used, sizeof line - used, ": %s", device->info.family_failure);
+    char line[SELF_TEST_REASON_SIZE];
+    const struct device_info *info = &device->info;
     if (status == HEALCL_OK)
+        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %" PRIu32 ":%s", info->launches_overlap,
+                 info->loop_limit, info->failed_families,
+                 info->failed_families ? info->family_failure : "");
+    else
+        snprintf(line, sizeof line, FAILED "%s", failure.message);
+    if (status == HEALCL_OK || status == HEALCL_DEVICE)
         keep(device, line);
-    else if (status == HEALCL_DEVICE)
-        keep(device, failure.message);
     /* What is told of a device's memory later is not about this. */
     device->bytes_peak = device->used_peak = 0;
     if (status != HEALCL_OK && error)

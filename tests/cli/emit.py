@@ -130,8 +130,7 @@ def check_package(folder):
     manifest = json.loads((emitted / "manifest.json").read_text())
     with zipfile.ZipFile(whole) as archive:
         for key, name in manifest["programs"].items():
-            # Behind the first line and the note of what building has cost.
-            (emitted / name).write_bytes(archive.read(f"binary_{key}").split(b"\n", 1)[1][8:])
+            (emitted / name).write_bytes(archive.read(f"binary_{key}").split(b"\n", 1)[1])
     expect(run("compile", "--from", emitted, "-o", package), 0, "for ")
     for transcript, code in ((SMALL, 0), ("transcripts/digits_full_q.json", 4)):
         expect(run("run", "--no-fallback", "--package", package, transcript, LD_PRELOAD=driver,

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -148,24 +147,6 @@ def check_replacement(folder):
         expect(run("check", "--ops", folder, "--op", "mod", "--quick"), 1, f"m.json: kernel '{name_of(TAKES)}' {line}")
 
 
-def check_package(folder, file):
-    """A package has kept what its kernels take: the manifest's arguments may be others by then."""
-    package = folder / "p.healcl"
-    write(folder, TAKES, GIVES)
-    expect(run("compile", "--ops", folder, "-o", package, file), 0)
-    manifest = json.loads(zipfile.ZipFile(package).read("manifest.json"))
-    told = [program["arguments"] for program in manifest["programs"] if "arguments" in program]
-    told, = told
-    assert told["scale_0"] == "global long* out, private long out_at, global long* a, private long a_at, " \
-                              "private long f", told
-    for preload in [False, True] if faulty else [False]:
-        expect(run("run", "--no-fallback", "--package", package, "--ops", folder, file, preload=preload), 0)
-        write(folder, TAKES, INTEGERS)
-        expect(run("run", "--no-fallback", "--package", package, "--ops", folder, file, preload=preload), 3,
-               "m.json: kernel 'scale_0' takes 'global long* out' as argument 1")
-        write(folder, TAKES, GIVES)
-
-
 def check_untold(folder, file):
     """Where the driver does not tell: their number, their sizes, and a warning, once."""
     warning = "the driver does not tell what kernels of manifests take"
@@ -183,22 +164,6 @@ def check_untold(folder, file):
            "CL_INVALID_ARG_SIZE")
 
 
-def check_cache(folder, file):
-    """What is kept beside a binary tells where the driver does not: and is kept for manifests alone."""
-    cache = folder / "cache"
-    write(folder, TAKES, GIVES)
-    expect(run("compile", "--cache", "--ops", folder, file, HEALCL_CACHE_DIR=cache), 0)
-    assert len(list(cache.glob("arguments_*"))) == 1, list(cache.iterdir())
-    for preload in [False, True] if faulty else [False]:
-        write(folder, TAKES, GIVES)
-        done = expect(run("run", "--ops", folder, "--json", "-", "-q", file, preload=preload,
-                          HEALCL_CACHE_DIR=cache), 0)
-        assert json.loads(done.stdout)["programs_built"] == 0 and "warning" not in done.stderr, done
-        write(folder, TAKES, INTEGERS)
-        expect(run("run", "--ops", folder, file, preload=preload, HEALCL_CACHE_DIR=cache), 3,
-               "m.json: kernel 'scale_0' takes 'global long* out' as argument 1")
-
-
 def main():
     os.environ["HEALCL_CACHE_DIR"] = ""
     with tempfile.TemporaryDirectory() as name:
@@ -210,8 +175,6 @@ def main():
         shutil.copy(file, operations / "examples" / "t.json")
         for case in CASES:
             check_case(operations, file, *case)
-        check_package(operations, file)
-        check_cache(operations, file)
         if faulty:
             check_untold(operations, file)
         check_replacement(operations)
