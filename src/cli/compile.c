@@ -27,7 +27,6 @@ struct compile_command {
     char **files;
     size_t file_count;
     struct bundled bundled; /* cache: the files, where none are named */
-    struct kept_binaries kept;
     struct progress progress;
     struct healcl_device *device;
     struct record record;        /* what was built for it */
@@ -295,7 +294,16 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
              "there is no folder to keep programs in: HEALCL_CACHE_DIR may "
              "name one");
     TRY(run_files(self, error));
-    return device_keep_binaries(self->device, &self->kept, error);
+    TRY(device_record(self->device, true, &self->record, error));
+    self->device->programs->keeps_binaries = false; /* they are kept here */
+    for (size_t i = 0; i < self->record.count; i++) {
+        char name[CACHE_NAME_SIZE];
+        const struct recorded_program *program = &self->record.programs[i];
+        cache_name(&self->device->info, "binary", 1, &program->key, name);
+        TRY(cache_write(self->device->programs->cache_directory, name, program->binary,
+                        program->bytes, error));
+    }
+    return HEALCL_OK;
 }
 
 static enum healcl_status compile(struct compile_command *self, struct healcl_error *error)
@@ -311,29 +319,26 @@ static enum healcl_status compile(struct compile_command *self, struct healcl_er
 
 /* ---------------------------------------------------------------- telling */
 
-static void tell_kept(const struct compile_command *self)
-{
-    const struct device_info *info = &self->device->info;
-    printf("%s: kept %zu programs, binaries of %s, for %s with driver %s\n",
-           self->device->programs->cache_directory, self->kept.count, TEXT_BYTES(self->kept.bytes),
-           info->name, info->driver);
-}
-
 static void tell(const struct compile_command *self)
 {
     const struct package *package = self->package;
     const int shared = cJSON_GetArraySize(cJSON_GetObjectItem(package->manifest, "programs"));
+    size_t count = shared > 0 ? (size_t)shared : package->member_count;
     uint64_t bytes = 0;
+    if (self->emit) {
+        printf("%s: sources of %zu programs; build.sh compiles them for %s\n", self->emit, count,
+               self->target);
+        return;
+    }
     for (size_t i = 0; i < package->member_count; i++)
         bytes += package->members[i].bytes;
-    if (self->emit)
-        printf("%s: sources of %d programs; build.sh compiles them for %s\n", self->emit, shared,
-               self->target);
-    else
-        printf("%s: %zu programs, binaries of %s, for %s with driver %s\n", self->output,
-               shared > 0 ? (size_t)shared : package->member_count, TEXT_BYTES(bytes),
-               package_entry(package, "device", "name"),
-               package_entry(package, "device", "driver"));
+    for (size_t i = 0; self->cache && i < self->record.count; i++, count++)
+        bytes += self->record.programs[i].bytes;
+    printf("%s: %s%zu programs, binaries of %s, for %s with driver %s\n",
+           self->cache ? self->device->programs->cache_directory : self->output,
+           self->cache ? "kept " : "", count, TEXT_BYTES(bytes),
+           self->cache ? self->device->info.name : package_entry(package, "device", "name"),
+           self->cache ? self->device->info.driver : package_entry(package, "device", "driver"));
 }
 
 static void release(struct compile_command *self)
@@ -352,9 +357,7 @@ static int compile_and_tell(struct compile_command *self)
     enum healcl_status status = compile(self, &error);
     progress_end(&self->progress);
     int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK && self->cache)
-        tell_kept(self);
-    else if (status == HEALCL_OK)
+    if (status == HEALCL_OK)
         tell(self);
     else
         code = print_error(self->file, &error, false);

@@ -2,11 +2,12 @@
  * What kernels of manifests take. A manifest may say anything of a kernel's arguments, and a driver
  * that gets an integer where the kernel has a pointer may crash: PoCL does. So the kernel is asked
  * before its arguments are first set. Drivers tell of programs that were built from a source, with
- * -cl-kernel-arg-info; of binaries they may not.
+ * -cl-kernel-arg-info; of binaries they may not, so a binary is for the same arguments alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "programs/internal.h"
 
@@ -162,22 +163,24 @@ static enum healcl_status check_count(struct healcl_device *device, const struct
          launch->manifest.file, launch->kernel, count, launch->argument_count);
 }
 
-/* Tells lists of arguments apart that differ in more than values. */
-static uint64_t signature_of(const struct launch *launch)
+uint64_t kernel_arguments_hash(const struct launch *launch)
 {
-    uint64_t signature = launch->argument_count + 1;
+    bool is_memory[LAUNCH_ARGUMENTS_MAX];
+    if (!launch->source)
+        return 0;
     for (uint32_t i = 0; i < launch->argument_count; i++)
-        signature = signature << 1 | (launch->arguments[i].table != NULL);
-    return signature;
+        is_memory[i] = launch->arguments[i].table != NULL;
+    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
+                                XXH3_64bits(is_memory, launch->argument_count * sizeof *is_memory));
 }
 
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
                                           const struct launch *launch, struct healcl_error *error)
 {
     char text[KERNEL_ARGUMENTS_SIZE];
-    const uint64_t signature = signature_of(launch);
-    if (kernel->checked == signature)
+    if (kernel->is_checked || kernel->program->loaded)
         return HEALCL_OK;
+    kernel->program->may_be_kept = false;
     TRY(check_count(device, launch, argument_count(device, kernel->id, launch->argument_count),
                     error));
     const bool is_told =
@@ -194,7 +197,7 @@ enum healcl_status kernel_check_arguments(struct healcl_device *device, struct k
         at += length;
         at += strspn(at, ", ");
     }
-    kernel->checked = signature;
+    kernel->is_checked = kernel->program->may_be_kept = true;
     return HEALCL_OK;
 }
 

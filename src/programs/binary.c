@@ -2,12 +2,11 @@
  * Binaries of programs: what clGetProgramInfo gave. Where one of the cache cannot be read or
  * loaded, the source is built.
  *
- * A binary has a price. Drivers with a cache of their own build a known source fast; others build
- * for seconds every time. And some compile every kernel of a program once more for its binary, with
- * PoCL 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. So a binary is got
- * unasked where its source took a second for each of its kernels. device_keep_binaries, for
- * `healcl compile --cache`, gets all: with them a run of the encrypted digits takes 0.54 s of
- * processor time on an empty cache of PoCL's, and 7.9 without.
+ * A binary has a price: some drivers compile every kernel of a program once more for it, with PoCL
+ * 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. And drivers with a cache
+ * of their own build a known source fast. So binaries are kept where that is asked for, by
+ * HEALCL_KEEP_BINARIES and `healcl compile --cache`. With them a run of the encrypted digits takes
+ * 0.54 s of processor time on an empty cache of PoCL's, and 7.9 without.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,17 +65,6 @@ enum healcl_status binary_get(const struct healcl_device *device, const struct p
     }
     *binary = data;
     return HEALCL_OK;
-}
-
-enum healcl_status binary_save(const struct healcl_device *device, const struct program *program,
-                               size_t *bytes, struct healcl_error *error)
-{
-    unsigned char *binary;
-    TRY(binary_get(device, program, &binary, bytes, error));
-    enum healcl_status status =
-        cache_write(device->programs->cache_directory, program->binary_name, binary, *bytes, error);
-    free(binary);
-    return status;
 }
 
 /* ---------------------------------------------------------------- in a package */

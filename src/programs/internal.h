@@ -28,10 +28,10 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
 
 struct kernel {
     struct kernel *next;
-    const struct program *program;
+    struct program *program;
     cl_kernel id;
     char *name;
-    uint64_t checked; /* the arguments that it takes, by kernel_check_arguments; 0: none yet */
+    bool is_checked; /* by kernel_check_arguments */
     struct shared_kernel *shared;
 };
 
@@ -42,12 +42,13 @@ struct program {
     char *name, *options;
     uint32_t chunks;
     size_t local_size;
-    char *all_options; /* as the compiler gets them */
+    uint64_t arguments; /* kernel_arguments_hash of the launches that it is for */
+    char *all_options;  /* as the compiler gets them */
     cl_program id;
     struct kernel *kernels;
     char key[HASH_SIZE];               /* of its options and texts */
     char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not kept */
-    uint64_t spent_nanoseconds;        /* on building it; 0: that was not measured */
+    bool may_be_kept;                  /* nothing is wrong with what its kernels take */
     bool loaded;                       /* from its binary */
     const char *prefix;                /* of its kernels' names in the package's image; or NULL */
     char *failure;                     /* why it cannot be built; NULL: it is */
@@ -72,6 +73,10 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
 
 /* ---------------------------------------------------------------- arguments.c */
 
+/* Tells kernels of manifests apart by their names and by which arguments are memory, so that a
+ * binary counts for those that were checked when its source was built; 0 for other kernels. */
+uint64_t kernel_arguments_hash(const struct launch *launch);
+
 /* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object and
  * list of arguments; where nobody tells, notes device->programs->arguments_untold. Errors:
  * HEALCL_REFUSED, with manifest, kernel and argument, and device->programs->manifest_is_wrong. */
@@ -86,15 +91,12 @@ enum healcl_status kernel_argument_refused(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- program.c, again */
 
-/* Keeps the binaries of the programs that are worth it, some of them in each run. */
+/* Keeps the binaries of programs that were built, where the device does that. */
 void device_programs_save(struct healcl_device *device);
 
 /* Waits for the queues, releases the programs that are built, and removes what is kept of them,
  * which is not to be trusted. Returns whether one of them was a binary that had been kept. */
 bool device_programs_discard(struct healcl_device *device);
-
-/* Releases the programs of that name; none of their launches is still to end. */
-void device_programs_forget(struct healcl_device *device, const char *name);
 
 /* Frees device->programs, and all that is in it. */
 void device_programs_free(struct healcl_device *device);
@@ -157,10 +159,6 @@ bool binary_load(struct healcl_device *device, struct program *program, const ch
  * have run: some drivers compile them only then. Errors: HEALCL_DEVICE. */
 enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error);
-
-/* Gets and keeps it. Errors: HEALCL_USAGE where it cannot be written, HEALCL_DEVICE. */
-enum healcl_status binary_save(const struct healcl_device *device, const struct program *program,
-                               size_t *bytes, struct healcl_error *error);
 
 /* Gets a program from the device's package. Errors: HEALCL_DEVICE where it is not there. */
 enum healcl_status binary_load_packaged(struct healcl_device *device, struct program *program,

@@ -8,8 +8,6 @@
 #include "programs/self_test.h"
 #include "programs/tuning_kept.h"
 
-enum { BINARY_PRICE = 1000000000 }; /* nanoseconds a kernel; see binary.c */
-
 /* ---------------------------------------------------------------- what there is */
 
 enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
@@ -117,7 +115,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     if (lacks && *lacks && !programs->forced_lacks)
         NO_MEMORY(error);
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
-    programs->binary_price = keep && *keep ? 0 : BINARY_PRICE;
+    programs->keeps_binaries = keep && *keep && !package;
     return HEALCL_OK;
 }
 
@@ -212,7 +210,7 @@ static enum healcl_status copy_settings(struct healcl_device *device,
     struct device_programs *programs = device->programs;
     const struct device_programs *others = first->programs;
     programs->choices = others->choices;
-    programs->binary_price = others->binary_price;
+    programs->keeps_binaries = others->keeps_binaries;
     programs->distrusted = others->distrusted;
     TRY(add_sources(device, others->added, error));
     programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
@@ -285,19 +283,11 @@ enum healcl_status device_open_for_run(const struct opencl *cl,
     return status;
 }
 
-enum healcl_status device_open_tested_with(const struct opencl *cl,
-                                           const struct healcl_device_options *options,
-                                           struct healcl_device **device,
-                                           struct healcl_error *error)
-{
-    return device_open_for_run(cl, options, NULL, device, error);
-}
-
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error)
 {
-    return device_open_tested_with(cl, &(struct healcl_device_options){.selector = selector},
-                                   device, error);
+    return device_open_for_run(cl, &(struct healcl_device_options){.selector = selector}, NULL,
+                               device, error);
 }
 
 /* ---------------------------------------------------------------- for callers of the library */
@@ -316,7 +306,7 @@ enum healcl_status healcl_device_open_with(const struct healcl_device_options *o
         FAIL(error, HEALCL_USAGE, "a context comes with a device of its own");
     if (!options->allocate != !options->release)
         FAIL(error, HEALCL_USAGE, "allocate and release come together");
-    return device_open_tested_with(&opencl_loader, options, device, error);
+    return device_open_for_run(&opencl_loader, options, NULL, device, error);
 }
 
 enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,

@@ -37,11 +37,6 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error);
 
-enum healcl_status device_open_tested_with(const struct opencl *cl,
-                                           const struct healcl_device_options *options,
-                                           struct healcl_device **device,
-                                           struct healcl_error *error);
-
 /* Memory that a run and the process that compiles ahead of it share. Kernels and programs are told
  * by a hash; 0 for none. */
 struct compile_board {

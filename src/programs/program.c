@@ -1,4 +1,5 @@
 /* Programs and kernels: found by name, built once, kept with the device. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,9 +195,11 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
 static void find_key(const struct healcl_device *device, struct program *program,
                      const char *texts[TEXT_COUNT])
 {
-    const char *all[2 + TEXT_COUNT] = {PROGRAM_ABI, program->all_options};
-    memcpy(all + 2, texts, TEXT_COUNT * sizeof *texts);
-    hash_texts(2 + TEXT_COUNT, all, program->key);
+    char arguments[24];
+    const char *all[3 + TEXT_COUNT] = {PROGRAM_ABI, program->all_options, arguments};
+    snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
+    memcpy(all + 3, texts, TEXT_COUNT * sizeof *texts);
+    hash_texts(3 + TEXT_COUNT, all, program->key);
     if (device->programs->package)
         snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
     else if (device->programs->cache_directory && !device->programs->distrusted)
@@ -217,12 +220,7 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
         return HEALCL_OK;
     }
     device->programs->built++;
-    uint64_t start = monotonic_nanoseconds();
-    TRY(build_source(device, program, texts, options, &program->id, error));
-    /* Where another process has held it up that is no measure of its price. */
-    if (*program->binary_name && !device->programs->ahead.board)
-        program->spent_nanoseconds = monotonic_nanoseconds() - start;
-    return HEALCL_OK;
+    return build_source(device, program, texts, options, &program->id, error);
 }
 
 /* ---------------------------------------------------------------- what is built */
@@ -273,18 +271,6 @@ bool device_programs_discard(struct healcl_device *device)
     return loaded;
 }
 
-void device_programs_forget(struct healcl_device *device, const char *name)
-{
-    for (struct program **link = &device->programs->list, *program; (program = *link);) {
-        if (strcmp(program->name, name) != 0) {
-            link = &program->next;
-            continue;
-        }
-        *link = program->next;
-        program_free(device, program, true);
-    }
-}
-
 void device_programs_free(struct healcl_device *device)
 {
     struct device_programs *programs = device->programs;
@@ -307,51 +293,20 @@ void device_programs_free(struct healcl_device *device)
     device->programs = NULL;
 }
 
-/* Whether building a program has taken more than its binary may cost. */
-static bool is_worth_its_price(const struct healcl_device *device, const struct program *program)
-{
-    uint64_t spent = program->spent_nanoseconds;
-    if (spent == 0 || spent < device->programs->binary_price)
-        return false;
-    if (device->programs->binary_price == 0)
-        return true;
-    size_t kernels = 1;
-    return device->cl->clGetProgramInfo(program->id, CL_PROGRAM_NUM_KERNELS, sizeof kernels,
-                                        &kernels, NULL) == CL_SUCCESS &&
-           spent / device->programs->binary_price >= kernels;
-}
-
 void device_programs_save(struct healcl_device *device)
 {
-    uint64_t start = monotonic_nanoseconds();
+    unsigned char *binary;
     size_t bytes;
-    if (device->programs->distrusted)
+    if (!device->programs->keeps_binaries || device->programs->distrusted)
         return;
     for (struct program *program = device->programs->list; program; program = program->next) {
-        if (!is_worth_its_price(device, program))
+        if (!*program->binary_name || program->loaded || !program->may_be_kept || !program->id ||
+            binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
             continue;
-        (void)!binary_save(device, program, &bytes, NULL);
-        if (device->programs->binary_price > 0 &&
-            monotonic_nanoseconds() - start > device->programs->binary_price)
-            break;
+        (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
+                           NULL);
+        free(binary);
     }
-}
-
-/* Also of those that were loaded: their kernels may have been compiled for other launches since. */
-enum healcl_status device_keep_binaries(struct healcl_device *device, struct kept_binaries *kept,
-                                        struct healcl_error *error)
-{
-    *kept = (struct kept_binaries){.count = 0};
-    for (struct program *program = device->programs->list; program; program = program->next) {
-        size_t bytes;
-        if (!*program->binary_name || !program->id)
-            continue;
-        TRY_PREFIX(binary_save(device, program, &bytes, error), "program '%s': ", program->name);
-        program->spent_nanoseconds = 0;
-        kept->count++;
-        kept->bytes += bytes;
-    }
-    return HEALCL_OK;
 }
 
 void record_release(struct record *record)
@@ -413,7 +368,8 @@ uint32_t launch_chunks(const struct launch *launch)
 static uint64_t program_hash(const struct launch *launch, uint32_t chunks)
 {
     uint64_t seed = launch->local_size * 2 * BUFFER_CHUNKS_MAX + chunks;
-    seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program), seed);
+    seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
+                                seed ^ kernel_arguments_hash(launch));
     return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
 }
 
@@ -470,6 +426,7 @@ static bool is_program(const struct program *program, const struct launch *launc
 {
     return program->hash == hash && program->chunks == chunks &&
            program->local_size == launch->local_size &&
+           program->arguments == kernel_arguments_hash(launch) &&
            strcmp(program->name, launch->program) == 0 &&
            strcmp(program->options, launch->options) == 0;
 }
@@ -534,6 +491,8 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->name = strdup(launch->program);
     program->options = strdup(launch->options);
     program->text = launch->source;
+    program->arguments = kernel_arguments_hash(launch);
+    program->may_be_kept = true;
     program->chunks = chunks;
     program->local_size = launch->local_size;
     enum healcl_status status = program->name && program->options

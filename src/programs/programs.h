@@ -21,8 +21,7 @@ struct device_programs {
     uint64_t built;                 /* programs, from their source */
     uint64_t loaded;                /* from binaries that were kept */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
-    uint64_t binary_price;          /* nanoseconds a binary may cost for each kernel: binary.c;
-                                       0: whatever it takes, as HEALCL_KEEP_BINARIES says */
+    bool keeps_binaries;            /* of programs that it builds, unasked: HEALCL_KEEP_BINARIES */
     char *forced_lacks;             /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
     bool distrusted;                /* the device failed its self-test: no binary is kept */
@@ -92,16 +91,6 @@ struct record {
 enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
                                  struct record *record, struct healcl_error *error);
 void record_release(struct record *record);
-
-/* Keeps the binaries of all programs that are built, whatever getting them costs, where later
- * processes find them unasked. Errors: HEALCL_USAGE where they cannot be written, HEALCL_DEVICE
- * where the driver gives none. */
-struct kept_binaries {
-    size_t count;
-    uint64_t bytes;
-};
-enum healcl_status device_keep_binaries(struct healcl_device *device, struct kept_binaries *kept,
-                                        struct healcl_error *error);
 
 /* Writes what a program is built from, but for its options. */
 enum healcl_status device_write_source(const struct healcl_device *device, const char *name,

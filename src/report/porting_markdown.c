@@ -27,7 +27,7 @@ static const struct {
     {"HEALCL_PLACE_BYTES", "tensors from so many bytes have [places](MEMORY.md)", "65537"},
     {"HEALCL_CACHE_DIR", "binaries, tunings, self-tests; empty: nowhere",
      "`$XDG_CACHE_HOME/healcl`, `~/.cache/healcl`"},
-    {"HEALCL_KEEP_BINARIES", "not empty: keep all binaries, also cheap ones", ""},
+    {"HEALCL_KEEP_BINARIES", "not empty: keep binaries of what is built", ""},
     {"HEALCL_ONE_PROCESS", "not empty: drivers run in no child process, for debuggers", ""},
     {"HEALCL_COMPILE_AHEAD", "`0`: no second process compiles the plan's end on a CPU", "it does"},
 };

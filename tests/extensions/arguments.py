@@ -164,6 +164,27 @@ def check_untold(folder, file):
            "CL_INVALID_ARG_SIZE")
 
 
+def check_binaries(folder, file):
+    """A binary counts for the arguments that its source was checked for: a manifest with others has it
+    built anew, or finds none in a package."""
+    cache, package = folder / "cache", folder / "p.healcl"
+    write(folder, TAKES, GIVES)
+    expect(run("compile", "--cache", "--ops", folder, file, HEALCL_CACHE_DIR=cache), 0)
+    expect(run("compile", "--ops", folder, "-o", package, file), 0)
+    for preload in [False, True] if faulty else [False]:
+        write(folder, TAKES, GIVES)
+        done = expect(run("run", "--ops", folder, "--json", "-", "-q", file, preload=preload,
+                          HEALCL_CACHE_DIR=cache), 0)
+        assert json.loads(done.stdout)["programs_built"] == 0 and "warning" not in done.stderr, done
+        packaged = ("run", "--no-fallback", "--package", package, "--ops", folder, file)
+        expect(run(*packaged, preload=preload), 0)
+        write(folder, TAKES, INTEGERS)
+        expect(run(*packaged, preload=preload), 4, "is not in")
+    for _ in range(2):  # what is refused is not kept
+        expect(run("run", "--ops", folder, file, HEALCL_CACHE_DIR=cache, HEALCL_KEEP_BINARIES="1"), 3,
+               "m.json: kernel 'scale_0' takes 'global long* out' as argument 1")
+
+
 def main():
     os.environ["HEALCL_CACHE_DIR"] = ""
     with tempfile.TemporaryDirectory() as name:
@@ -175,6 +196,7 @@ def main():
         shutil.copy(file, operations / "examples" / "t.json")
         for case in CASES:
             check_case(operations, file, *case)
+        check_binaries(operations, file)
         if faulty:
             check_untold(operations, file)
         check_replacement(operations)

@@ -210,11 +210,11 @@ static void expect_scenario_runs(struct healcl_device *device)
     scenario_release(device, &scenario);
 }
 
-/* One process' use of the cache, where a binary may cost price. */
-static void run_with_price(uint64_t price)
+/* One process' use of the cache. */
+static void run_and_keep(void)
 {
     struct healcl_device *device = open_device();
-    device->programs->binary_price = price;
+    device->programs->keeps_binaries = true;
     expect_scenario_runs(device);
     healcl_device_close(device);
 }
@@ -222,10 +222,10 @@ static void run_with_price(uint64_t price)
 static void keeps_binaries(void **state)
 {
     (void)state;
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(each_file(NULL), 1);
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
     assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
     assert_int_equal(each_file(NULL), 1);
@@ -241,29 +241,15 @@ static void keeps_binaries_apart_by_options_of_the_driver(void **state)
     if (value)
         snprintf(before, sizeof before, "%s", value);
     setenv(variable, "-cl-opt-disable", 1);
-    run_with_price(1);
+    run_and_keep();
     unsetenv(variable);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     assert_int_equal(each_file(NULL), 2);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     if (value)
         setenv(variable, before, 1);
-}
-
-static void waits_until_they_are_worth_it(void **state)
-{
-    (void)state;
-    run_with_price(UINT64_MAX);
-    run_with_price(UINT64_MAX);
-    assert_int_equal(helper.count[CALL_clGetProgramInfo], 0);
-    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
-    assert_int_equal(each_file(NULL), 0);
-    run_with_price(1);
-    run_with_price(1);
-    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 3);
-    assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
 }
 
 static void flip_last_byte(const char *path)
@@ -320,14 +306,14 @@ static void ignores_damaged_binaries(void **state)
     (void)state;
     static void (*const damages[])(const char *) = {flip_last_byte, cut, cut_short, become_fifo};
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
-        run_with_price(1);
+        run_and_keep();
         each_file(damages[i]);
         helper_reset();
-        run_with_price(1);
+        run_and_keep();
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
         helper_reset();
-        run_with_price(1); /* it has been replaced */
+        run_and_keep(); /* it has been replaced */
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 0);
     }
 }
@@ -347,7 +333,7 @@ static void ignores_swapped_binaries(void **state)
         OK(device_build_kernel(device, &launch, &error));
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
-        device->programs->binary_price = 0;
+        device->programs->keeps_binaries = true;
         healcl_device_close(device);
         swap_both_files();
     }
@@ -357,7 +343,7 @@ static void ignores_swapped_binaries(void **state)
 static void falls_back_to_source(void **state)
 {
     (void)state;
-    run_with_price(1);
+    run_and_keep();
     for (int build = 0; build < 2; build++) {
         helper_reset();
         struct healcl_device *device = open_device();
@@ -372,7 +358,7 @@ static void falls_back_to_source(void **state)
         OK(device_build_kernel(device, &launch, &error));
         assert_string_equal(helper.failed, build ? "clBuildProgram" : "clCreateProgramWithBinary");
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
-        device->programs->binary_price = 1;
+        device->programs->keeps_binaries = true;
         healcl_device_close(device);
     }
 }
@@ -383,11 +369,11 @@ static void lives_without_a_directory(void **state)
     char cache[128];
     snprintf(cache, sizeof cache, "%s", getenv("HEALCL_CACHE_DIR"));
     setenv("HEALCL_CACHE_DIR", "/dev/null/cache", 1);
-    run_with_price(1);
-    run_with_price(1);
+    run_and_keep();
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     setenv("HEALCL_CACHE_DIR", "", 1);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 3);
     setenv("HEALCL_CACHE_DIR", cache, 1);
 }
@@ -442,7 +428,6 @@ int main(void)
         DEVICE_TEST(misses_what_there_is_not),
         CACHE_TEST(keeps_binaries),
         CACHE_TEST(keeps_binaries_apart_by_options_of_the_driver),
-        CACHE_TEST(waits_until_they_are_worth_it),
         CACHE_TEST(ignores_damaged_binaries),
         CACHE_TEST(ignores_swapped_binaries),
         CACHE_TEST(falls_back_to_source),
