@@ -38,10 +38,9 @@ static enum healcl_status read_descriptor(int file, const char *path, uint64_t m
 {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size < 0)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot read " PATH_FORMAT, path);
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " cannot be read", path);
     if ((uint64_t)about.st_size > most)
-        REFUSE(error, PATH_FORMAT " has %lld bytes, more than %llu", path, (long long)about.st_size,
-               (unsigned long long)most);
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " is too large", path);
     const size_t size = (size_t)about.st_size;
     *data = malloc(size + 1);
     if (!*data)
@@ -49,7 +48,7 @@ static enum healcl_status read_descriptor(int file, const char *path, uint64_t m
     for (*bytes = 0; *bytes < size;) {
         ssize_t got = read(file, *data + *bytes, size - *bytes);
         if (got <= 0)
-            FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot read " PATH_FORMAT, path);
+            FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " cannot be read", path);
         *bytes += (size_t)got;
     }
     (*data)[size] = 0;

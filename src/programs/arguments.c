@@ -183,8 +183,8 @@ enum healcl_status kernel_check_arguments(struct healcl_device *device, struct k
     kernel->program->may_be_kept = false;
     TRY(check_count(device, launch, argument_count(device, kernel->id, launch->argument_count),
                     error));
-    const bool is_told =
-        ask_driver(device, kernel->id, argument_count(device, kernel->id, 0), text);
+    const cl_uint count = argument_count(device, kernel->id, 0);
+    const bool is_told = count > 0 && ask_driver(device, kernel->id, count, text);
     if (!is_told && launch->argument_count > 0) {
         if (!device->programs->arguments_untold)
             device_log(device, "%s", ARGUMENTS_UNTOLD);

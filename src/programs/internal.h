@@ -38,7 +38,7 @@ struct kernel {
 struct program {
     struct program *next;
     struct shared_program *shared; /* NULL: it could not be built */
-    uint64_t hash;                 /* of the four fields that follow */
+    uint64_t hash;                 /* of the five fields that follow */
     char *name, *options;
     uint32_t chunks;
     size_t local_size;
@@ -77,8 +77,8 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
  * binary counts for those that were checked when its source was built; 0 for other kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch);
 
-/* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object and
- * list of arguments; where nobody tells, notes device->programs->arguments_untold. Errors:
+/* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object that
+ * was built from its source; where nobody tells, notes device->programs->arguments_untold. Errors:
  * HEALCL_REFUSED, with manifest, kernel and argument, and device->programs->manifest_is_wrong. */
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
                                           const struct launch *launch, struct healcl_error *error);

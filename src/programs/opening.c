@@ -110,10 +110,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     TRY(device_create(device, error));
     TRY(shared_programs_make(device, error));
     programs->cache_directory = cache_directory();
-    const char *lacks = getenv("HEALCL_LACKS");
-    programs->forced_lacks = lacks && *lacks ? strdup(lacks) : NULL;
-    if (lacks && *lacks && !programs->forced_lacks)
-        NO_MEMORY(error);
+    programs->forced_lacks = getenv("HEALCL_LACKS");
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
     programs->keeps_binaries = keep && *keep && !package;
     return HEALCL_OK;
@@ -213,10 +210,9 @@ static enum healcl_status copy_settings(struct healcl_device *device,
     programs->keeps_binaries = others->keeps_binaries;
     programs->distrusted = others->distrusted;
     TRY(add_sources(device, others->added, error));
+    programs->forced_lacks = others->forced_lacks;
     programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
-    programs->forced_lacks = others->forced_lacks ? strdup(others->forced_lacks) : NULL;
-    if (!programs->cache_directory != !others->cache_directory ||
-        !programs->forced_lacks != !others->forced_lacks)
+    if (!programs->cache_directory && others->cache_directory)
         NO_MEMORY(error);
     return HEALCL_OK;
 }

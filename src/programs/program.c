@@ -287,7 +287,6 @@ void device_programs_free(struct healcl_device *device)
     shared_programs_leave(device);
     free(programs->cache_directory);
     free(programs->warnings);
-    free(programs->forced_lacks);
     free(programs->failed);
     free(programs);
     device->programs = NULL;

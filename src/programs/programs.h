@@ -22,7 +22,7 @@ struct device_programs {
     uint64_t loaded;                /* from binaries that were kept */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
     bool keeps_binaries;            /* of programs that it builds, unasked: HEALCL_KEEP_BINARIES */
-    char *forced_lacks;             /* HEALCL_LACKS; or NULL */
+    const char *forced_lacks;       /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
     bool distrusted;                /* the device failed its self-test: no binary is kept */
     bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */

@@ -75,46 +75,38 @@ void self_test_take_findings(struct device_info *info)
 }
 
 /* Where it cannot be kept, the test runs again. */
-static void keep(const struct healcl_device *device, const char *line)
+static void keep(const struct healcl_device *device, enum healcl_status status,
+                 const struct healcl_error *failure)
 {
-    char name[CACHE_NAME_SIZE];
-    const struct device_programs *programs = device->programs;
-    if (!programs->cache_directory || programs->package)
-        return;
-    name_of(&device->info, name);
-    (void)!cache_write(programs->cache_directory, name, line, strlen(line), NULL);
-}
-
-static enum healcl_status run_and_keep(struct healcl_device *device, struct healcl_error *error)
-{
-    struct healcl_error failure = {.status = HEALCL_OK};
-    enum healcl_status status = self_test_run(device, &failure);
-    char line[SELF_TEST_REASON_SIZE];
+    char name[CACHE_NAME_SIZE], line[SELF_TEST_REASON_SIZE];
     const struct device_info *info = &device->info;
+    if (device->programs->package || (status != HEALCL_OK && status != HEALCL_DEVICE))
+        return;
     if (status == HEALCL_OK)
         snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %" PRIu32 ":%s", info->launches_overlap,
                  info->loop_limit, info->failed_families,
                  info->failed_families ? info->family_failure : "");
     else
-        snprintf(line, sizeof line, FAILED "%s", failure.message);
-    if (status == HEALCL_OK || status == HEALCL_DEVICE)
-        keep(device, line);
+        snprintf(line, sizeof line, FAILED "%s", failure->message);
+    name_of(info, name);
+    (void)!cache_write_text(name, line, NULL, NULL);
+}
+
+enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
+                                          struct healcl_error *error)
+{
+    struct healcl_error failure = {.status = HEALCL_OK};
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(trace, "start-up", "self-test");
+    device->programs->opening_trace = trace;
+    enum healcl_status status = self_test_run(device, &failure);
+    keep(device, status, &failure);
     /* What is told of a device's memory later is not about this. */
     device->bytes_peak = device->used_peak = 0;
     if (status != HEALCL_OK && error)
         *error = failure;
     else
         healcl_error_clear(&failure);
-    return status;
-}
-
-enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
-                                          struct healcl_error *error)
-{
-    uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(trace, "start-up", "self-test");
-    device->programs->opening_trace = trace;
-    enum healcl_status status = run_and_keep(device, error);
     device->programs->opening_trace = NULL;
     trace_end(trace, span);
     device->programs->self_test_nanoseconds = monotonic_nanoseconds() - start;

@@ -8,19 +8,19 @@
 #include "programs/cache.h"
 #include "programs/tuning_kept.h"
 
-/* To be raised where the same text comes to mean something else. */
-#define TUNING_ABI "healcl tuning 1"
-
-static void name_of(const struct device_info *info, char name[CACHE_NAME_SIZE])
+/* "tuning" or "kernels". The number is to be raised where the same text comes to mean something
+ * else.
+ */
+static void name_of(const struct device_info *info, const char *kind, char name[CACHE_NAME_SIZE])
 {
-    cache_name(info, "tuning", 1, (const char *const[]){TUNING_ABI}, name);
+    cache_name(info, kind, 1, (const char *const[]){"1"}, name);
 }
 
 bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info)
 {
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
     struct device_tuning kept = *tuning;
-    name_of(info, name);
+    name_of(info, "tuning", name);
     if (!cache_read_text(name, sizeof text, text))
         return false;
     bool good = tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
@@ -55,10 +55,13 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     return HEALCL_OK;
 }
 
-static enum healcl_status forget(const char *name, char **path, struct healcl_error *error)
+static enum healcl_status forget(const struct device_info *info, const char *kind, char **path,
+                                 struct healcl_error *error)
 {
+    char name[CACHE_NAME_SIZE];
     *path = NULL;
     char *directory = cache_directory();
+    name_of(info, kind, name);
     enum healcl_status status = directory ? cache_remove(directory, name, path, error) : HEALCL_OK;
     free(directory);
     return status;
@@ -68,7 +71,7 @@ enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct 
                                char **path, struct healcl_error *error)
 {
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
-    name_of(info, name);
+    name_of(info, "tuning", name);
     tuning_format(tuning, text);
     return cache_write_text(name, text, path, error);
 }
@@ -76,17 +79,10 @@ enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct 
 enum healcl_status tuning_forget(const struct device_info *info, char **path,
                                  struct healcl_error *error)
 {
-    char name[CACHE_NAME_SIZE];
-    name_of(info, name);
-    return forget(name, path, error);
+    return forget(info, "tuning", path, error);
 }
 
 /* ---------------------------------------------------------------- kernels of others */
-
-static void name_choices(const struct device_info *info, char name[CACHE_NAME_SIZE])
-{
-    cache_name(info, "kernels", 1, (const char *const[]){"healcl kernel choices 1"}, name);
-}
 
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of)
 {
@@ -146,7 +142,7 @@ void kernel_choices_read_kept(struct kernel_choices *choices, const struct devic
     choices->count = 0;
     if (tuning_shape_given(&given, NULL) != HEALCL_OK || given)
         return;
-    name_choices(info, name);
+    name_of(info, "kernels", name);
     if (cache_read_text(name, sizeof text, text))
         (void)kernel_choices_parse(choices, text);
 }
@@ -156,7 +152,7 @@ enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
                                        struct healcl_error *error)
 {
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
-    name_choices(info, name);
+    name_of(info, "kernels", name);
     kernel_choices_format(choices, text);
     return cache_write_text(name, text, path, error);
 }
@@ -164,7 +160,5 @@ enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
 enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
                                          struct healcl_error *error)
 {
-    char name[CACHE_NAME_SIZE];
-    name_choices(info, name);
-    return forget(name, path, error);
+    return forget(info, "kernels", path, error);
 }

@@ -52,11 +52,6 @@ def end(process):
     return f"exit code {process.returncode}: {errors.strip()}"
 
 
-def left_in(*folders):
-    """Files in the making, below these folders."""
-    return [str(path) for folder in folders for path in Path(folder).rglob("*.tmp-*")]
-
-
 def at_once(healcl, folder, rounds, processes):
     wrong = 0
     for number in range(rounds):
@@ -68,7 +63,7 @@ def at_once(healcl, folder, rounds, processes):
         commands = [[healcl, "run", "-q", (SMALL, OTHER)[i % 2]] for i in range(processes)]
         started = [start(command, cache, **more) for command in commands]
         stories = [*map(end, started), end(start(commands[0], cache, **more))]
-        stories += [f"{path} is left" for path in left_in(cache)]
+        stories += [f"{path} is left" for path in cache.rglob("*.tmp-*")]
         for story in filter(None, stories):
             wrong += 1
             print(f"  round {number}: {story}", flush=True)
@@ -166,26 +161,6 @@ def unwritable(healcl, folder):
     else:
         print("skipped: folders of another user and read-only ones, which take root and setpriv")
 
-    full = places / "full"
-    full.mkdir()
-    if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", full],
-                                            capture_output=True, check=False).returncode == 0:
-        try:
-            look("nearly full", full)
-            with open(full / "filler", "wb", buffering=0) as filler:
-                try:
-                    while filler.write(bytes(4096)):
-                        pass
-                except OSError:
-                    pass
-            look("full", full)
-            if left := left_in(full):
-                wrong += 1
-                print(f"  left in a full folder: {left}")
-        finally:
-            subprocess.run(["umount", full], check=True)
-    else:
-        print("skipped: a full folder: nothing can be mounted here")
     print(f"folders that cannot be written: {wrong} wrong", flush=True)
     return wrong
 

@@ -500,29 +500,6 @@ static void drops_a_binary_that_fails(void **state)
     unsetenv("HEALCL_KEEP_BINARIES");
 }
 
-static void survives_faulty_calls(void **state)
-{
-    (void)state;
-    struct healcl_device *device = NULL;
-    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
-    healcl_device_close(device);
-    uint64_t calls = helper.calls;
-    /* Most of the later calls are launches, one like the other. */
-    for (uint64_t i = 1; i <= calls; i += i < 200 || !share_is_all() ? 1 : 17) {
-        if (!share_takes("calls", i, i < 200 ? 4 : 68))
-            continue;
-        helper_reset();
-        helper.fail_at = i;
-        enum healcl_status status = device_open_tested(&helper_opencl, NULL, &device, &error);
-        if (status == HEALCL_OK) /* the release of something */
-            healcl_device_close(device);
-        else
-            assert_null(device);
-        assert_true(helper_balanced());
-        healcl_error_clear(&error);
-    }
-}
-
 int main(void)
 {
     unsetenv("HEALCL_AS"); /* shapes are those of the device itself */
@@ -538,7 +515,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeps_no_binary_of_a_failure, set_up_cache,
                                         tear_down_cache),
         cmocka_unit_test_setup_teardown(drops_a_binary_that_fails, set_up_cache, tear_down_cache),
-        cmocka_unit_test_setup_teardown(survives_faulty_calls, set_up_fast, device_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
