@@ -77,9 +77,10 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
  * binary counts for those that were checked when its source was built; 0 for other kernels. */
 uint64_t kernel_arguments_hash(const struct launch *launch);
 
-/* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object that
- * was built from its source; where nobody tells, notes device->programs->arguments_untold. Errors:
- * HEALCL_REFUSED, with manifest, kernel and argument, and device->programs->manifest_is_wrong. */
+/* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object
+ * that was built from its source; where nobody tells, notes device->programs->arguments_untold.
+ * Errors: HEALCL_REFUSED, with manifest, kernel and argument, and
+ * device->programs->manifest_is_wrong. */
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
                                           const struct launch *launch, struct healcl_error *error);
 
