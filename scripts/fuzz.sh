@@ -55,7 +55,7 @@ dictionary() {
     planner) sources='src/ops src/transcript' ;;
     npy) sources=src/transcript/npy.c ;;
     manifest) sources='src/extensions src/ops/ops.def' ;;
-    package) sources=src/package/manifest.c ;;
+    package) sources=src/programs/package.c ;;
     tuning) sources=src/device/tuning.c ;;
     *) sources=/dev/null ;;
     esac

@@ -74,17 +74,16 @@ ops core|transcript|ops
 plan core|transcript|ops|plan
 extensions core|transcript|ops|plan|extensions
 reference core|transcript|ops|plan|reference
-package core|package
 device core|device
-programs core|package|device|programs|cl
+programs core|device|programs|cl
 kernels core|transcript|ops|plan|extensions|device|programs|kernels|cl
 run core|transcript|ops|plan|extensions|reference|device|programs|kernels|run
 check core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check
 bench core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check|bench|cl
 report core|transcript|ops|plan|extensions|device|programs|kernels|run|check|bench|report
 compare core|check|report|compare
-cli core|transcript|ops|plan|extensions|package|device|programs|run|check|bench|report|compare|cli
-mpi core|transcript|ops|plan|extensions|package|device|programs|run|check|bench|report|compare|cli|mpi
+cli core|transcript|ops|plan|extensions|device|programs|run|check|bench|report|compare|cli
+mpi core|transcript|ops|plan|extensions|device|programs|run|check|bench|report|compare|cli|mpi
 END
     return "$bad"
 }

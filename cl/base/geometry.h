@@ -34,10 +34,6 @@ enum elementwise {
 #define MULTIPLY_MUL_HI 2
 #define MULTIPLY_INT128 3
 
-/* cl/base/multiply.cl: vectors that stay in the innermost cache. */
-enum { MULTIPLY_VECTORS = 64 };
-
-/* The part of 1/q by which inverses of moduli are too small: see cl/base/divisor.cl. */
 #define INVERSE_MARGIN 0x1.8p-50
 
 /* Stages of butterflies that one pass over a row does in registers, and the elements for that. */

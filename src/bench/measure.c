@@ -327,27 +327,26 @@ enum healcl_status device_measure_limits(struct healcl_device *device, bool all,
 
 /* ---------------------------------------------------------------- kept */
 
-enum { RATES_TEXT_SIZE = 256, RATES_NAME_SIZE = 6 + CACHE_KEY_SIZE };
+enum { RATES_TEXT_SIZE = 256 };
 
-/* "rates_<key>": of so many units, as some drivers let the environment say, and of the kernels that
- * this version has, shaped by a tuning. */
+/* Of so many units, as some drivers let the environment say, and of the kernels that this version
+ * has, shaped by a tuning. */
 static void name_rates(const struct device_info *info, const struct device_tuning *tuning,
-                       char name[RATES_NAME_SIZE])
+                       char name[CACHE_NAME_SIZE])
 {
-    char key[CACHE_KEY_SIZE], units[16], shape[TUNING_TEXT_SIZE];
-    const char *texts[] = {healcl_version(), units};
+    char units[16], shape[TUNING_TEXT_SIZE];
+    const char *const texts[] = {"healcl rates 2", shape, healcl_version(), units};
     snprintf(units, sizeof units, "%u", info->compute_units);
     tuning_format(tuning, shape);
-    cache_key(info, "healcl rates 2", shape, sizeof texts / sizeof *texts, texts, key);
-    snprintf(name, RATES_NAME_SIZE, "rates_%s", key);
+    cache_name(info, "rates", sizeof texts / sizeof *texts, texts, name);
 }
 
 bool rates_read_kept(const struct device_info *info, const struct device_tuning *tuning,
                      size_t count, uint64_t *rates)
 {
-    char name[RATES_NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
+    char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
     name_rates(info, tuning, name);
-    bool good = cache_read_line(name, sizeof text, text);
+    bool good = cache_read_text(name, sizeof text, text);
     for (size_t i = 0; i < count && good; i++) {
         const char *number = end;
         rates[i] = strtoull(number, &end, 10);
@@ -359,16 +358,11 @@ bool rates_read_kept(const struct device_info *info, const struct device_tuning 
 void rates_keep(const struct device_info *info, const struct device_tuning *tuning, size_t count,
                 const uint64_t *rates)
 {
-    char name[RATES_NAME_SIZE], text[RATES_TEXT_SIZE];
+    char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE];
     size_t length = 0;
-    char *directory = cache_directory();
-    if (!directory)
-        return;
     name_rates(info, tuning, name);
     for (size_t i = 0; i < count && length + 24 < sizeof text; i++)
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%" PRIu64,
                                    i > 0 ? " " : "", rates[i]);
-    const struct cache_part parts[] = {{text, length}, {"\n", 1}};
-    (void)cache_write(directory, name, 2, parts);
-    free(directory);
+    (void)!cache_write_text(name, text, NULL, NULL);
 }

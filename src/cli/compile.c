@@ -1,17 +1,20 @@
 /* healcl compile */
+#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "check/xmalloc.h"
 #include "cli/bundled.h"
 #include "cli/cli.h"
 #include "cli/emit.h"
 #include "cli/progress.h"
+#include "core/file.h"
 #include "core/new_file.h"
-#include "package/package.h"
 #include "programs/opening.h"
+#include "programs/package.h"
 #include "programs/programs.h"
 #include "programs/self_test.h"
 #include "report/text.h"
@@ -24,12 +27,10 @@ struct compile_command {
     char **files;
     size_t file_count;
     struct bundled bundled; /* cache: the files, where none are named */
-    struct kept_binaries kept;
     struct progress progress;
     struct healcl_device *device;
-    struct device_info info;
-    struct package package, *read; /* what is made; from: what was read */
-    char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
+    struct record record;        /* what was built for it */
+    struct package *package;     /* what is made */
     struct healcl_limits limits; /* with the operations of --ops */
     const char *file;            /* the transcript that is run now, or NULL */
 };
@@ -70,20 +71,53 @@ static enum healcl_status run_files(struct compile_command *self, struct healcl_
     return HEALCL_OK;
 }
 
+static void name_device(cJSON *manifest, const struct device_info *info)
+{
+    cJSON_DeleteItemFromObject(manifest, "device");
+    cJSON *device = cJSON_AddObjectToObject(manifest, "device");
+    cJSON_AddStringToObject(device, "platform", info->platform);
+    cJSON_AddStringToObject(device, "name", info->name);
+    cJSON_AddStringToObject(device, "driver", info->driver);
+    cJSON_AddStringToObject(device, "version", info->version);
+}
+
 /* Runs everything, and notes what was built. */
-static enum healcl_status record(struct compile_command *self, enum device_record kind,
+static enum healcl_status record(struct compile_command *self, bool with_binaries,
                                  struct healcl_error *error)
 {
+    char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
     TRY(open_device(self, error));
     /* Devices prove themselves from a package. */
     TRY(self_test_run(self->device, error));
     TRY(run_files(self, error));
-    TRY(device_record(self->device, &self->package, kind, error));
-    tuning_format(&self->device->tuning, self->tuning);
-    self->package.tuning = self->tuning;
-    kernel_choices_format(&self->device->programs->choices, self->choices);
-    self->package.choices = self->choices;
+    TRY(device_record(self->device, with_binaries, &self->record, error));
+    tuning_format(&self->device->tuning, tuning);
+    kernel_choices_format(&self->device->programs->choices, choices);
+    cJSON *manifest = self->package->manifest = cJSON_CreateObject();
+    cJSON_AddStringToObject(manifest, "format", "healcl package");
+    cJSON_AddNumberToObject(manifest, "abi", PACKAGE_ABI);
+    cJSON_AddStringToObject(manifest, "healcl", HEALCL_VERSION);
+    name_device(manifest, &self->device->info);
+    cJSON_AddStringToObject(manifest, "tuning", tuning);
+    cJSON_AddStringToObject(manifest, "choices", choices);
     return HEALCL_OK;
+}
+
+/* Takes over data. */
+static void add_member(struct package *package, const char *name, unsigned char *data, size_t bytes)
+{
+    package->members =
+        xrealloc(package->members, package->member_count + 1, sizeof *package->members);
+    struct package_member *member = &package->members[package->member_count++];
+    *member = (struct package_member){.data = data, .bytes = bytes};
+    snprintf(member->name, sizeof member->name, "%s", name);
+}
+
+static void add_binary(struct package *package, const char *key, unsigned char *data, size_t bytes)
+{
+    char name[CACHE_NAME_SIZE];
+    snprintf(name, sizeof name, "binary_%.*s", HASH_SIZE - 1, key);
+    add_member(package, name, data, bytes);
 }
 
 /* A file that holds what it should is kept; where it could not be written, that is told with its
@@ -101,122 +135,133 @@ static enum healcl_status end_file(struct new_file *file, enum healcl_status sta
     return status;
 }
 
-static enum healcl_status write_package(const struct package *package, const char *path,
+static enum healcl_status write_package(const struct compile_command *self,
                                         struct healcl_error *error)
 {
     struct new_file file = {.stream = NULL};
-    TRY(new_file_open(&file, path, error));
-    return end_file(&file, package_write(package, file.stream, error), error);
+    TRY(new_file_open(&file, self->output, error));
+    return end_file(&file, package_write(self->package, file.stream, error), error);
+}
+
+static enum healcl_status pack(struct compile_command *self, struct healcl_error *error)
+{
+    TRY(record(self, true, error));
+    for (size_t i = 0; i < self->record.count; i++) {
+        struct recorded_program *program = &self->record.programs[i];
+        add_binary(self->package, program->key, program->binary, program->bytes);
+        program->binary = NULL;
+    }
+    return write_package(self, error);
 }
 
 /* ---------------------------------------------------------------- a folder of sources */
 
-enum emitted { EMIT_SOURCE, EMIT_SCRIPT, EMIT_ONE_SOURCE, EMIT_MANIFEST };
-
-/* A line for build.sh: those kernels that the manifest has. */
-static bool write_kernels(const struct package_program *program, FILE *stream)
+static enum healcl_status emit_open(const struct compile_command *self, const char *name,
+                                    struct new_file *file, struct healcl_error *error)
 {
-    bool good = fputs("// kernels:", stream) >= 0;
-    for (size_t i = 0; i < program->kernel_count; i++)
-        good = good && fprintf(stream, " %s", program->kernels[i].name) > 0;
-    return good && putc('\n', stream) != EOF;
+    char *path = xasprintf("%s/%s", self->emit, name);
+    enum healcl_status status = new_file_open(file, path, error);
+    free(path);
+    return status;
 }
 
-static enum healcl_status write_emitted(const struct compile_command *self, enum emitted what,
-                                        const struct package_program *program, FILE *stream,
-                                        struct healcl_error *error)
+/* "ntt/rows" as 003_ntt_rows.cl, with a line for build.sh: those kernels that were wanted. The
+ * manifest names 003_ntt_rows.bin for it; in one image for all, kernels begin with p003_. */
+static enum healcl_status emit_source(const struct compile_command *self, size_t number,
+                                      cJSON *programs, struct healcl_error *error)
 {
-    bool good = true;
-    char *manifest = NULL;
-    switch (what) {
-    case EMIT_SOURCE:
-        good = emit_defines(program->options, stream) && write_kernels(program, stream);
-        TRY(device_write_source(self->device, program->name, stream, error));
-        break;
-    case EMIT_SCRIPT: good = emit_script(self->target, stream); break;
-    case EMIT_ONE_SOURCE: good = emit_one_source(stream); break;
-    case EMIT_MANIFEST:
-        manifest = package_manifest(&self->package);
-        if (!manifest)
-            NO_MEMORY(error);
-        good = fprintf(stream, "%s\n", manifest) > 0;
-        free(manifest);
-        break;
-    }
-    if (!good)
-        FAIL(error, HEALCL_USAGE, "cannot write to '%.400s'", self->emit);
+    const struct recorded_program *program = &self->record.programs[number];
+    char name[80], file_name[96];
+    struct new_file file;
+    snprintf(name, sizeof name, "%03zu_%.50s", number, program->name);
+    for (char *at = name; *at; at++) /* a manifest's may have any */
+        *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
+    snprintf(file_name, sizeof file_name, "%s.cl", name);
+    TRY(emit_open(self, file_name, &file, error));
+    (void)emit_defines(program->options, file.stream);
+    fprintf(file.stream, "// kernels: %s\n", program->kernels);
+    TRY(end_file(&file, device_write_source(self->device, program->name, file.stream, error),
+                 error));
+    if (emit_is_one_source(self->target))
+        snprintf(file_name, sizeof file_name, "p%03zu_", number);
+    else
+        snprintf(file_name, sizeof file_name, "%s.bin", name);
+    cJSON_AddStringToObject(programs, program->key, file_name);
     return HEALCL_OK;
-}
-
-static enum healcl_status emit_file(const struct compile_command *self, const char *name,
-                                    enum emitted what, const struct package_program *program,
-                                    struct healcl_error *error)
-{
-    char path[4096];
-    struct new_file file = {.stream = NULL};
-    if (snprintf(path, sizeof path, "%s/%s", self->emit, name) >= (int)sizeof path)
-        FAIL(error, HEALCL_USAGE, "the path of '%.400s' is too long", self->emit);
-    TRY(new_file_open(&file, path, error));
-    return end_file(&file, write_emitted(self, what, program, file.stream, error), error);
-}
-
-/* Kernels of several programs are in one image: each is called after its program, p001_copy. */
-static enum healcl_status name_symbols(struct package_program *program, size_t number,
-                                       struct healcl_error *error)
-{
-    for (size_t i = 0; i < program->kernel_count; i++) {
-        const size_t size = strlen(program->kernels[i].name) + 24;
-        char *symbol = malloc(size);
-        if (!symbol)
-            NO_MEMORY(error);
-        snprintf(symbol, size, "p%03zu_%s", number, program->kernels[i].name);
-        program->kernels[i].symbol = symbol;
-    }
-    return HEALCL_OK;
-}
-
-/* N.cl of each program, "ntt/rows" as 003_ntt_rows.cl; the manifest names N.bin for it. */
-static enum healcl_status emit_sources(struct compile_command *self, struct healcl_error *error)
-{
-    struct package *package = &self->package;
-    package->images = calloc(package->program_count + 1, sizeof *package->images);
-    if (!package->images)
-        NO_MEMORY(error);
-    for (size_t i = 0; i < package->program_count; i++) {
-        char name[PACKAGE_FILE_SIZE - 4], file[PACKAGE_FILE_SIZE];
-        struct package_program *program = &package->programs[i];
-        snprintf(name, sizeof name, "%03zu_%s", i, program->name);
-        for (char *at = name; *at; at++) /* a manifest's may have any */
-            *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
-        snprintf(file, sizeof file, "%s.cl", name);
-        TRY(emit_file(self, file, EMIT_SOURCE, program, error));
-        if (emit_is_one_source(self->target)) {
-            TRY(name_symbols(program, i, error));
-            continue;
-        }
-        program->image = package->image_count++;
-        snprintf(package->images[program->image].file, PACKAGE_FILE_SIZE, "%s.bin", name);
-    }
-    if (!emit_is_one_source(self->target))
-        return HEALCL_OK;
-    snprintf(package->images[package->image_count++].file, PACKAGE_FILE_SIZE, "workload.aocx");
-    return emit_file(self, "one_source.awk", EMIT_ONE_SOURCE, NULL, error);
 }
 
 /* The device is another one than that which ran here: --from names it. */
 static enum healcl_status emit(struct compile_command *self, struct healcl_error *error)
 {
-    struct package *package = &self->package;
+    static const struct device_info none;
+    struct new_file file;
     if (setenv("HEALCL_AS", emit_shape(self->target), 0) != 0)
         NO_MEMORY(error);
-    const bool one_source = emit_is_one_source(self->target);
-    TRY(record(self, one_source ? RECORD_LAUNCHED : RECORD_SOURCES, error));
-    package->platform = package->device = package->driver = package->version = "";
+    TRY(record(self, false, error));
+    cJSON *manifest = self->package->manifest;
+    name_device(manifest, &none);
     if (mkdir(self->emit, 0777) != 0 && errno != EEXIST)
         FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", self->emit, strerror(errno));
-    TRY(emit_sources(self, error));
-    TRY(emit_file(self, "build.sh", EMIT_SCRIPT, NULL, error));
-    return emit_file(self, "manifest.json", EMIT_MANIFEST, NULL, error);
+    cJSON *programs = cJSON_AddObjectToObject(manifest, "programs");
+    for (size_t i = 0; i < self->record.count; i++)
+        TRY(emit_source(self, i, programs, error));
+    if (emit_is_one_source(self->target)) {
+        cJSON_AddStringToObject(manifest, PACKAGE_IMAGE, "workload.aocx");
+        TRY(emit_open(self, "one_source.awk", &file, error));
+        (void)emit_one_source(file.stream);
+        TRY(new_file_commit(&file, error));
+    }
+    TRY(emit_open(self, "build.sh", &file, error));
+    (void)emit_script(self->target, file.stream);
+    TRY(new_file_commit(&file, error));
+    TRY(emit_open(self, "manifest.json", &file, error));
+    char *text = cJSON_Print(manifest);
+    fprintf(file.stream, "%s\n", text);
+    free(text);
+    return new_file_commit(&file, error);
+}
+
+static enum healcl_status read_in_folder(const struct compile_command *self, const char *name,
+                                         unsigned char **data, size_t *bytes,
+                                         struct healcl_error *error)
+{
+    const uint64_t most = (uint64_t)4 << 30;
+    if (strchr(name, '/'))
+        REFUSE(error, "folder '%.400s': manifest.json: '%.80s' is no name of a file", self->from,
+               name);
+    char *path = xasprintf("%s/%s", self->from, name);
+    enum healcl_status status = file_read(path, most, data, bytes, error);
+    free(path);
+    return status;
+}
+
+static enum healcl_status read_folder(struct compile_command *self, struct healcl_error *error)
+{
+    unsigned char *data;
+    size_t bytes;
+    const cJSON *program;
+    TRY(read_in_folder(self, "manifest.json", &data, &bytes, error));
+    enum healcl_status status =
+        package_read_manifest(self->package, (const char *)data, bytes, error);
+    free(data);
+    if (status != HEALCL_OK) {
+        error_prefix(error, "folder '%.400s': ", self->from);
+        return status;
+    }
+    cJSON *manifest = self->package->manifest;
+    const char *image = cJSON_GetStringValue(cJSON_GetObjectItem(manifest, PACKAGE_IMAGE));
+    if (image) {
+        TRY(read_in_folder(self, image, &data, &bytes, error));
+        add_member(self->package, PACKAGE_IMAGE, data, bytes);
+        return HEALCL_OK;
+    }
+    cJSON_ArrayForEach(program, cJSON_GetObjectItem(manifest, "programs"))
+    {
+        TRY(read_in_folder(self, program->valuestring, &data, &bytes, error));
+        add_binary(self->package, program->string, data, bytes);
+    }
+    cJSON_DeleteItemFromObject(manifest, "programs");
+    return HEALCL_OK;
 }
 
 /* Makes a package of a folder, for a device that is here. */
@@ -224,16 +269,15 @@ static enum healcl_status complete(struct compile_command *self, struct healcl_e
 {
     struct device_info *list;
     size_t count, index;
-    TRY(package_read_folder(self->from, &self->read, error));
+    TRY(read_folder(self, error));
     TRY(device_list(&opencl_loader, &list, &count, error));
     device_allow_packaged(list, count);
     enum healcl_status status = device_select(list, count, self->selector, &index, error);
     if (status == HEALCL_OK)
-        self->info = list[index];
+        name_device(self->package->manifest, &list[index]);
     free(list);
     TRY(status);
-    packaged_name(&self->info, self->read);
-    return write_package(self->read, self->output, error);
+    return write_package(self, error);
 }
 
 /* Keeps what is built, each program in a file of its own: later runs read those that they need. */
@@ -250,7 +294,16 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
              "there is no folder to keep programs in: HEALCL_CACHE_DIR may "
              "name one");
     TRY(run_files(self, error));
-    return device_keep_binaries(self->device, &self->kept, error);
+    TRY(device_record(self->device, true, &self->record, error));
+    self->device->programs->keeps_binaries = false; /* they are kept here */
+    for (size_t i = 0; i < self->record.count; i++) {
+        char name[CACHE_NAME_SIZE];
+        const struct recorded_program *program = &self->record.programs[i];
+        cache_name(&self->device->info, "binary", 1, &program->key, name);
+        TRY(cache_write(self->device->programs->cache_directory, name, program->binary,
+                        program->bytes, error));
+    }
+    return HEALCL_OK;
 }
 
 static enum healcl_status compile(struct compile_command *self, struct healcl_error *error)
@@ -261,53 +314,37 @@ static enum healcl_status compile(struct compile_command *self, struct healcl_er
         return complete(self, error);
     if (self->emit)
         return emit(self, error);
-    TRY(record(self, RECORD_BINARIES, error));
-    return write_package(&self->package, self->output, error);
+    return pack(self, error);
 }
 
 /* ---------------------------------------------------------------- telling */
 
-static void tell_kept(const struct compile_command *self)
-{
-    const struct device_info *info = &self->device->info;
-    printf("%s: kept %zu programs, binaries of %s, for %s with driver %s\n",
-           self->device->programs->cache_directory, self->kept.count, TEXT_BYTES(self->kept.bytes),
-           info->name, info->driver);
-}
-
 static void tell(const struct compile_command *self)
 {
-    const struct package *package = self->read ? self->read : &self->package;
-    size_t kernels = 0;
+    const struct package *package = self->package;
+    const int shared = cJSON_GetArraySize(cJSON_GetObjectItem(package->manifest, "programs"));
+    size_t count = shared > 0 ? (size_t)shared : package->member_count;
     uint64_t bytes = 0;
-    for (size_t i = 0; i < package->program_count; i++)
-        kernels += package->programs[i].kernel_count;
-    for (size_t i = 0; i < package->image_count; i++)
-        bytes += package->images[i].bytes;
-    if (self->emit)
-        printf("%s: sources of %zu programs with %zu kernels; build.sh compiles them for %s\n",
-               self->emit, package->program_count, kernels, self->target);
-    else
-        printf("%s: %zu programs with %zu kernels, binaries of %s, for %s with driver %s\n",
-               self->output, package->program_count, kernels, TEXT_BYTES(bytes), package->device,
-               package->driver);
+    if (self->emit) {
+        printf("%s: sources of %zu programs; build.sh compiles them for %s\n", self->emit, count,
+               self->target);
+        return;
+    }
+    for (size_t i = 0; i < package->member_count; i++)
+        bytes += package->members[i].bytes;
+    for (size_t i = 0; self->cache && i < self->record.count; i++, count++)
+        bytes += self->record.programs[i].bytes;
+    printf("%s: %s%zu programs, binaries of %s, for %s with driver %s\n",
+           self->cache ? self->device->programs->cache_directory : self->output,
+           self->cache ? "kept " : "", count, TEXT_BYTES(bytes),
+           self->cache ? self->device->info.name : package_entry(package, "device", "name"),
+           self->cache ? self->device->info.driver : package_entry(package, "device", "driver"));
 }
 
 static void release(struct compile_command *self)
 {
-    struct package *package = &self->package;
-    for (size_t i = 0; i < package->program_count; i++) {
-        struct package_program *program = &package->programs[i];
-        for (size_t k = 0; k < program->kernel_count; k++)
-            if (program->kernels[k].symbol != program->kernels[k].name) /* of name_symbols */
-                free((char *)(uintptr_t)program->kernels[k].symbol);
-        free(program->kernels);
-    }
-    for (size_t i = 0; i < package->image_count; i++)
-        free(package->images[i].data);
-    free(package->programs);
-    free(package->images);
-    package_free(self->read);
+    record_release(&self->record);
+    package_free(self->package);
     bundled_release(&self->bundled);
     warn_of_builds(self->device);
     healcl_device_close(self->device);
@@ -320,9 +357,7 @@ static int compile_and_tell(struct compile_command *self)
     enum healcl_status status = compile(self, &error);
     progress_end(&self->progress);
     int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK && self->cache)
-        tell_kept(self);
-    else if (status == HEALCL_OK)
+    if (status == HEALCL_OK)
         tell(self);
     else
         code = print_error(self->file, &error, false);
@@ -377,7 +412,10 @@ static int run(const struct command *command, int argc, char **argv)
     self.files = argv + optind;
     self.file_count = (size_t)(argc - optind);
     code = check(command, &self);
-    return code == GOES_ON ? compile_and_tell(&self) : code;
+    if (code != GOES_ON)
+        return code;
+    self.package = xcalloc(1, sizeof *self.package);
+    return compile_and_tell(&self);
 }
 
 const struct command command_compile = {

@@ -53,7 +53,7 @@ static enum healcl_status open_device(const char *selector, struct healcl_device
         return healcl_device_open_with(&options, device, error);
     TRY(device_open_with(&opencl_loader, &options, device, error));
     (*device)->programs->ahead.board = board;
-    return self_test_find_multiply(*device, error);
+    return HEALCL_OK;
 }
 
 int compile_ahead_run(int argc, char **argv)

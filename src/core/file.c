@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +28,44 @@ enum healcl_status file_open_regular(const char *path, int *file, struct healcl_
     if (status != HEALCL_OK) {
         close(*file);
         *file = -1;
+    }
+    return status;
+}
+
+static enum healcl_status read_descriptor(int file, const char *path, uint64_t most,
+                                          unsigned char **data, size_t *bytes,
+                                          struct healcl_error *error)
+{
+    struct stat about;
+    if (fstat(file, &about) != 0 || about.st_size < 0)
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " cannot be read", path);
+    if ((uint64_t)about.st_size > most)
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " is too large", path);
+    const size_t size = (size_t)about.st_size;
+    *data = malloc(size + 1);
+    if (!*data)
+        NO_MEMORY(error);
+    for (*bytes = 0; *bytes < size;) {
+        ssize_t got = read(file, *data + *bytes, size - *bytes);
+        if (got <= 0)
+            FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " cannot be read", path);
+        *bytes += (size_t)got;
+    }
+    (*data)[size] = 0;
+    return HEALCL_OK;
+}
+
+enum healcl_status file_read(const char *path, uint64_t most, unsigned char **data, size_t *bytes,
+                             struct healcl_error *error)
+{
+    int file;
+    *data = NULL;
+    TRY(file_open_regular(path, &file, error));
+    enum healcl_status status = read_descriptor(file, path, most, data, bytes, error);
+    close(file);
+    if (status != HEALCL_OK) {
+        free(*data);
+        *data = NULL;
     }
     return status;
 }

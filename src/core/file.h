@@ -3,6 +3,7 @@
 #define HEALCL_CORE_FILE_H
 
 #include <errno.h>
+#include <stdint.h>
 
 #include "core/status.h"
 
@@ -24,5 +25,10 @@
  * Errors: HEALCL_USAGE.
  */
 enum healcl_status file_open_regular(const char *path, int *file, struct healcl_error *error);
+
+/* The whole of a regular file of at most so many bytes, with a 0 behind it, freed with free().
+ * *data is NULL after an error. Errors: HEALCL_USAGE, HEALCL_NO_MEMORY. */
+enum healcl_status file_read(const char *path, uint64_t most, unsigned char **data, size_t *bytes,
+                             struct healcl_error *error);
 
 #endif

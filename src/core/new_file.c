@@ -2,15 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/registry.h"
+
 static void release(struct new_file *file)
 {
-    draft_discard(&file->draft);
+    if (file->temporary)
+        temporary_forget(file->temporary);
+    free(file->temporary);
     free(file->path);
     *file = (struct new_file){.stream = NULL};
 }
@@ -50,34 +53,58 @@ static int descriptor_of(const char *path)
     return sscanf(path, "/dev/fd/%9d%c", &descriptor, &more) == 1 ? descriptor : -1;
 }
 
+/* Stands beside the file's name, for a rename works only within one file system. Returns a
+ * descriptor, or -1 with errno. */
+static int create_temporary(struct new_file *file)
+{
+    enum { TRIES = 100, MARK_SIZE = 48 };
+    const size_t size = strlen(file->path) + MARK_SIZE;
+    char *name = malloc(size);
+    int descriptor = -1;
+    errno = name ? EEXIST : ENOMEM;
+    for (int i = 0; i < TRIES && descriptor < 0 && errno == EEXIST; i++) {
+        snprintf(name, size, "%s.tmp-%ld-%d", file->path, (long)getpid(), i);
+        descriptor = temporary_create(name, file->is_cached ? 0600 : 0666);
+    }
+    if (descriptor >= 0)
+        file->temporary = name;
+    else
+        free(name);
+    return descriptor;
+}
+
+/* A pipe or a device must not be replaced by a file, unless it is in a cache. */
+static int open_descriptor(struct new_file *file)
+{
+    if (file->is_cached)
+        return create_temporary(file);
+    const bool is_nameless = is_link(file->path) && access(file->path, F_OK) == 0; /* /dev/stdout */
+    const int given = descriptor_of(file->path);
+    if (given >= 0)
+        return fcntl(given, F_DUPFD_CLOEXEC, 0);
+    if (is_nameless || is_other_than_file(file->path))
+        return open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    return create_temporary(file);
+}
+
 /* Opens the stream. Returns 0, or an errno. */
 static int open_stream(struct new_file *file)
 {
-    bool is_nameless = is_link(file->path) && access(file->path, F_OK) == 0; /* /dev/stdout */
-    int descriptor = descriptor_of(file->path);
-    if (descriptor >= 0) {
-        descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    } else if (is_nameless || is_other_than_file(file->path)) {
-        /* A pipe or a device must not be replaced by a file. */
-        descriptor = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    } else {
-        int code = draft_open(&file->draft, file->path, 0666);
-        if (code != 0)
-            return code;
-        /* The draft's own is needed once the stream has been closed. */
-        descriptor = fcntl(file->draft.descriptor, F_DUPFD_CLOEXEC, 0);
-    }
+    const int descriptor = open_descriptor(file);
     file->stream = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     int code = file->stream ? 0 : errno;
     if (code != 0 && descriptor >= 0)
         close(descriptor);
+    if (code != 0 && file->temporary)
+        (void)unlink(file->temporary);
     return code;
 }
 
-enum healcl_status new_file_open(struct new_file *file, const char *path,
-                                 struct healcl_error *error)
+static enum healcl_status open_as(struct new_file *file, const char *path, bool is_cached,
+                                  struct healcl_error *error)
 {
-    *file = (struct new_file){.path = resolve(path)};
+    *file =
+        (struct new_file){.path = is_cached ? strdup(path) : resolve(path), .is_cached = is_cached};
     if (!file->path)
         NO_MEMORY(error);
     int code = open_stream(file);
@@ -86,6 +113,18 @@ enum healcl_status new_file_open(struct new_file *file, const char *path,
     enum healcl_status status = cannot_write(file, code, error);
     release(file);
     return status;
+}
+
+enum healcl_status new_file_open(struct new_file *file, const char *path,
+                                 struct healcl_error *error)
+{
+    return open_as(file, path, false, error);
+}
+
+enum healcl_status new_file_open_cached(struct new_file *file, const char *path,
+                                        struct healcl_error *error)
+{
+    return open_as(file, path, true, error);
 }
 
 enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *error)
@@ -97,10 +136,14 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
         putc('\n', file->stream); /* what went wrong before is said by doing so again */
     if (fflush(file->stream) != 0 || has_failed)
         code = errno ? errno : EIO;
+    if (code == 0 && file->temporary && !file->is_cached && fsync(fileno(file->stream)) != 0)
+        code = errno;
     if (fclose(file->stream) != 0 && code == 0)
         code = errno;
-    if (code == 0 && file->draft.path)
-        code = draft_commit(&file->draft);
+    if (code == 0 && file->temporary && rename(file->temporary, file->path) != 0)
+        code = errno;
+    if (code != 0 && file->temporary)
+        (void)unlink(file->temporary);
     enum healcl_status status = code == 0 ? HEALCL_OK : cannot_write(file, code, error);
     release(file);
     return status;
@@ -111,5 +154,7 @@ void new_file_discard(struct new_file *file)
     if (!file->stream)
         return;
     fclose(file->stream);
+    if (file->temporary)
+        (void)unlink(file->temporary);
     release(file);
 }

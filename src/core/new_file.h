@@ -1,21 +1,32 @@
-/* A file that appears whole or not at all, as core/draft.h has it. A link to a file stays one. */
+/*
+ * A file that appears whole or not at all. It is written under a temporary name beside its own,
+ * NAME.tmp-PID-TRY, and renamed once the disk has it. core/registry.h knows the temporary name, so
+ * that a signal removes it; SIGKILL may leave it. A link to a file stays one, and a pipe or a
+ * device is written directly.
+ */
 #ifndef HEALCL_CORE_NEW_FILE_H
 #define HEALCL_CORE_NEW_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-#include "core/draft.h"
 #include "core/status.h"
 
 struct new_file {
-    FILE *stream;       /* NULL: not open */
-    char *path;         /* as it will be called, links followed */
-    struct draft draft; /* none for what is there to stay: a pipe, a device */
+    FILE *stream;    /* NULL: not open */
+    char *path;      /* as it will be called, links followed */
+    char *temporary; /* its name until then; NULL for a pipe or a device */
+    bool is_cached;
 };
 
 /* Errors: HEALCL_USAGE where it cannot be written, HEALCL_NO_MEMORY. */
 enum healcl_status new_file_open(struct new_file *file, const char *path,
                                  struct healcl_error *error);
+
+/* The same of a file of the user's alone whose reader notices damage: it does not wait for the
+ * disk, and replaces whatever has its name. */
+enum healcl_status new_file_open_cached(struct new_file *file, const char *path,
+                                        struct healcl_error *error);
 
 /* Closes the file and gives it its name; also notices what went wrong while it was written. It is
  * gone either way. */

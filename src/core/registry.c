@@ -45,49 +45,21 @@ static void note_temporary(const char *path)
     pthread_mutex_unlock(&lock);
 }
 
-static void block_interrupts(sigset_t *before)
+int temporary_create(const char *path, mode_t mode)
 {
-    sigset_t interrupts;
+    sigset_t interrupts, before;
     sigemptyset(&interrupts);
     sigaddset(&interrupts, SIGINT);
     sigaddset(&interrupts, SIGTERM);
     sigaddset(&interrupts, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &interrupts, before);
-}
-
-/* Notes what was created, unless file is -1. */
-static int end_creation(int file, const char *path, const sigset_t *before)
-{
-    int code = errno;
+    pthread_sigmask(SIG_BLOCK, &interrupts, &before);
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    const int code = errno;
     if (file >= 0)
         note_temporary(path);
-    pthread_sigmask(SIG_SETMASK, before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = code;
     return file;
-}
-
-int temporary_create(const char *path, mode_t mode)
-{
-    sigset_t before;
-    block_interrupts(&before);
-    return end_creation(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode), path, &before);
-}
-
-int temporary_link(const char *old, const char *path)
-{
-    sigset_t before;
-    block_interrupts(&before);
-    return end_creation(linkat(AT_FDCWD, old, AT_FDCWD, path, AT_SYMLINK_FOLLOW), path, &before);
-}
-
-int temporary_create_unique(char *path)
-{
-    sigset_t before;
-    block_interrupts(&before);
-    int file = mkstemp(path);
-    if (file >= 0)
-        (void)fcntl(file, F_SETFD, FD_CLOEXEC);
-    return end_creation(file, path, &before);
 }
 
 void temporary_forget(const char *path)

@@ -17,13 +17,6 @@
  * the file is there. */
 int temporary_create(const char *path, mode_t mode);
 
-/* The same as mkstemp does it: path ends in XXXXXX, which is replaced. */
-int temporary_create_unique(char *path);
-
-/* The same of a file that is there, which gets another name; old may be a symbolic link to it.
- * Returns 0, or -1 with errno. */
-int temporary_link(const char *old, const char *path);
-
 /* To be called when it has been removed, or has got its name. */
 void temporary_forget(const char *path);
 

@@ -50,7 +50,6 @@ struct device_info {
      * the first of these answers: "multiply_twiddle(0x1, 0x2, 0x3) is 0x1, not 0x2". */
     uint32_t failed_families;
     char family_failure[160];
-    uint32_t multiply; /* enum multiply: which way is the fastest, as the self-test has measured */
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
     char too_few_parameters[96]; /* with both numbers, where max_parameter_bytes is below

@@ -128,6 +128,9 @@ static cl_device_type shape_of(const struct device_info *info)
     return type != 0 ? type : device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
 }
 
+/* CPUs with narrower vectors convert between integers and doubles one by one. */
+enum { AVX512_DOUBLES = 8 };
+
 /* A CPU runs the work-items of a group one after the other and wants few fat ones; a GPU wants as
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
@@ -138,20 +141,21 @@ struct device_tuning tuning_default(const struct device_info *info)
     bool shared = given ? shape & CL_DEVICE_TYPE_CPU : info->unified_memory;
     uint32_t staging_bytes = shared ? 0 : STAGING_BYTES;
     if (shape & CL_DEVICE_TYPE_CPU) {
-        struct device_tuning tuning = {.local_size = 1,
-                                       .elements_per_item = ELEMENTS_PER_ITEM_CPU,
-                                       .access_bytes = 1,
-                                       .transform_local_size = 1,
-                                       .transform_rows = TRANSFORM_ROWS,
-                                       .transform_tile = TRANSFORM_TILE,
-                                       .transform_radix = TRANSFORM_RADIX,
-                                       .transform_products = TRANSFORM_PRODUCTS,
-                                       .launches_at_once =
-                                           info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
-                                       .queues_overlap = queues_overlap,
-                                       .staging_bytes = staging_bytes,
-                                       .multiply = info->multiply,
-                                       .past_caches_bytes = PAST_CACHES_BYTES};
+        struct device_tuning tuning = {
+            .local_size = 1,
+            .elements_per_item = ELEMENTS_PER_ITEM_CPU,
+            .access_bytes = 1,
+            .transform_local_size = 1,
+            .transform_rows = TRANSFORM_ROWS,
+            .transform_tile = TRANSFORM_TILE,
+            .transform_radix = TRANSFORM_RADIX,
+            .transform_products = TRANSFORM_PRODUCTS,
+            .launches_at_once = info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
+            .queues_overlap = queues_overlap,
+            .staging_bytes = staging_bytes,
+            .multiply =
+                info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES : MULTIPLY_BY_DOUBLES,
+            .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
             (void)take_shape(&tuning, SHAPE_VECTORS);
         return tuning;

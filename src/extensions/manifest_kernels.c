@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "core/file.h"
@@ -14,32 +13,6 @@
 enum { SOURCE_MAX = 4 << 20, PATH_SIZE = 1024 };
 
 /* ---------------------------------------------------------------- files */
-
-enum healcl_status vendor_read_file(const char *path, size_t most, char **text, size_t *length,
-                                    struct healcl_error *error)
-{
-    int file;
-    TRY(file_open_regular(path, &file, error));
-    char *memory = malloc(most + 2);
-    size_t used = 0;
-    ssize_t got = memory ? 1 : 0;
-    while (memory && got > 0 && used <= most) {
-        got = read(file, memory + used, most + 1 - used);
-        used += got > 0 ? (size_t)got : 0;
-    }
-    (void)close(file);
-    if (!memory)
-        NO_MEMORY(error);
-    if (got < 0 || used > most) {
-        free(memory);
-        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT "%s", path,
-                 got < 0 ? " cannot be read" : " is too large");
-    }
-    memory[used] = 0;
-    *text = memory;
-    *length = used;
-    return HEALCL_OK;
-}
 
 #define TRUST "only a folder that is trusted may have that: --trust DIR"
 
@@ -124,16 +97,16 @@ static enum healcl_status check_options(const struct reader *reader, const cJSON
 static enum healcl_status read_source(const struct reader *reader, const cJSON *object,
                                       struct vendor_kernel *kernel)
 {
-    char path[PATH_SIZE], *text, name[TEXT_MAX + 32];
+    char path[PATH_SIZE], name[TEXT_MAX + 32];
+    unsigned char *text;
     size_t length;
     TRY(path_of(reader, object, "source", path));
-    TRY_AT(reader, object, "source",
-           vendor_read_file(path, SOURCE_MAX, &text, &length, reader->error));
+    TRY_AT(reader, object, "source", file_read(path, SOURCE_MAX, &text, &length, reader->error));
     enum healcl_status status = HEALCL_OK;
-    if (strlen(text) != length)
+    if (strlen((const char *)text) != length)
         status = ERROR(reader->error, HEALCL_REFUSED, "the file holds a byte 0");
     if (status == HEALCL_OK)
-        status = manifest_keep(reader, text, &kernel->source);
+        status = manifest_keep(reader, (const char *)text, &kernel->source);
     free(text);
     TRY_AT(reader, object, "source", status);
     snprintf(name, sizeof name, "%s@%016llx", strrchr(path, '/') + 1,

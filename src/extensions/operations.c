@@ -53,13 +53,14 @@ static int is_manifest(const struct dirent *entry)
 static enum healcl_status read_one(struct vendor_operations *handle, const char *folder,
                                    const char *name, bool is_trusted, struct healcl_error *error)
 {
-    char path[PATH_SIZE], *text;
+    char path[PATH_SIZE];
+    unsigned char *text;
     size_t length;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= PATH_SIZE)
         FAIL_FOR(error, HEALCL_USAGE, FILE, "the path of '%.200s' is too long", name);
-    TRY(vendor_read_file(path, MANIFEST_MAX, &text, &length, error));
+    TRY(file_read(path, MANIFEST_MAX, &text, &length, error));
     enum healcl_status status =
-        manifest_read(handle, folder, path, text, length, is_trusted, error);
+        manifest_read(handle, folder, path, (const char *)text, length, is_trusted, error);
     free(text);
     return status;
 }

@@ -202,11 +202,6 @@ enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
 /* The manifests whose operations a table has; NULL for one of built-in operations only. */
 const struct vendor_operations *vendor_of_table(const struct operation_table *table);
 
-/* The whole of a file of at most so many bytes, which the caller frees, with a 0 behind it. Errors:
- * HEALCL_USAGE, HEALCL_NO_MEMORY. */
-enum healcl_status vendor_read_file(const char *path, size_t most, char **text, size_t *length,
-                                    struct healcl_error *error);
-
 /* Reads a manifest's text, which is file's for messages, and adds what it says. folder: where its
  * files are. is_trusted: they may be links out of it, and options of compilers may be any. Errors:
  * HEALCL_REFUSED with file, line and field; HEALCL_USAGE for a file that cannot be read;

@@ -13,9 +13,9 @@
 static const char suffix[] = ".journal";
 
 enum {
-    HASH_LENGTH = PACKAGE_HASH_SIZE - 1,
-    NAME_AT = 2 * PACKAGE_HASH_SIZE, /* in a line, behind two hashes and a blank each */
-    LINE_SIZE = NAME_AT + 512        /* a file's name has at most 255 bytes */
+    HASH_LENGTH = HASH_SIZE - 1,
+    NAME_AT = 2 * HASH_SIZE,  /* in a line, behind two hashes and a blank each */
+    LINE_SIZE = NAME_AT + 512 /* a file's name has at most 255 bytes */
 };
 
 /* ---------------------------------------------------------------- reading */
@@ -29,13 +29,13 @@ static bool is_hash(const char *text)
 static enum healcl_status read_line(struct journal *journal, const char *text,
                                     struct healcl_error *error)
 {
-    if (!is_hash(text) || !is_hash(text + PACKAGE_HASH_SIZE) || !text[NAME_AT])
+    if (!is_hash(text) || !is_hash(text + HASH_SIZE) || !text[NAME_AT])
         return HEALCL_OK;
     if (!ARRAY_GROW(journal->lines, journal->count, &journal->capacity))
         NO_MEMORY(error);
     struct journal_line *line = &journal->lines[journal->count];
     memcpy(line->key, text, HASH_LENGTH);
-    memcpy(line->results, text + PACKAGE_HASH_SIZE, HASH_LENGTH);
+    memcpy(line->results, text + HASH_SIZE, HASH_LENGTH);
     line->key[HASH_LENGTH] = line->results[HASH_LENGTH] = 0;
     line->name = strdup(text + NAME_AT);
     if (!line->name)

@@ -10,10 +10,13 @@
 #ifndef HEALCL_MPI_JOURNAL_H
 #define HEALCL_MPI_JOURNAL_H
 
-#include "package/package.h"
+#include <stdio.h>
+
+#include "core/hash.h"
+#include "core/status.h"
 
 struct journal_line {
-    char key[PACKAGE_HASH_SIZE], results[PACKAGE_HASH_SIZE];
+    char key[HASH_SIZE], results[HASH_SIZE];
     char *name;
 };
 

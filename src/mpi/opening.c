@@ -72,7 +72,7 @@ static void add_plan(XXH3_state_t *state, const struct plan *plan)
 }
 
 /* The first half of a hash in hexadecimal. */
-static uint64_t half_of(const char hash[PACKAGE_HASH_SIZE])
+static uint64_t half_of(const char hash[HASH_SIZE])
 {
     char half[17];
     memcpy(half, hash, 16);
@@ -86,14 +86,14 @@ static enum healcl_status take_hashes(struct opening *opening, struct healcl_err
     XXH3_state_t *state = XXH3_createState();
     if (!state)
         NO_MEMORY(error);
-    package_hash(source->text, source->length, opening->transcript_hash);
+    hash_bytes(source->text, source->length, opening->transcript_hash);
     source_forget(source, source->text, source->length);
     XXH3_128bits_reset(state);
     add_plan(state, opening->transcript->plan);
     XXH3_128bits_update(state, &opening->transcript->passes, sizeof opening->transcript->passes);
     const XXH128_hash_t hash = XXH3_128bits_digest(state);
     XXH3_freeState(state);
-    package_hash(&hash, sizeof hash, opening->plan_hash);
+    hash_bytes(&hash, sizeof hash, opening->plan_hash);
     return HEALCL_OK;
 }
 
@@ -101,8 +101,8 @@ static enum healcl_status compare(const struct opening *opening, const struct ra
                                   struct healcl_error *error)
 {
     const char *const version[] = {healcl_version(), healcl_commit()};
-    char hash[PACKAGE_HASH_SIZE];
-    package_hash_texts(2, version, hash);
+    char hash[HASH_SIZE];
+    hash_texts(2, version, hash);
     const struct ranks_common common[] = {{"version of healcl", half_of(hash)},
                                           {"transcript", half_of(opening->transcript_hash)},
                                           {"plan", half_of(opening->plan_hash)}};

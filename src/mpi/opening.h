@@ -4,8 +4,8 @@
 #define HEALCL_MPI_OPENING_H
 
 #include "cli/report_file.h"
+#include "core/hash.h"
 #include "mpi/ranks.h"
-#include "package/package.h"
 
 struct opening {
     /* Of the command line. */
@@ -19,7 +19,7 @@ struct opening {
     bool quiet;
     /* Set by opening_open. */
     struct healcl_transcript *transcript;
-    char transcript_hash[PACKAGE_HASH_SIZE], plan_hash[PACKAGE_HASH_SIZE];
+    char transcript_hash[HASH_SIZE], plan_hash[HASH_SIZE];
     struct healcl_device *device; /* NULL: the reference */
     struct device_info info;      /* of the device */
     uint64_t memory_limit;        /* of the tensors of one rank; 0: there is none */

@@ -13,8 +13,8 @@ struct request {
     const char *name;
     size_t number;
     uint64_t start;
-    char key[PACKAGE_HASH_SIZE]; /* of transcript and inputs */
-    void **data;                 /* elements of each input of the list, then of each result */
+    char key[HASH_SIZE]; /* of transcript and inputs */
+    void **data;         /* elements of each input of the list, then of each result */
 };
 
 /* A thread with a batcher of its own. */
@@ -51,11 +51,11 @@ static char *result_path(const struct server *server, const char *name,
 }
 
 /* Adds a hash of elements to one of those before, which is "" at first. */
-static void add_hash(char hash[PACKAGE_HASH_SIZE], const void *data, size_t bytes)
+static void add_hash(char hash[HASH_SIZE], const void *data, size_t bytes)
 {
-    char one[PACKAGE_HASH_SIZE];
-    package_hash(data, bytes, one);
-    package_hash_texts(2, (const char *const[]){hash, one}, hash);
+    char one[HASH_SIZE];
+    hash_bytes(data, bytes, one);
+    hash_texts(2, (const char *const[]){hash, one}, hash);
 }
 
 /* Whether all results are there, and have the hash that the journal tells. */
@@ -64,7 +64,7 @@ static bool has_results(const struct server *server, const char *name, const cha
     size_t count;
     const struct healcl_tensor_info *results =
         healcl_transcript_results(server->opening->transcript, &count);
-    char hash[PACKAGE_HASH_SIZE] = "";
+    char hash[HASH_SIZE] = "";
     bool is_there = true;
     for (size_t i = 0; i < count && is_there; i++) {
         const struct layout layout = layout_of(&results[i]);
@@ -90,14 +90,14 @@ static enum healcl_status write_result(const struct server *server, const char *
     if (!path)
         NO_MEMORY(error);
     enum healcl_status status =
-        npy_write_file(path, (enum dtype)result->dtype, &layout, data, true, error);
+        npy_write_file(path, (enum dtype)result->dtype, &layout, data, error);
     free(path);
     return status;
 }
 
 /* Writes the results of a request, and hashes them. */
 static enum healcl_status write_results(const struct server *server, const struct request *request,
-                                        char hash[PACKAGE_HASH_SIZE], uint64_t *bytes,
+                                        char hash[HASH_SIZE], uint64_t *bytes,
                                         struct healcl_error *error)
 {
     size_t count;
@@ -123,9 +123,9 @@ static const struct healcl_tensor_info *input_of(const struct server *server, si
 static enum healcl_status read_inputs(const struct server *server, struct request *request,
                                       struct healcl_error *error)
 {
-    package_hash_texts(
-        2, (const char *const[]){server->opening->transcript_hash, server->opening->plan_hash},
-        request->key);
+    hash_texts(2,
+               (const char *const[]){server->opening->transcript_hash, server->opening->plan_hash},
+               request->key);
     for (size_t i = 0; i < server->list->inputs; i++) {
         const struct healcl_tensor_info *info = input_of(server, i);
         const struct layout layout = layout_of(info);
@@ -159,7 +159,7 @@ static enum healcl_status note_done(struct server *server, const struct request 
 static enum healcl_status keep_results(struct server *server, const struct request *request,
                                        struct healcl_error *error)
 {
-    char results[PACKAGE_HASH_SIZE] = "";
+    char results[HASH_SIZE] = "";
     uint64_t written = 0;
     TRY(write_results(server, request, results, &written, error));
     pthread_mutex_lock(&server->lock);

@@ -2,11 +2,12 @@
  * What kernels of manifests take. A manifest may say anything of a kernel's arguments, and a driver
  * that gets an integer where the kernel has a pointer may crash: PoCL does. So the kernel is asked
  * before its arguments are first set. Drivers tell of programs that were built from a source, with
- * -cl-kernel-arg-info; of binaries they may not: packages and the cache have kept what was told.
+ * -cl-kernel-arg-info; of binaries they may not, so a binary is for the same arguments alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "programs/internal.h"
 
@@ -46,7 +47,10 @@ static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint i
     snprintf(word, WORD_SIZE, "%.*s", WORD_SIZE - 1, text);
 }
 
-/* Whether the driver tells of every argument. */
+enum { KERNEL_ARGUMENTS_SIZE = 4096 };
+
+/* What a kernel takes, by address, type and name: "global long* out, private long out_at". Returns
+ * whether the driver tells of every argument. */
 static bool ask_driver(const struct healcl_device *device, cl_kernel id, cl_uint count,
                        char text[KERNEL_ARGUMENTS_SIZE])
 {
@@ -71,61 +75,6 @@ static cl_uint argument_count(const struct healcl_device *device, cl_kernel id, 
     cl_uint count = otherwise;
     cl_int code = device->cl->clGetKernelInfo(id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
     return code == CL_SUCCESS ? count : otherwise;
-}
-
-/* The file that keeps it beside the program's binary. */
-static void kept_name(const struct healcl_device *device, const struct kernel *kernel,
-                      char name[CACHE_KEY_SIZE + 16])
-{
-    char key[CACHE_KEY_SIZE];
-    const char *const texts[] = {kernel->program->binary_name, kernel->name};
-    cache_key(&device->info, "healcl arguments 1", "", 2, texts, key);
-    snprintf(name, CACHE_KEY_SIZE + 16, "arguments_%s", key);
-}
-
-static bool find_kept(const struct healcl_device *device, const struct kernel *kernel,
-                      char text[KERNEL_ARGUMENTS_SIZE])
-{
-    char name[CACHE_KEY_SIZE + 16];
-    if (!*kernel->program->binary_name)
-        return false;
-    kept_name(device, kernel, name);
-    return cache_read_line(name, KERNEL_ARGUMENTS_SIZE, text);
-}
-
-static bool find_packaged(const struct kernel *kernel, char text[KERNEL_ARGUMENTS_SIZE])
-{
-    const struct package_program *packaged = kernel->program->packaged;
-    for (size_t i = 0; packaged && i < packaged->kernel_count; i++)
-        if (packaged->kernels[i].arguments && strcmp(packaged->kernels[i].name, kernel->name) == 0)
-            return snprintf(text, KERNEL_ARGUMENTS_SIZE, "%s", packaged->kernels[i].arguments) <
-                   KERNEL_ARGUMENTS_SIZE;
-    return false;
-}
-
-bool kernel_arguments_find(const struct healcl_device *device, const struct kernel *kernel,
-                           char text[KERNEL_ARGUMENTS_SIZE])
-{
-    *text = 0;
-    if (find_packaged(kernel, text) ||
-        ask_driver(device, kernel->id, argument_count(device, kernel->id, 0), text) ||
-        find_kept(device, kernel, text))
-        return *text;
-    *text = 0;
-    return false;
-}
-
-void kernel_arguments_keep(const struct healcl_device *device, const struct program *program)
-{
-    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next) {
-        char text[KERNEL_ARGUMENTS_SIZE + 1], name[CACHE_KEY_SIZE + 16];
-        if (!program->text || !kernel_arguments_find(device, kernel, text))
-            continue;
-        strcat(text, "\n");
-        kept_name(device, kernel, name);
-        (void)cache_write(device->programs->cache_directory, name, 1,
-                          &(struct cache_part){text, strlen(text)});
-    }
 }
 
 /* ---------------------------------------------------------------- what a manifest gives */
@@ -214,37 +163,41 @@ static enum healcl_status check_count(struct healcl_device *device, const struct
          launch->manifest.file, launch->kernel, count, launch->argument_count);
 }
 
-/* Tells lists of arguments apart that differ in more than values. */
-static uint64_t signature_of(const struct launch *launch)
+uint64_t kernel_arguments_hash(const struct launch *launch)
 {
-    uint64_t signature = launch->argument_count + 1;
+    bool is_memory[LAUNCH_ARGUMENTS_MAX];
+    if (!launch->source)
+        return 0;
     for (uint32_t i = 0; i < launch->argument_count; i++)
-        signature = signature << 1 | (launch->arguments[i].table != NULL);
-    return signature;
+        is_memory[i] = launch->arguments[i].table != NULL;
+    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
+                                XXH3_64bits(is_memory, launch->argument_count * sizeof *is_memory));
 }
 
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
                                           const struct launch *launch, struct healcl_error *error)
 {
     char text[KERNEL_ARGUMENTS_SIZE];
-    const uint64_t signature = signature_of(launch);
-    if (kernel->checked == signature)
+    if (kernel->is_checked || kernel->program->loaded)
         return HEALCL_OK;
+    kernel->program->may_be_kept = false;
     TRY(check_count(device, launch, argument_count(device, kernel->id, launch->argument_count),
                     error));
-    if (!kernel_arguments_find(device, kernel, text) && launch->argument_count > 0) {
+    const cl_uint count = argument_count(device, kernel->id, 0);
+    const bool is_told = count > 0 && ask_driver(device, kernel->id, count, text);
+    if (!is_told && launch->argument_count > 0) {
         if (!device->programs->arguments_untold)
             device_log(device, "%s", ARGUMENTS_UNTOLD);
         device->programs->arguments_untold = true;
     }
-    const char *at = text;
+    const char *at = is_told ? text : "";
     for (uint32_t i = 0; *at && i < launch->argument_count; i++) {
         const size_t length = strcspn(at, ",");
         TRY(check_argument(device, launch, i, at, length, error));
         at += length;
         at += strspn(at, ", ");
     }
-    kernel->checked = signature;
+    kernel->is_checked = kernel->program->may_be_kept = true;
     return HEALCL_OK;
 }
 

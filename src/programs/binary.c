@@ -1,136 +1,64 @@
 /*
- * Program binaries on disk: what clGetProgramInfo gave. cache.c keeps a damaged file from a driver,
- * which may not survive it. Where a binary cannot be read or loaded, the source is built.
+ * Binaries of programs: what clGetProgramInfo gave. Where one of the cache cannot be read or
+ * loaded, the source is built.
  *
- * A binary has a price. Drivers with a cache of their own build a known source fast; others build
- * for seconds every time. And some compile every kernel of a program once more for its binary, with
- * PoCL 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. So a file first
- * only notes how long its source has taken so far, and a binary is got once that is a second for
- * each of the program's kernels.
- *
- * With PoCL that comes late, as it should: PoCL's own cache makes 17 ms of a source's 90. Where
- * that cache alone is lost before each run, six runs of the encrypted digits take 7.9, 7.4, 10.3,
- * 8.2, 3.1 and 3.1 s of processor time. They then have two binaries of seven, which the third run
- * and the fourth have paid for. The other programs have too many kernels for what they spend, and
- * only clBuildProgram counts: PoCL compiles for as long again at first launches. With all binaries
- * there a run takes 0.54 s. device_keep_binaries, for `healcl compile --cache`, gets them at once,
- * in 15 s.
+ * A binary has a price: some drivers compile every kernel of a program once more for it, with PoCL
+ * 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. And drivers with a cache
+ * of their own build a known source fast. So binaries are kept where that is asked for, by
+ * HEALCL_KEEP_BINARIES and `healcl compile --cache`. With them a run of the encrypted digits takes
+ * 0.54 s of processor time on an empty cache of PoCL's, and 7.9 without.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "programs/internal.h"
 
-/* Part of every key: to be raised where the same sources and options come to mean another binary.
- */
-#define BINARY_ABI "healcl binary 2"
-
-/* What a file begins with; behind it is the binary, or nothing yet. */
-struct binary_note {
-    uint64_t spent_nanoseconds; /* on building the source, in all runs */
-};
-
-void binary_name(const struct device_info *info, size_t text_count, const char *const *texts,
-                 const char *options, char name[BINARY_NAME_SIZE])
-{
-    char key[CACHE_KEY_SIZE];
-    cache_key(info, BINARY_ABI, options, text_count, texts, key);
-    snprintf(name, BINARY_NAME_SIZE, "binary_%s", key);
-}
-
-/* ---------------------------------------------------------------- loading */
-
-/* What a file holds, freed with free(), or NULL. */
-static unsigned char *read_file(const struct healcl_device *device, const char *name,
-                                struct binary_note *note, size_t *binary_bytes)
-{
-    size_t bytes = 0;
-    unsigned char *data = cache_read(device->programs->cache_directory, name, &bytes);
-    if (!data || bytes < sizeof *note) {
-        free(data);
-        return NULL;
-    }
-    memcpy(note, data, sizeof *note);
-    *binary_bytes = bytes - sizeof *note;
-    return data;
-}
-
-cl_program binary_load(struct healcl_device *device, const char *name, const char *options)
+static cl_int load(const struct healcl_device *device, const unsigned char *data, size_t bytes,
+                   const char *options, cl_program *program)
 {
     const struct opencl *cl = device->cl;
-    struct binary_note note;
-    size_t bytes = 0;
-    unsigned char *data = read_file(device, name, &note, &bytes);
-    if (!data || bytes == 0) {
-        free(data);
-        return NULL;
-    }
     cl_int code = CL_SUCCESS, loaded = CL_SUCCESS;
-    const unsigned char *binaries[] = {data + sizeof note};
-    cl_program program = cl->clCreateProgramWithBinary(device->context, 1, &device->info.device_id,
-                                                       &bytes, binaries, &loaded, &code);
-    free(data);
+    cl_program id = cl->clCreateProgramWithBinary(device->context, 1, &device->info.device_id,
+                                                  &bytes, &data, &loaded, &code);
     if (code != CL_SUCCESS)
-        return NULL;
+        return code;
     if (loaded == CL_SUCCESS)
-        code = cl->clBuildProgram(program, 1, &device->info.device_id, options, NULL, NULL);
-    if (loaded == CL_SUCCESS && code == CL_SUCCESS)
-        return program;
-    (void)cl->clReleaseProgram(program);
-    return NULL;
+        loaded = cl->clBuildProgram(id, 1, &device->info.device_id, options, NULL, NULL);
+    if (loaded == CL_SUCCESS)
+        *program = id;
+    else
+        (void)cl->clReleaseProgram(id);
+    return loaded;
 }
 
-/* ---------------------------------------------------------------- saving */
+/* ---------------------------------------------------------------- in the cache */
 
-static bool write_file(const struct healcl_device *device, const char *name,
-                       uint64_t spent_nanoseconds, const unsigned char *binary, size_t bytes)
+bool binary_load(struct healcl_device *device, struct program *program, const char *options)
 {
-    const struct binary_note note = {spent_nanoseconds};
-    const struct cache_part parts[] = {{&note, sizeof note}, {binary, bytes}};
-    return cache_write(device->programs->cache_directory, name, 2, parts);
-}
-
-uint64_t binary_note_build(const struct healcl_device *device, const char *name,
-                           uint64_t nanoseconds)
-{
-    struct binary_note note;
     size_t bytes = 0;
-    uint64_t spent = nanoseconds;
-    unsigned char *data = read_file(device, name, &note, &bytes);
-    /* A binary that was there and did not load is none. */
-    if (data && bytes == 0 && note.spent_nanoseconds < UINT64_MAX - nanoseconds)
-        spent += note.spent_nanoseconds;
+    unsigned char *data =
+        cache_read(device->programs->cache_directory, program->binary_name, &bytes);
+    program->loaded =
+        data && bytes > 0 && load(device, data, bytes, options, &program->id) == CL_SUCCESS;
     free(data);
-    (void)write_file(device, name, spent, (const unsigned char *)"", 0);
-    return spent;
+    return program->loaded;
 }
 
-void binary_remove(const struct healcl_device *device, const char *name)
-{
-    char *path = cache_path(device->programs->cache_directory, name);
-    if (path)
-        (void)unlink(path);
-    free(path);
-}
-
-enum healcl_status binary_get(const struct healcl_device *device, cl_program program,
+enum healcl_status binary_get(const struct healcl_device *device, const struct program *program,
                               unsigned char **binary, size_t *bytes, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
     *binary = NULL;
     *bytes = 0;
     TRY_CL(error, "clGetProgramInfo",
-           cl->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL));
+           cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL));
     if (*bytes == 0)
         FAIL(error, HEALCL_DEVICE, "the driver gives no binary of it");
     unsigned char *data = calloc(1, *bytes);
     if (!data)
         NO_MEMORY(error);
-    cl_int code = cl->clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
+    cl_int code = cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
     if (code != CL_SUCCESS) {
         free(data);
         return opencl_error(error, code, "clGetProgramInfo", __FILE__, __LINE__);
@@ -139,19 +67,41 @@ enum healcl_status binary_get(const struct healcl_device *device, cl_program pro
     return HEALCL_OK;
 }
 
-enum healcl_status binary_save(const struct healcl_device *device, const char *name,
-                               uint64_t spent_nanoseconds, cl_program program, size_t *bytes,
-                               struct healcl_error *error)
+/* ---------------------------------------------------------------- in a package */
+
+/* An image that another program has loaded is the same program to OpenCL. */
+static cl_int share_image(const struct healcl_device *device, struct program *program)
 {
-    unsigned char *binary;
-    TRY(binary_get(device, program, &binary, bytes, error));
-    bool written = write_file(device, name, spent_nanoseconds, binary, *bytes);
-    const int code = errno;
-    free(binary);
-    if (!written) {
-        errno = code;
-        FAIL_FILE(error, "cannot write '%.400s/%s': %s", device->programs->cache_directory, name,
-                  strerror(code));
+    for (const struct program *other = device->programs->list; other; other = other->next)
+        if (other->prefix && device->cl->clRetainProgram(other->id) == CL_SUCCESS) {
+            program->id = other->id;
+            return CL_SUCCESS;
+        }
+    return CL_INVALID_PROGRAM;
+}
+
+enum healcl_status binary_load_packaged(struct healcl_device *device, struct program *program,
+                                        struct healcl_error *error)
+{
+    const struct package *package = device->programs->package;
+    const char *prefix = package_entry(package, "programs", program->key);
+    const struct package_member *member =
+        package_member(package, prefix ? PACKAGE_IMAGE : program->binary_name);
+    if (!member)
+        FAIL(error, device_note_lack(device, HEALCL_DEVICE),
+             "program '%s' with options '%s' is not in " PATH_FORMAT
+             ": make one with healcl compile",
+             program->name, program->all_options, package->path);
+    cl_int code = prefix ? share_image(device, program) : CL_INVALID_PROGRAM;
+    if (code != CL_SUCCESS)
+        code = load(device, member->data, member->bytes, "", &program->id);
+    if (code != CL_SUCCESS) {
+        (void)opencl_error(error, code, "clBuildProgram", __FILE__, __LINE__);
+        error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
+        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
     }
+    program->prefix = prefix;
+    program->loaded = true;
+    device->programs->loaded++;
     return HEALCL_OK;
 }

@@ -1,40 +1,55 @@
-/* The folder of what is kept between runs (cache.c). */
+/*
+ * What is kept between runs, in one folder: binaries, findings of the self-test, tunings, rates. A
+ * file is named by its kind and a hash of all that it depends on. Its first line is that name and a
+ * hash of what follows:
+ *
+ *     healcl kept 2 tuning_00c0...ffee 6f0c...24a1
+ *
+ * A file that is damaged, renamed, or copied over another one is as none. A package is a zip of
+ * such files (package.h).
+ */
 #ifndef HEALCL_PROGRAMS_CACHE_H
 #define HEALCL_PROGRAMS_CACHE_H
 
+#include "core/hash.h"
 #include "device/device.h"
 
-enum { CACHE_KEY_SIZE = 33 };
+enum { CACHE_NAME_SIZE = 16 + HASH_SIZE, CACHE_HEAD_SIZE = 160 };
 
-/* Where files are kept between runs, or NULL for nowhere: HEALCL_CACHE_DIR, else healcl in
- * XDG_CACHE_HOME, else in ~/.cache. Freed with free(). */
+/* HEALCL_CACHE_DIR, else healcl in XDG_CACHE_HOME, else in ~/.cache; NULL for nowhere. Freed with
+ * free(). */
 char *cache_directory(void);
 
-/* "<directory>/<name>", or NULL without memory. Freed with free(). */
-char *cache_path(const char *directory, const char *name);
+/* Names a file that depends on texts, the device and its driver, and what drivers' compilers take
+ * from the environment. kind has at most 15 characters. */
+void cache_name(const struct device_info *info, const char *kind, size_t count,
+                const char *const *texts, char name[CACHE_NAME_SIZE]);
 
-/* Names a file by all that it depends on, in hexadecimal: the device and its driver, what drivers'
- * compilers take from the environment, what kind of file it is (abi), options and texts. */
-void cache_key(const struct device_info *info, const char *abi, const char *options,
-               size_t text_count, const char *const *texts, char key[CACHE_KEY_SIZE]);
+/* The first line of a file with that name and contents. Returns its length. */
+size_t cache_head(const char *name, const void *data, size_t bytes, char head[CACHE_HEAD_SIZE]);
 
-/* What is kept under a name, freed with free(), or NULL: there is no such file, it is damaged, or
- * it was kept under another name. */
+/* Moves what is behind a right first line to the start of data. Returns whether it is right. */
+bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes);
+
+/* What is kept under a name, freed with free(), or NULL. */
 unsigned char *cache_read(const char *directory, const char *name, size_t *bytes);
 
-/* The same of cache_directory(), and of one line, which goes without its end into text of so many
- * characters. */
-bool cache_read_line(const char *name, size_t size, char *text);
+/* Keeps data under a name; makes the folder if need be. Other processes see the whole file or none.
+ * Errors: HEALCL_USAGE where it cannot be written. */
+enum healcl_status cache_write(const char *directory, const char *name, const void *data,
+                               size_t bytes, struct healcl_error *error);
 
-struct cache_part {
-    const void *data;
-    size_t bytes;
-};
+/* Removes what is kept under a name. *path is the file that is gone, freed with free(), or NULL
+ * where there was none; path may be NULL. Errors: HEALCL_USAGE where it cannot be removed. */
+enum healcl_status cache_remove(const char *directory, const char *name, char **path,
+                                struct healcl_error *error);
 
-/* Keeps some parts, one after the other, under a name; makes the folder if need be. Other processes
- * see the whole file or none: it is written under another name. Returns whether it is there; else
- * errno says why not. */
-bool cache_write(const char *directory, const char *name, size_t count,
-                 const struct cache_part *parts);
+/* Texts of fewer than size bytes, in cache_directory(). */
+bool cache_read_text(const char *name, size_t size, char *text);
+
+/* *path is the file, freed with free(), or NULL where nothing is to be kept; path may be NULL.
+ * Errors: HEALCL_USAGE where it cannot be written. */
+enum healcl_status cache_write_text(const char *name, const char *text, char **path,
+                                    struct healcl_error *error);
 
 #endif

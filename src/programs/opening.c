@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "programs/internal.h"
 #include "programs/self_test.h"
 #include "programs/tuning_kept.h"
-
-enum { BINARY_PRICE = 1000000000 }; /* nanoseconds a kernel; see binary.c */
 
 /* ---------------------------------------------------------------- what there is */
 
@@ -40,20 +39,30 @@ enum healcl_status device_list(const struct opencl *cl, struct device_info **lis
 
 /* ---------------------------------------------------------------- open and close */
 
+/* With a package the tuning that it was made with: the same variants are picked then. */
 static enum healcl_status tuning_of(struct healcl_device *device, struct device_tuning *tuning,
                                     struct healcl_error *error)
 {
-    return device->programs->package ? packaged_tuning(device, tuning, error)
-                                     : tuning_of_device(&device->info, tuning, error);
+    const struct package *package = device->programs->package;
+    char what[600];
+    if (!package)
+        return tuning_of_device(&device->info, tuning, error);
+    snprintf(what, sizeof what, "the tuning of package " PATH_FORMAT, package->path);
+    *tuning = tuning_default(&device->info);
+    tuning->tuned_by = TUNED_BY_PACKAGE;
+    if (tuning_parse(tuning, package_text(package, "tuning"), what, &device->info, error) ==
+        HEALCL_OK)
+        return HEALCL_OK;
+    if (error)
+        error->status = HEALCL_REFUSED;
+    return HEALCL_REFUSED;
 }
 
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
-                                        bool launches_overlap, uint32_t multiply,
-                                        struct healcl_error *error)
+                                        bool launches_overlap, struct healcl_error *error)
 {
     device->info.loop_limit = loop_limit;
     device->info.launches_overlap = launches_overlap;
-    device->info.multiply = multiply;
     struct device_tuning tuning;
     TRY(tuning_of(device, &tuning, error));
     return device_set_tuning(device, &tuning, error);
@@ -90,24 +99,20 @@ static enum healcl_status choose(const struct opencl *cl,
 static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
-    if (programs->package)
-        TRY(packaged_check(device, error));
+    const struct package *package = programs->package;
+    if (package)
+        TRY(package_check(package, &device->info, error));
     TRY(tuning_of(device, &device->tuning, error));
-    if (programs->package)
-        TRY(packaged_choices(device, &programs->choices, error));
-    else
+    if (!package)
         kernel_choices_read_kept(&programs->choices, &device->info);
+    else if (!kernel_choices_parse(&programs->choices, package_text(package, "choices")))
+        REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood", package->path);
     TRY(device_create(device, error));
-    if (programs->package && programs->package->chunk_bytes < device->chunk_bytes)
-        device->chunk_bytes = programs->package->chunk_bytes;
     TRY(shared_programs_make(device, error));
     programs->cache_directory = cache_directory();
-    const char *lacks = getenv("HEALCL_LACKS");
-    programs->forced_lacks = lacks && *lacks ? strdup(lacks) : NULL;
-    if (lacks && *lacks && !programs->forced_lacks)
-        NO_MEMORY(error);
+    programs->forced_lacks = getenv("HEALCL_LACKS");
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
-    programs->binary_price = keep && *keep ? 0 : BINARY_PRICE;
+    programs->keeps_binaries = keep && *keep && !package;
     return HEALCL_OK;
 }
 
@@ -202,13 +207,12 @@ static enum healcl_status copy_settings(struct healcl_device *device,
     struct device_programs *programs = device->programs;
     const struct device_programs *others = first->programs;
     programs->choices = others->choices;
-    programs->binary_price = others->binary_price;
+    programs->keeps_binaries = others->keeps_binaries;
     programs->distrusted = others->distrusted;
     TRY(add_sources(device, others->added, error));
+    programs->forced_lacks = others->forced_lacks;
     programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
-    programs->forced_lacks = others->forced_lacks ? strdup(others->forced_lacks) : NULL;
-    if (!programs->cache_directory != !others->cache_directory ||
-        !programs->forced_lacks != !others->forced_lacks)
+    if (!programs->cache_directory && others->cache_directory)
         NO_MEMORY(error);
     return HEALCL_OK;
 }
@@ -275,19 +279,11 @@ enum healcl_status device_open_for_run(const struct opencl *cl,
     return status;
 }
 
-enum healcl_status device_open_tested_with(const struct opencl *cl,
-                                           const struct healcl_device_options *options,
-                                           struct healcl_device **device,
-                                           struct healcl_error *error)
-{
-    return device_open_for_run(cl, options, NULL, device, error);
-}
-
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error)
 {
-    return device_open_tested_with(cl, &(struct healcl_device_options){.selector = selector},
-                                   device, error);
+    return device_open_for_run(cl, &(struct healcl_device_options){.selector = selector}, NULL,
+                               device, error);
 }
 
 /* ---------------------------------------------------------------- for callers of the library */
@@ -306,7 +302,7 @@ enum healcl_status healcl_device_open_with(const struct healcl_device_options *o
         FAIL(error, HEALCL_USAGE, "a context comes with a device of its own");
     if (!options->allocate != !options->release)
         FAIL(error, HEALCL_USAGE, "allocate and release come together");
-    return device_open_tested_with(&opencl_loader, options, device, error);
+    return device_open_for_run(&opencl_loader, options, NULL, device, error);
 }
 
 enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,

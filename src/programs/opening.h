@@ -37,19 +37,11 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error);
 
-enum healcl_status device_open_tested_with(const struct opencl *cl,
-                                           const struct healcl_device_options *options,
-                                           struct healcl_device **device,
-                                           struct healcl_error *error);
-
 /* Memory that a run and the process that compiles ahead of it share. Kernels and programs are told
  * by a hash; 0 for none. */
 struct compile_board {
     _Atomic uint64_t run, ahead;                 /* the kernel that each of them compiles */
     _Atomic uint64_t run_program, ahead_program; /* the program that each of them builds */
-    _Atomic uint32_t multiply; /* 1 + the fastest way to multiply, which the other process measures
-                                  while the run tests the device; 0: not yet, UINT32_MAX: it
-                                  has failed */
 };
 
 /* What the program knows when it opens a device, and callers of the library do not. */

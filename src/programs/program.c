@@ -1,4 +1,5 @@
 /* Programs and kernels: found by name, built once, kept with the device. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +38,6 @@ static const char *find_source(const struct healcl_device *device, const char *n
     return NULL;
 }
 
-static bool is_embedded(const char *text)
-{
-    for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
-        if (embedded[i].text == text)
-            return true;
-    return false;
-}
-
 enum healcl_status device_add_program(struct healcl_device *device, const char *name,
                                       const char *text, struct healcl_error *error)
 {
@@ -59,6 +52,10 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
 /* ---------------------------------------------------------------- building */
 
 enum { TEXT_COUNT = 6, LINE_SIZE = 384 };
+
+/* Part of every key: to be raised where the same sources and options come to mean another binary.
+ */
+#define PROGRAM_ABI "healcl binary 3"
 
 /* What the compiler said, behind a head; freed with free(). NULL where nobody knows. */
 static char *build_log(struct healcl_device *device, cl_program id, const char *head)
@@ -194,37 +191,36 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
     return HEALCL_OK;
 }
 
-static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                struct healcl_error *error)
+/* Names a program by all that it is built from. */
+static void find_key(const struct healcl_device *device, struct program *program,
+                     const char *texts[TEXT_COUNT])
 {
-    char line[LINE_SIZE];
-    const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, program->name, program->text, line, texts, error));
+    char arguments[24];
+    const char *all[3 + TEXT_COUNT] = {PROGRAM_ABI, program->all_options, arguments};
+    snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
+    memcpy(all + 3, texts, TEXT_COUNT * sizeof *texts);
+    hash_texts(3 + TEXT_COUNT, all, program->key);
+    if (device->programs->package)
+        snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
+    else if (device->programs->cache_directory && !device->programs->distrusted)
+        cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
+                   program->binary_name);
+}
+
+static enum healcl_status build(struct healcl_device *device, struct program *program,
+                                const char *texts[TEXT_COUNT], struct healcl_error *error)
+{
     char options[LAUNCH_OPTIONS_SIZE + 256];
     snprintf(options, sizeof options, "%s%s", program->all_options,
              program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
-    package_hash_texts(TEXT_COUNT, texts, program->source);
     if (device->programs->package)
-        return packaged_load(device, program, error);
-    if (!device->programs->cache_directory || device->programs->distrusted) {
-        device->programs->built++;
-        return build_source(device, program, texts, options, &program->id, error);
-    }
-    binary_name(&device->info, TEXT_COUNT, texts, options, program->binary_name);
-    program->id = binary_load(device, program->binary_name, options);
-    program->loaded = program->id != NULL;
-    if (program->loaded) {
+        return binary_load_packaged(device, program, error);
+    if (*program->binary_name && binary_load(device, program, options)) {
         device->programs->loaded++;
         return HEALCL_OK;
     }
     device->programs->built++;
-    uint64_t start = monotonic_nanoseconds();
-    TRY(build_source(device, program, texts, options, &program->id, error));
-    if (device->programs->ahead.board) /* another process has held it up: no measure of its price */
-        return HEALCL_OK;
-    program->spent_nanoseconds =
-        binary_note_build(device, program->binary_name, monotonic_nanoseconds() - start);
-    return HEALCL_OK;
+    return build_source(device, program, texts, options, &program->id, error);
 }
 
 /* ---------------------------------------------------------------- what is built */
@@ -234,7 +230,6 @@ static void kernel_free(struct healcl_device *device, struct kernel *kernel)
     if (kernel->id)
         (void)device->cl->clReleaseKernel(kernel->id);
     free(kernel->name);
-    free(kernel->arguments);
     free(kernel);
 }
 
@@ -255,7 +250,6 @@ static void program_free(struct healcl_device *device, struct program *program, 
     free(program->name);
     free(program->options);
     free(program->all_options);
-    free(program->kernel_names);
     free(program->failure);
     free(program);
 }
@@ -269,23 +263,12 @@ bool device_programs_discard(struct healcl_device *device)
         struct program *program = device->programs->list;
         device->programs->list = program->next;
         loaded = loaded || program->loaded;
-        if (*program->binary_name)
-            binary_remove(device, program->binary_name);
+        if (*program->binary_name && !device->programs->package)
+            (void)!cache_remove(device->programs->cache_directory, program->binary_name, NULL,
+                                NULL);
         program_free(device, program, true);
     }
     return loaded;
-}
-
-void device_programs_forget(struct healcl_device *device, const char *name)
-{
-    for (struct program **link = &device->programs->list, *program; (program = *link);) {
-        if (strcmp(program->name, name) != 0) {
-            link = &program->next;
-            continue;
-        }
-        *link = program->next;
-        program_free(device, program, true);
-    }
 }
 
 void device_programs_free(struct healcl_device *device)
@@ -304,60 +287,71 @@ void device_programs_free(struct healcl_device *device)
     shared_programs_leave(device);
     free(programs->cache_directory);
     free(programs->warnings);
-    free(programs->forced_lacks);
     free(programs->failed);
     free(programs);
     device->programs = NULL;
 }
 
-/* Whether building a program has taken more than its binary may cost. */
-static bool is_worth_its_price(const struct healcl_device *device, const struct program *program)
-{
-    uint64_t spent = program->spent_nanoseconds;
-    if (spent == 0 || spent < device->programs->binary_price)
-        return false;
-    if (device->programs->binary_price == 0)
-        return true;
-    size_t kernels = 1;
-    return device->cl->clGetProgramInfo(program->id, CL_PROGRAM_NUM_KERNELS, sizeof kernels,
-                                        &kernels, NULL) == CL_SUCCESS &&
-           spent / device->programs->binary_price >= kernels;
-}
-
 void device_programs_save(struct healcl_device *device)
 {
-    uint64_t start = monotonic_nanoseconds();
+    unsigned char *binary;
     size_t bytes;
-    if (device->programs->distrusted)
+    if (!device->programs->keeps_binaries || device->programs->distrusted)
         return;
     for (struct program *program = device->programs->list; program; program = program->next) {
-        if (!is_worth_its_price(device, program))
+        if (!*program->binary_name || program->loaded || !program->may_be_kept || !program->id ||
+            binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
             continue;
-        if (binary_save(device, program->binary_name, program->spent_nanoseconds, program->id,
-                        &bytes, NULL) == HEALCL_OK)
-            kernel_arguments_keep(device, program);
-        if (device->programs->binary_price > 0 &&
-            monotonic_nanoseconds() - start > device->programs->binary_price)
-            break;
+        (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
+                           NULL);
+        free(binary);
     }
 }
 
-/* Also of those that were loaded: their kernels may have been compiled for other launches since. */
-enum healcl_status device_keep_binaries(struct healcl_device *device, struct kept_binaries *kept,
-                                        struct healcl_error *error)
+void record_release(struct record *record)
 {
-    *kept = (struct kept_binaries){.count = 0};
+    for (size_t i = 0; i < record->count; i++) {
+        free(record->programs[i].kernels);
+        free(record->programs[i].binary);
+    }
+    free(record->programs);
+    *record = (struct record){.count = 0};
+}
+
+/* Freed with free(); NULL without memory. */
+static char *kernel_names(const struct program *program)
+{
+    size_t size = 1;
+    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
+        size += strlen(kernel->name) + 1;
+    char *names = calloc(1, size);
+    for (const struct kernel *kernel = program->kernels; names && kernel; kernel = kernel->next)
+        strcat(strcat(names, *names ? " " : ""), kernel->name);
+    return names;
+}
+
+enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
+                                 struct record *record, struct healcl_error *error)
+{
+    size_t count = 0;
+    for (const struct program *program = device->programs->list; program; program = program->next)
+        count++;
+    *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs)};
+    if (!record->programs)
+        NO_MEMORY(error);
     for (struct program *program = device->programs->list; program; program = program->next) {
-        size_t bytes;
-        if (!*program->binary_name || !program->id)
+        if (program->failure)
             continue;
-        TRY_PREFIX(binary_save(device, program->binary_name, program->spent_nanoseconds,
-                               program->id, &bytes, error),
-                   "program '%s': ", program->name);
-        kernel_arguments_keep(device, program);
-        program->spent_nanoseconds = 0;
-        kept->count++;
-        kept->bytes += bytes;
+        struct recorded_program *recorded = &record->programs[record->count++];
+        recorded->name = program->name;
+        recorded->options = program->all_options;
+        recorded->key = program->key;
+        recorded->kernels = kernel_names(program);
+        if (!recorded->kernels)
+            NO_MEMORY(error);
+        if (with_binaries)
+            TRY_PREFIX(binary_get(device, program, &recorded->binary, &recorded->bytes, error),
+                       "program '%s': ", program->name);
     }
     return HEALCL_OK;
 }
@@ -373,7 +367,8 @@ uint32_t launch_chunks(const struct launch *launch)
 static uint64_t program_hash(const struct launch *launch, uint32_t chunks)
 {
     uint64_t seed = launch->local_size * 2 * BUFFER_CHUNKS_MAX + chunks;
-    seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program), seed);
+    seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
+                                seed ^ kernel_arguments_hash(launch));
     return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
 }
 
@@ -430,6 +425,7 @@ static bool is_program(const struct program *program, const struct launch *launc
 {
     return program->hash == hash && program->chunks == chunks &&
            program->local_size == launch->local_size &&
+           program->arguments == kernel_arguments_hash(launch) &&
            strcmp(program->name, launch->program) == 0 &&
            strcmp(program->options, launch->options) == 0;
 }
@@ -450,40 +446,36 @@ static struct program *find_program(struct healcl_device *device, const struct l
     return NULL;
 }
 
-static void log_program(const struct healcl_device *device, const struct program *program,
-                        uint64_t nanoseconds)
-{
-    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-               program->loaded ? "its binary loaded" : "built", (double)nanoseconds / 1e6,
-               program->all_options);
-}
-
 static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
-                                         struct healcl_error *error)
+                                         const char *texts[TEXT_COUNT], struct healcl_error *error)
 {
     bool found = false;
-    const char *text = program->text ? program->text : find_source(device, program->name);
-    if (text)
-        TRY(shared_program_use(device, program, text, &found, error));
+    TRY(shared_program_use(device, program, &found, error));
     if (found)
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
     _Atomic uint64_t *building = begin_build(device, program->hash);
-    enum healcl_status status = build(device, program, error);
+    enum healcl_status status = build(device, program, texts, error);
     if (building)
         *building = 0;
     TRY(status);
-    log_program(device, program, monotonic_nanoseconds() - start);
-    return shared_program_add(device, program, text, is_embedded(text), error);
+    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
+               program->loaded ? "its binary loaded" : "built",
+               (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
+    return shared_program_add(device, program, error);
 }
 
 /* Another handle may build the same program now: this one waits for it. */
 static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
                                          struct healcl_error *error)
 {
+    char line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
+    TRY(find_texts(device, program->name, program->text, line, texts, error));
     TRY(find_options(device, program, error));
+    find_key(device, program, texts);
     shared_programs_lock(device);
-    enum healcl_status status = share_or_build(device, program, error);
+    enum healcl_status status = share_or_build(device, program, texts, error);
     shared_programs_unlock(device);
     return status;
 }
@@ -498,6 +490,8 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->name = strdup(launch->program);
     program->options = strdup(launch->options);
     program->text = launch->source;
+    program->arguments = kernel_arguments_hash(launch);
+    program->may_be_kept = true;
     program->chunks = chunks;
     program->local_size = launch->local_size;
     enum healcl_status status = program->name && program->options
@@ -531,8 +525,10 @@ static enum healcl_status make_object(struct healcl_device *device, struct progr
     shared_programs_unlock(device);
     TRY(status);
     cl_int code = CL_SUCCESS;
-    cl_kernel id =
-        device->cl->clCreateKernel(program->id, packaged_symbol(program, kernel->name), &code);
+    char symbol[256];
+    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "",
+             kernel->name);
+    cl_kernel id = device->cl->clCreateKernel(program->id, symbol, &code);
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
         error_prefix(error, "kernel '%s' of program '%s': ", kernel->name, program->name);

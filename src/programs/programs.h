@@ -21,9 +21,8 @@ struct device_programs {
     uint64_t built;                 /* programs, from their source */
     uint64_t loaded;                /* from binaries that were kept */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
-    uint64_t binary_price;          /* nanoseconds a binary may cost for each kernel: binary.c;
-                                       0: whatever it takes, as HEALCL_KEEP_BINARIES says */
-    char *forced_lacks;             /* HEALCL_LACKS; or NULL */
+    bool keeps_binaries;            /* of programs that it builds, unasked: HEALCL_KEEP_BINARIES */
+    const char *forced_lacks;       /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
     bool distrusted;                /* the device failed its self-test: no binary is kept */
     bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
@@ -78,29 +77,20 @@ struct launch {
     const void *tag;        /* handed back with the launch's time; NULL: that is not */
 };
 
-enum device_record {
-    RECORD_BINARIES, /* with all kernels and the binary of each program */
-    RECORD_SOURCES,  /* with all kernels, and no binaries */
-    RECORD_LAUNCHED  /* the same with those kernels alone that were launched */
+/* What a device has built, for healcl compile. Texts but kernels are the device's. */
+struct recorded_program {
+    const char *name, *options, *key;
+    char *kernels;         /* those that were wanted, separated by blanks */
+    unsigned char *binary; /* or NULL */
+    size_t bytes;
 };
-
-/* Adds all programs that are built, with what the device is and how it is tuned, to an empty
- * package, whose texts are the device's from then on; but for its tuning, which is the caller's. */
-enum healcl_status device_record(struct healcl_device *device, struct package *package,
-                                 enum device_record kind, struct healcl_error *error);
-
-/* Keeps the binaries of all programs that are built, whatever getting them costs, where later
- * processes find them unasked. Errors: HEALCL_USAGE where they cannot be written, HEALCL_DEVICE
- * where the driver gives none. */
-struct kept_binaries {
+struct record {
+    struct recorded_program *programs;
     size_t count;
-    uint64_t bytes;
 };
-enum healcl_status device_keep_binaries(struct healcl_device *device, struct kept_binaries *kept,
-                                        struct healcl_error *error);
-
-/* Says in a package which device it is for; its texts are the device's from then on. */
-void packaged_name(const struct device_info *info, struct package *package);
+enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
+                                 struct record *record, struct healcl_error *error);
+void record_release(struct record *record);
 
 /* Writes what a program is built from, but for its options. */
 enum healcl_status device_write_source(const struct healcl_device *device, const char *name,

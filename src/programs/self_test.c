@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cl/base/base.h"
 #include "core/clock.h"
@@ -435,32 +434,6 @@ static enum healcl_status compare_repetitions(struct healcl_device *device,
     return compare_outputs(&device->info, cases, outputs, known, error);
 }
 
-/* Whether the process that compiles ahead has measured it: it began when the self-test did. */
-static bool other_process_found_multiply(struct healcl_device *device, uint32_t *multiply)
-{
-    enum { AWAITED_MS = 2000 }; /* that process may have failed */
-    const struct compile_board *board = device->programs->ahead.board;
-    if (!board)
-        return false;
-    for (int ms = 0; ms < AWAITED_MS && board->multiply == 0; ms++)
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    const uint32_t found = board->multiply;
-    if (found == 0 || found > MULTIPLY_COUNT)
-        return false;
-    *multiply = found - 1;
-    return true;
-}
-
-enum healcl_status self_test_find_multiply(struct healcl_device *device, struct healcl_error *error)
-{
-    uint32_t multiply = MULTIPLY_BY_DOUBLES;
-    enum healcl_status status = device_find_multiply(device, &multiply, error);
-    /* What has failed the run is to try itself, and at once. */
-    device->programs->ahead.board->multiply = status == HEALCL_OK ? 1 + multiply : UINT32_MAX;
-    TRY(status);
-    return device_note_findings(device, 0, false, multiply, error);
-}
-
 static enum healcl_status run_and_compare(struct healcl_device *device, struct outputs *outputs,
                                           struct outputs *known, struct healcl_error *error)
 {
@@ -485,13 +458,8 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
     trace_end(trace, span);
     release_launch(device, &test);
     TRY(status);
-    uint32_t rounds = outputs->counters.rounds, multiply = MULTIPLY_BY_DOUBLES;
-    span = trace_begin(trace, "self-test", "find the fastest way to multiply");
-    if (rounds == ROUNDS && device->info.type & CL_DEVICE_TYPE_CPU &&
-        !other_process_found_multiply(device, &multiply))
-        TRY(device_find_multiply(device, &multiply, error));
-    trace_end(trace, span);
-    return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, multiply, error);
+    const uint32_t rounds = outputs->counters.rounds;
+    return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, error);
 }
 
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)

@@ -18,18 +18,13 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
                                           struct healcl_error *error);
 
-/* What the process that compiles ahead does of the self-test: it finds the fastest way to multiply,
- * shapes kernels for it and notes it on device->programs->ahead.board. */
-enum healcl_status self_test_find_multiply(struct healcl_device *device,
-                                           struct healcl_error *error);
-
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 
 /* "not run", "passed", "failed" */
 const char *self_test_outcome_name(enum self_test_outcome outcome);
 
 /* What is kept. reason: of a failure, else "". */
-enum { SELF_TEST_REASON_SIZE = 640 };
+enum { SELF_TEST_REASON_SIZE = 656 };
 enum self_test_outcome self_test_read_kept(const struct device_info *info,
                                            char reason[SELF_TEST_REASON_SIZE]);
 

@@ -10,26 +10,20 @@
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 5"
+#define SELF_TEST_ABI "healcl self-test 7"
 
-extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[],
-    healcl_cl_base_multiply[];
-
-/* "selftest_<key>" */
-enum { NAME_SIZE = 10 + CACHE_KEY_SIZE };
+extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
 
 /* Layers between the loader and the driver, which may change what a device does, count as another
  * driver; a device of which fewer units are used may do other things to advantage. */
-static void name_of(const struct device_info *info, char name[NAME_SIZE])
+static void name_of(const struct device_info *info, char name[CACHE_NAME_SIZE])
 {
-    char key[CACHE_KEY_SIZE];
     char units[16];
     const char *layers = getenv("OPENCL_LAYERS");
-    const char *const texts[] = {healcl_cl_base_arithmetic_h, healcl_cl_base_self_test,
-                                 healcl_cl_base_multiply, units};
+    const char *const texts[] = {SELF_TEST_ABI, layers ? layers : "", healcl_cl_base_arithmetic_h,
+                                 healcl_cl_base_self_test, units};
     snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
-    cache_key(info, SELF_TEST_ABI, layers ? layers : "", 4, texts, key);
-    snprintf(name, NAME_SIZE, "selftest_%s", key);
+    cache_name(info, "selftest", sizeof texts / sizeof *texts, texts, name);
 }
 
 const char *self_test_outcome_name(enum self_test_outcome outcome)
@@ -38,111 +32,81 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
     return names[outcome];
 }
 
+/* What is kept begins with one of these. Behind the latter is the message, behind the former what
+ * self_test_take_findings takes. */
 #define PASSED "passed"
+#define FAILED "failed "
 
-#define OVERLAP ", launches overlap"
-#define MULTIPLIES ", multiplies by "
-#define LOOPS ", loops end after "
-#define LACKS ", lacks " /* families, and behind ": " why */
-
-/* A file of one line: "passed", "passed, launches overlap, multiplies by halves" or a part
- * of that, or the message of the failure. */
 static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
-    char name[NAME_SIZE];
+    char name[CACHE_NAME_SIZE];
     name_of(info, name);
-    return cache_read_line(name, SELF_TEST_REASON_SIZE, line);
+    return cache_read_text(name, SELF_TEST_REASON_SIZE, line);
 }
 
 enum self_test_outcome self_test_read_kept(const struct device_info *info,
                                            char reason[SELF_TEST_REASON_SIZE])
 {
-    bool read = read_kept(info, reason);
-    if (read && strncmp(reason, PASSED, strlen(PASSED)) != 0)
+    if (!read_kept(info, reason))
+        reason[0] = 0;
+    const bool has_passed = strncmp(reason, PASSED, strlen(PASSED)) == 0;
+    if (strncmp(reason, FAILED, strlen(FAILED)) == 0) {
+        memmove(reason, reason + strlen(FAILED), strlen(reason + strlen(FAILED)) + 1);
         return SELF_TEST_FAILED;
-    reason[0] = 0;
-    return read ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
-}
-
-static void take_lacks(struct device_info *info, const char *line)
-{
-    const char *lacks = strstr(line, LACKS), *why = lacks ? strstr(lacks, ": ") : NULL;
-    info->failed_families = 0;
-    if (!why)
-        return;
-    for (int family = 0; family < FAMILY_COUNT; family++) {
-        const char *name = strstr(lacks, kernel_family_name((enum kernel_family)family));
-        info->failed_families |= (uint32_t)(name && name < why) << family;
     }
-    snprintf(info->family_failure, sizeof info->family_failure, "%s", why + 2);
+    reason[0] = 0;
+    return has_passed ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
 }
 
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
-    if (!read_kept(info, line) || strncmp(line, PASSED, strlen(PASSED)) != 0)
+    int overlap;
+    uint64_t loop_limit;
+    uint32_t families;
+    if (!read_kept(info, line) ||
+        sscanf(line, PASSED " %d %" SCNu64 " %" SCNu32, &overlap, &loop_limit, &families) != 3)
         return;
-    const char *loops = strstr(line, LOOPS), *multiplies = strstr(line, MULTIPLIES);
-    info->launches_overlap = strstr(line, OVERLAP) != NULL;
-    info->multiply = MULTIPLY_BY_DOUBLES;
-    for (uint32_t way = 0; multiplies && way < MULTIPLY_COUNT; way++)
-        if (strstr(multiplies, multiply_name((enum multiply)way)))
-            info->multiply = way;
-    if (!loops || sscanf(loops, LOOPS "%" SCNu64, &info->loop_limit) != 1)
-        info->loop_limit = 0;
-    take_lacks(info, line);
+    const char *why = strchr(line, ':');
+    info->launches_overlap = overlap != 0;
+    info->loop_limit = loop_limit;
+    info->failed_families = families & (((uint32_t)1 << FAMILY_COUNT) - 1);
+    snprintf(info->family_failure, sizeof info->family_failure, "%s", why ? why + 1 : "");
 }
 
 /* Where it cannot be kept, the test runs again. */
-static void keep(const struct healcl_device *device, const char *line)
+static void keep(const struct healcl_device *device, enum healcl_status status,
+                 const struct healcl_error *failure)
 {
-    char name[NAME_SIZE];
-    if (!device->programs->cache_directory || device->programs->package)
+    char name[CACHE_NAME_SIZE], line[SELF_TEST_REASON_SIZE];
+    const struct device_info *info = &device->info;
+    if (device->programs->package || (status != HEALCL_OK && status != HEALCL_DEVICE))
         return;
-    name_of(&device->info, name);
-    const struct cache_part parts[] = {{line, strlen(line)}, {"\n", 1}};
-    (void)cache_write(device->programs->cache_directory, name, 2, parts);
+    if (status == HEALCL_OK)
+        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %" PRIu32 ":%s", info->launches_overlap,
+                 info->loop_limit, info->failed_families,
+                 info->failed_families ? info->family_failure : "");
+    else
+        snprintf(line, sizeof line, FAILED "%s", failure->message);
+    name_of(info, name);
+    (void)!cache_write_text(name, line, NULL, NULL);
 }
 
-static enum healcl_status run_and_keep(struct healcl_device *device, struct healcl_error *error)
+enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
+                                          struct healcl_error *error)
 {
     struct healcl_error failure = {.status = HEALCL_OK};
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(trace, "start-up", "self-test");
+    device->programs->opening_trace = trace;
     enum healcl_status status = self_test_run(device, &failure);
-    char line[SELF_TEST_REASON_SIZE] = PASSED, loops[48] = "";
-    const char *way = multiply_name((enum multiply)device->info.multiply);
-    if (device->info.loop_limit > 0)
-        snprintf(loops, sizeof loops, LOOPS "%" PRIu64 " rounds", device->info.loop_limit);
-    snprintf(line, sizeof line, PASSED "%s" MULTIPLIES "%s%s",
-             device->info.launches_overlap ? OVERLAP : "", way, loops);
-    size_t used = strlen(line);
-    for (int family = 0; family < FAMILY_COUNT; family++)
-        if (device->info.failed_families >> family & 1) {
-            const char *name = kernel_family_name((enum kernel_family)family);
-            const char *head = strstr(line, LACKS) ? " " : LACKS;
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", head, name);
-        }
-    if (device->info.failed_families)
-        snprintf(line + used, sizeof line - used, ": %s", device->info.family_failure);
-    if (status == HEALCL_OK)
-        keep(device, line);
-    else if (status == HEALCL_DEVICE)
-        keep(device, failure.message);
+    keep(device, status, &failure);
     /* What is told of a device's memory later is not about this. */
     device->bytes_peak = device->used_peak = 0;
     if (status != HEALCL_OK && error)
         *error = failure;
     else
         healcl_error_clear(&failure);
-    return status;
-}
-
-enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
-                                          struct healcl_error *error)
-{
-    uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(trace, "start-up", "self-test");
-    device->programs->opening_trace = trace;
-    enum healcl_status status = run_and_keep(device, error);
     device->programs->opening_trace = NULL;
     trace_end(trace, span);
     device->programs->self_test_nanoseconds = monotonic_nanoseconds() - start;

@@ -32,9 +32,6 @@ static void free_shared(const struct opencl *cl, struct shared_program *shared)
 {
     free_kernels(shared->kernels);
     (void)cl->clReleaseProgram(shared->id);
-    free(shared->name);
-    free(shared->options);
-    free(shared->own_text);
     free(shared);
 }
 
@@ -95,21 +92,11 @@ void shared_programs_unlock(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- finding */
 
-/* Manifests may have two programs of one name. */
-static bool is_shared(const struct shared_program *shared, const struct program *program,
-                      const char *text)
-{
-    return !shared->discarded && shared->hash == program->hash &&
-           strcmp(shared->options, program->all_options) == 0 &&
-           strcmp(shared->name, program->name) == 0 &&
-           (shared->text == text || strcmp(shared->text, text) == 0);
-}
-
 enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
-                                      const char *text, bool *found, struct healcl_error *error)
+                                      bool *found, struct healcl_error *error)
 {
     struct shared_program *shared = device->programs->shared->first;
-    while (shared && !is_shared(shared, program, text))
+    while (shared && (shared->discarded || strcmp(shared->key, program->key) != 0))
         shared = shared->next;
     *found = shared != NULL;
     if (!shared)
@@ -118,41 +105,30 @@ enum healcl_status shared_program_use(struct healcl_device *device, struct progr
     program->id = shared->id;
     program->shared = shared;
     program->loaded = shared->loaded;
-    program->packaged = shared->packaged;
-    memcpy(program->binary_name, shared->binary_name, sizeof program->binary_name);
-    memcpy(program->source, shared->source, sizeof program->source);
+    program->prefix = shared->prefix;
     shared->users++;
     return HEALCL_OK;
 }
 
 enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
-                                      const char *text, bool text_stays, struct healcl_error *error)
+                                      struct healcl_error *error)
 {
     struct shared_programs *programs = device->programs->shared;
-    TRY_CL(error, "clRetainProgram", device->cl->clRetainProgram(program->id));
     struct shared_program *shared = calloc(1, sizeof *shared);
-    if (!shared) {
-        (void)device->cl->clReleaseProgram(program->id);
+    if (!shared)
         NO_MEMORY(error);
+    cl_int code = device->cl->clRetainProgram(program->id);
+    if (code != CL_SUCCESS) {
+        free(shared);
+        return opencl_error(error, code, "clRetainProgram", __FILE__, __LINE__);
     }
-    shared->id = program->id;
-    shared->hash = program->hash;
-    shared->name = strdup(program->name);
-    shared->options = strdup(program->all_options);
-    shared->own_text = text_stays ? NULL : strdup(text);
-    shared->text = text_stays ? text : shared->own_text;
-    shared->loaded = program->loaded;
-    shared->packaged = program->packaged;
-    memcpy(shared->binary_name, program->binary_name, sizeof shared->binary_name);
-    memcpy(shared->source, program->source, sizeof shared->source);
-    if (!shared->name || !shared->options || !shared->text) {
-        free_shared(device->cl, shared);
-        NO_MEMORY(error);
-    }
-    shared->users = 1;
-    shared->next = programs->first;
-    programs->first = shared;
-    program->shared = shared;
+    *shared = (struct shared_program){.next = programs->first,
+                                      .users = 1,
+                                      .id = program->id,
+                                      .loaded = program->loaded,
+                                      .prefix = program->prefix};
+    memcpy(shared->key, program->key, sizeof shared->key);
+    programs->first = program->shared = shared;
     return HEALCL_OK;
 }
 

@@ -1,34 +1,27 @@
-/* Tunings that `healcl tune` has found, kept for each device and driver: a file of one line, as
- * tuning_format writes it; and what a device is opened with. */
-#include <errno.h>
+/* Tunings that `healcl tune` has found, kept for each device and driver: as
+ * tuning_format writes them; and what a device is opened with. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "programs/internal.h"
+#include "programs/cache.h"
 #include "programs/tuning_kept.h"
 
-/* To be raised where the same text comes to mean something else. */
-#define TUNING_ABI "healcl tuning 1"
-
-/* "tuning_<key>" */
-enum { NAME_SIZE = 8 + CACHE_KEY_SIZE };
-
-static void name_of(const struct device_info *info, char name[NAME_SIZE])
+/* "tuning" or "kernels". The number is to be raised where the same text comes to mean something
+ * else.
+ */
+static void name_of(const struct device_info *info, const char *kind, char name[CACHE_NAME_SIZE])
 {
-    char key[CACHE_KEY_SIZE];
-    cache_key(info, TUNING_ABI, "", 0, NULL, key);
-    snprintf(name, NAME_SIZE, "tuning_%s", key);
+    cache_name(info, kind, 1, (const char *const[]){"1"}, name);
 }
 
 bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info)
 {
-    char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
+    char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
     struct device_tuning kept = *tuning;
-    name_of(info, name);
-    if (!cache_read_line(name, sizeof text, text))
+    name_of(info, "tuning", name);
+    if (!cache_read_text(name, sizeof text, text))
         return false;
     bool good = tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
     if (good) {
@@ -62,41 +55,14 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     return HEALCL_OK;
 }
 
-/* Keeps a line in a file of that name. */
-static enum healcl_status keep_line(const char *name, const char *text, char **path,
-                                    struct healcl_error *error)
+static enum healcl_status forget(const struct device_info *info, const char *kind, char **path,
+                                 struct healcl_error *error)
 {
+    char name[CACHE_NAME_SIZE];
     *path = NULL;
     char *directory = cache_directory();
-    if (!directory)
-        return HEALCL_OK;
-    const struct cache_part parts[] = {{text, strlen(text)}, {"\n", 1}};
-    bool written = cache_write(directory, name, 2, parts);
-    enum healcl_status status = HEALCL_OK;
-    if (!written)
-        status = ERROR(error, HEALCL_USAGE, "cannot write '%.400s/%s'", directory, name);
-    else if (!(*path = cache_path(directory, name)))
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    free(directory);
-    return status;
-}
-
-static enum healcl_status forget_file(const char *name, char **path, struct healcl_error *error)
-{
-    *path = NULL;
-    char *directory = cache_directory();
-    if (!directory)
-        return HEALCL_OK;
-    char *kept = cache_path(directory, name);
-    enum healcl_status status = HEALCL_OK;
-    if (!kept)
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    else if (unlink(kept) == 0)
-        *path = kept;
-    else if (errno != ENOENT && errno != ENOTDIR)
-        status = ERROR(error, HEALCL_USAGE, "cannot remove '%.400s': %s", kept, strerror(errno));
-    if (!*path)
-        free(kept);
+    name_of(info, kind, name);
+    enum healcl_status status = directory ? cache_remove(directory, name, path, error) : HEALCL_OK;
     free(directory);
     return status;
 }
@@ -104,28 +70,19 @@ static enum healcl_status forget_file(const char *name, char **path, struct heal
 enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
                                char **path, struct healcl_error *error)
 {
-    char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
-    name_of(info, name);
+    char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
+    name_of(info, "tuning", name);
     tuning_format(tuning, text);
-    return keep_line(name, text, path, error);
+    return cache_write_text(name, text, path, error);
 }
 
 enum healcl_status tuning_forget(const struct device_info *info, char **path,
                                  struct healcl_error *error)
 {
-    char name[NAME_SIZE];
-    name_of(info, name);
-    return forget_file(name, path, error);
+    return forget(info, "tuning", path, error);
 }
 
 /* ---------------------------------------------------------------- kernels of others */
-
-static void name_choices(const struct device_info *info, char name[NAME_SIZE])
-{
-    char key[CACHE_KEY_SIZE];
-    cache_key(info, "healcl kernel choices 1", "", 0, NULL, key);
-    snprintf(name, NAME_SIZE, "kernels_%s", key);
-}
 
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of)
 {
@@ -180,13 +137,13 @@ bool kernel_choices_parse(struct kernel_choices *choices, const char *text)
 
 void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info)
 {
-    char name[NAME_SIZE], text[KERNEL_CHOICES_SIZE];
+    char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
     bool given;
     choices->count = 0;
     if (tuning_shape_given(&given, NULL) != HEALCL_OK || given)
         return;
-    name_choices(info, name);
-    if (cache_read_line(name, sizeof text, text))
+    name_of(info, "kernels", name);
+    if (cache_read_text(name, sizeof text, text))
         (void)kernel_choices_parse(choices, text);
 }
 
@@ -194,16 +151,14 @@ enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
                                        const struct device_info *info, char **path,
                                        struct healcl_error *error)
 {
-    char name[NAME_SIZE], text[KERNEL_CHOICES_SIZE];
-    name_choices(info, name);
+    char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
+    name_of(info, "kernels", name);
     kernel_choices_format(choices, text);
-    return keep_line(name, text, path, error);
+    return cache_write_text(name, text, path, error);
 }
 
 enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
                                          struct healcl_error *error)
 {
-    char name[NAME_SIZE];
-    name_choices(info, name);
-    return forget_file(name, path, error);
+    return forget(info, "kernels", path, error);
 }

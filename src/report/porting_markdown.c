@@ -27,7 +27,7 @@ static const struct {
     {"HEALCL_PLACE_BYTES", "tensors from so many bytes have [places](MEMORY.md)", "65537"},
     {"HEALCL_CACHE_DIR", "binaries, tunings, self-tests; empty: nowhere",
      "`$XDG_CACHE_HOME/healcl`, `~/.cache/healcl`"},
-    {"HEALCL_KEEP_BINARIES", "not empty: keep all binaries, also cheap ones", ""},
+    {"HEALCL_KEEP_BINARIES", "not empty: keep binaries of what is built", ""},
     {"HEALCL_ONE_PROCESS", "not empty: drivers run in no child process, for debuggers", ""},
     {"HEALCL_COMPILE_AHEAD", "`0`: no second process compiles the plan's end on a CPU", "it does"},
 };
@@ -61,11 +61,10 @@ static struct device_tuning default_of(cl_device_type type, uint32_t number)
     const bool is_odd = number & 1;
     const struct device_info info = {.type = type,
                                      .little_endian = true,
-                                     .double_width = 4,
+                                     .double_width = is_odd ? 8 : 4,
                                      .max_work_group_size = 1024,
                                      .unified_memory = type == CL_DEVICE_TYPE_CPU || is_odd,
-                                     .launches_overlap = is_odd,
-                                     .multiply = number};
+                                     .launches_overlap = is_odd};
     return tuning_default(&info);
 }
 
@@ -86,12 +85,13 @@ static bool is_read(const struct device_tuning *tuning, enum tunable tunable)
     return (read | ~all) >> tunable & 1;
 }
 
-/* "8", "1 or 16", "measured" of more, or a dash where nothing reads it. */
+/* "8", "1 or 16", or a dash where nothing reads it. */
 static void print_default(FILE *stream, cl_device_type type, enum tunable tunable)
 {
-    char values[MULTIPLY_COUNT][TUNABLE_TEXT_SIZE];
+    enum { KINDS = 2 };
+    char values[KINDS][TUNABLE_TEXT_SIZE];
     uint32_t count = 0;
-    for (uint32_t number = 0; number < MULTIPLY_COUNT; number++) {
+    for (uint32_t number = 0; number < KINDS; number++) {
         const struct device_tuning tuning = default_of(type, number);
         uint32_t i = 0;
         if (!is_read(&tuning, tunable))
@@ -103,8 +103,6 @@ static void print_default(FILE *stream, cl_device_type type, enum tunable tunabl
     }
     if (count == 0)
         fputs(" –", stream);
-    else if (count > 2)
-        fputs(" measured", stream);
     else
         fprintf(stream, " %s%s%s", values[0], count == 2 ? " or " : "",
                 count == 2 ? values[1] : "");

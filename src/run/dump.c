@@ -140,7 +140,7 @@ enum healcl_status dump_result(struct dump *dump, const struct step *step,
         NO_MEMORY(error);
     const struct tensor *tensor = step->in[0];
     enum healcl_status status =
-        npy_write_file(path, tensor->storage->dtype, &tensor->layout, data, false, error);
+        npy_write_file(path, tensor->storage->dtype, &tensor->layout, data, error);
     free(path);
     return status == HEALCL_OK ? list_result(dump, step, segment, name, verified, error) : status;
 }

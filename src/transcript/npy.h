@@ -48,11 +48,11 @@ enum healcl_status npy_read_file(const char *path, enum dtype dtype, const struc
 
 /*
  * Writes a .npy file of version 1.0, little-endian, which appears whole (core/new_file.h): array
- * has the elements of a shape, in C order. is_synced: what the disk has not taken does not appear.
- * Errors: HEALCL_USAGE where it cannot be written, HEALCL_NO_MEMORY.
+ * has the elements of a shape, in C order. Errors: HEALCL_USAGE where it cannot be written,
+ * HEALCL_NO_MEMORY.
  */
 enum healcl_status npy_write_file(const char *path, enum dtype dtype, const struct layout *shape,
-                                  const void *array, bool is_synced, struct healcl_error *error);
+                                  const void *array, struct healcl_error *error);
 
 /* Writes all that stands before the elements of a file of version 1.0, little-endian, padded as
  * NumPy does. Returns its length. */

@@ -86,26 +86,13 @@ static void write_little_endian(FILE *stream, const void *data, size_t count, si
             putc(bytes[i * size + byte], stream);
 }
 
-/* Pipes and devices cannot be synced, and need not. */
-static enum healcl_status sync_file(const struct new_file *file, const char *path,
-                                    struct healcl_error *error)
-{
-    if (fflush(file->stream) == 0 && fsync(fileno(file->stream)) != 0 && errno != EINVAL)
-        FAIL_FILE(error, "cannot write " PATH_FORMAT ": %s", path, strerror(errno));
-    return HEALCL_OK;
-}
-
 enum healcl_status npy_write_file(const char *path, enum dtype dtype, const struct layout *shape,
-                                  const void *array, bool is_synced, struct healcl_error *error)
+                                  const void *array, struct healcl_error *error)
 {
     struct new_file file;
     char header[NPY_HEADER_SIZE];
     TRY(new_file_open(&file, path, error));
     fwrite(header, 1, npy_write_header(dtype, shape, false, header), file.stream);
     write_little_endian(file.stream, array, (size_t)layout_elements(shape), dtype_size(dtype));
-    enum healcl_status status = is_synced ? sync_file(&file, path, error) : HEALCL_OK;
-    if (status == HEALCL_OK)
-        return new_file_commit(&file, error);
-    new_file_discard(&file);
-    return status;
+    return new_file_commit(&file, error);
 }

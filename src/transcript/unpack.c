@@ -1,6 +1,7 @@
 #include "transcript/unpack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,6 @@
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
-
-#include "core/draft.h"
-#include "core/registry.h"
 
 enum { BLOCK_BYTES = 256 * 1024, MAGIC_BYTES = 4 };
 
@@ -73,14 +71,11 @@ static enum healcl_status output_open(struct output *output, uint64_t packed, en
     int length = snprintf(path, sizeof path, "%s/healcl-XXXXXX", output->folder);
     if (length < 0 || (size_t)length >= sizeof path)
         FAIL_FOR(error, HEALCL_USAGE, FILE, "TMPDIR is too long");
-    output->file = nameless_create(path, 0600);
-    if (output->file >= 0)
-        return HEALCL_OK;
-    output->file = temporary_create_unique(path);
+    output->file = mkstemp(path);
     if (output->file < 0)
         return fail_to_write(output, error);
     (void)unlink(path);
-    temporary_forget(path);
+    (void)fcntl(output->file, F_SETFD, FD_CLOEXEC);
     return HEALCL_OK;
 }
 

@@ -52,11 +52,6 @@ def end(process):
     return f"exit code {process.returncode}: {errors.strip()}"
 
 
-def left_in(*folders):
-    """Files in the making, below these folders."""
-    return [str(path) for folder in folders for path in Path(folder).rglob("*.tmp-*")]
-
-
 def at_once(healcl, folder, rounds, processes):
     wrong = 0
     for number in range(rounds):
@@ -68,7 +63,7 @@ def at_once(healcl, folder, rounds, processes):
         commands = [[healcl, "run", "-q", (SMALL, OTHER)[i % 2]] for i in range(processes)]
         started = [start(command, cache, **more) for command in commands]
         stories = [*map(end, started), end(start(commands[0], cache, **more))]
-        stories += [f"{path} is left" for path in left_in(cache)]
+        stories += [f"{path} is left" for path in cache.rglob("*.tmp-*")]
         for story in filter(None, stories):
             wrong += 1
             print(f"  round {number}: {story}", flush=True)
@@ -94,21 +89,10 @@ def timed(command, cache):
     return end(start(command, cache)), time.monotonic() - begin
 
 
-def left_of(process, outputs):
-    """What is there of a killed process, and files that it was making."""
-    process.communicate()
-    stories = [] if is_gone(process.pid) else ["a process is left"]
-    left = left_in(outputs)
-    for path in left:  # young ones stay: they may be somebody's
-        os.utime(path, (0, 0))
-    return stories, left
-
-
 def killed(healcl, folder, kills):
-    """Until so many did not end by themselves. Every fifth run starts cold, and has no output that it
-    would replace."""
+    """Until so many did not end by themselves. Every fifth run starts cold."""
     draw = random.Random(f"{SEED} kills")
-    wrong = runs = interrupted = left_for_a_while = 0
+    wrong = runs = interrupted = 0
     cache, outputs = folder / "cache-killed", folder / "outputs"
     command = [healcl, "run", "--json", outputs / "run.json", "--trace", outputs / "trace.json",
                "--dump", outputs / "dump", SMALL]
@@ -125,12 +109,10 @@ def killed(healcl, folder, kills):
         time.sleep(draw.uniform(0, cold if is_cold else warm))
         interrupted += process.poll() is None
         process.kill()
-        stories, left = left_of(process, outputs)
-        left_for_a_while += bool(left)
-        if is_cold and has_nameless(outputs):
-            stories += [f"{path} is left" for path in left]
+        process.communicate()
+        stories = [] if is_gone(process.pid) else ["a process is left"]
         story, warm = timed(command, cache)
-        stories += [story, *(f"{path} is left by the next run" for path in left_in(outputs, cache))]
+        stories.append(story)
         for name in "run.json", "trace.json":
             try:
                 json.loads((outputs / name).read_text())
@@ -139,18 +121,8 @@ def killed(healcl, folder, kills):
         for story in filter(None, stories):
             wrong += 1
             print(f"  kill {runs}: {story}", flush=True)
-    print(f"killed: {interrupted} of {runs} runs before they had ended, {left_for_a_while} left a file "
-          f"in the making, {wrong} wrong", flush=True)
+    print(f"killed: {interrupted} of {runs} runs before they had ended, {wrong} wrong", flush=True)
     return wrong
-
-
-def has_nameless(folder):
-    """Whether its file system has files without a name."""
-    try:
-        os.close(os.open(folder, os.O_TMPFILE | os.O_RDWR))
-    except OSError:
-        return False
-    return True
 
 
 def unwritable(healcl, folder):
@@ -189,26 +161,6 @@ def unwritable(healcl, folder):
     else:
         print("skipped: folders of another user and read-only ones, which take root and setpriv")
 
-    full = places / "full"
-    full.mkdir()
-    if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", full],
-                                            capture_output=True, check=False).returncode == 0:
-        try:
-            look("nearly full", full)
-            with open(full / "filler", "wb", buffering=0) as filler:
-                try:
-                    while filler.write(bytes(4096)):
-                        pass
-                except OSError:
-                    pass
-            look("full", full)
-            if left := left_in(full):
-                wrong += 1
-                print(f"  left in a full folder: {left}")
-        finally:
-            subprocess.run(["umount", full], check=True)
-    else:
-        print("skipped: a full folder: nothing can be mounted here")
     print(f"folders that cannot be written: {wrong} wrong", flush=True)
     return wrong
 

@@ -90,20 +90,29 @@ def build(target, folder):
     return True
 
 
+def kernels_of(source):
+    """Those that were wanted of an emitted program"""
+    return source.read_text().split("// kernels: ")[1].split("\n")[0].split()
+
+
 def check_target(target, transcripts, folder):
     expect(run("compile", "--emit", folder, "--target", target, *transcripts), 0, target)
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert {"core", "base/self_test"} <= {program["name"] for program in manifest["programs"]}
+    sources = sorted(folder.glob("[0-9]*.cl"))
+    assert len(sources) == len(manifest["programs"]) and any(
+        source.name.endswith("base_self_test.cl") for source in sources), sources
     if not build(target, folder):
         return
     kernels = 0
-    for program in manifest["programs"]:
-        binary = (folder / manifest["images"][program["image"]]["file"]).read_bytes()
-        lacking = [k for k in program["kernels"].values() if k.encode() not in binary]
-        assert not lacking, (target, program["name"], lacking)
-        kernels += len(program["kernels"])
+    for source in sources:
+        names = kernels_of(source)
+        binary = (folder / manifest["image"] if target == "fpga"
+                  else source.with_suffix(".bin")).read_bytes()
+        prefix = f"p{source.name[:3]}_" if target == "fpga" else ""
+        lacking = [name for name in names if (prefix + name).encode() not in binary]
+        assert not lacking, (target, source, lacking)
+        kernels += len(names)
     if target == "fpga":  # all programs are one image, and it runs
-        assert len(manifest["images"]) == 1, manifest["images"]
         package = folder / "fpga.healcl"
         expect(run("compile", "--from", folder, "-o", package), 0)
         for transcript in transcripts:
@@ -120,19 +129,15 @@ def check_package(folder):
     expect(run("compile", "-o", whole, SMALL, HEALCL_AS="gpu"), 0)
     manifest = json.loads((emitted / "manifest.json").read_text())
     with zipfile.ZipFile(whole) as archive:
-        compiled = json.loads(archive.read("manifest.json"))
-        files = {(program["name"], program["options"]): compiled["images"][program["image"]]["file"]
-                 for program in compiled["programs"]}
-        for program in manifest["programs"]:
-            data = archive.read(files[program["name"], program["options"]])
-            (emitted / manifest["images"][program["image"]]["file"]).write_bytes(data)
+        for key, name in manifest["programs"].items():
+            (emitted / name).write_bytes(archive.read(f"binary_{key}").split(b"\n", 1)[1])
     expect(run("compile", "--from", emitted, "-o", package), 0, "for ")
     for transcript, code in ((SMALL, 0), ("transcripts/digits_full_q.json", 4)):
         expect(run("run", "--no-fallback", "--package", package, transcript, LD_PRELOAD=driver,
                    FAULTY_NO_COMPILER="1"), code)
-    manifest["programs"][0]["image"] = 1000
+    manifest["programs"]["0"] = "../above"
     (emitted / "manifest.json").write_text(json.dumps(manifest))
-    expect(run("compile", "--from", emitted, "-o", package), 3, "programs[0].image is no integer")
+    expect(run("compile", "--from", emitted, "-o", package), 3, "'../above' is no name of a file")
 
 
 def check_manifests(folder):
@@ -145,16 +150,14 @@ def check_manifests(folder):
         emitted = folder / target
         expect(run("compile", "--ops", operations, "--emit", emitted, "--target", target,
                    *transcripts), 0)
-        manifest = json.loads((emitted / "manifest.json").read_text())
-        own = [[program for program in manifest["programs"]
-                if program["name"].startswith(f"{source}.cl@")] for source in sources]
+        own = [sorted(emitted.glob(f"[0-9]*_{source}.cl_*.cl")) for source in sources]
         assert [len(programs) for programs in own] == [1, 1], (target, own)
         if target in left_out or not build(target, emitted):
             continue
         for (program,), kernel in zip(own, ("key_switch", "vendor_ntt")):
-            name = program["kernels"][kernel]
-            binary = (emitted / manifest["images"][program["image"]]["file"]).read_bytes()
-            assert name.encode() in binary, (target, name)
+            binary = (emitted / "workload.aocx" if target == "fpga"
+                      else program.with_suffix(".bin")).read_bytes()
+            assert kernels_of(program) == [kernel] and kernel.encode() in binary, (target, program)
     if TARGETS["fpga"][1]:
         package = folder / "fpga.healcl"
         expect(run("compile", "--from", folder / "fpga", "-o", package), 0)

@@ -70,15 +70,6 @@ class System:
         return process
 
 
-def has_nameless(folder):
-    """Whether its file system has files without a name."""
-    try:
-        os.close(os.open(folder, os.O_TMPFILE | os.O_RDWR))
-    except (OSError, AttributeError):
-        return False
-    return True
-
-
 def one_line(errors):
     assert errors.startswith("healcl: ") and errors.count("\n") == 1, errors
     return errors
@@ -91,35 +82,11 @@ def test_signals(system):
             options = ("--json", f"{place}/run.json", "--trace", f"{place}/trace.json")
             process = system.start_differences(file, *options)
             names = sorted(name.split(".tmp-")[0] for name in os.listdir(place))
-            assert names == ([] if has_nameless(place) else ["run.json", "trace.json"]), names
+            assert names == ["run.json", "trace.json"], names
             process.send_signal(number)
             _, errors = process.communicate(timeout=120)
             assert process.returncode == -number and not errors, (process.returncode, errors)
             assert not os.listdir(place), os.listdir(place)
-
-
-def test_killed(system):
-    """What a process leaves that nothing can tell of its end, the next one removes."""
-    file = system.many_differences()
-    planted = ("run.json.tmp-999999-0", "dump/results.json.tmp-999999-3")
-    others = ("run.json.tmp-999999", "other.json.tmp-999999-0", f"run.json.tmp-{os.getpid()}-0")
-    with tempfile.TemporaryDirectory(dir=system.folder) as place:
-        options = ("--json", f"{place}/run.json", "--trace", f"{place}/trace.json", "--dump",
-                   f"{place}/dump")
-        process = system.start_differences(file, *options)
-        process.kill()
-        process.communicate(timeout=120)
-        left = [name for name in os.listdir(place) if name != "dump"]
-        assert not left or not has_nameless(place), left
-        for name in (*planted, *others):
-            Path(place, name).touch()
-        for folder, _, names in os.walk(place):
-            for name in names:
-                os.utime(Path(folder, name), (0, 0))
-        code, _, errors = system.run("run", "--reference", "-q", *options, RECOGNIZER)
-        assert code == 0 and not errors, (code, errors)
-        assert sorted(os.listdir(place)) == sorted(["dump", "run.json", "trace.json", *others])
-        assert not [name for name in os.listdir(f"{place}/dump") if ".tmp-" in name]
 
 
 def test_ignored_signals(system):
@@ -232,7 +199,7 @@ def test_fifo_in_cache(system):
 
 
 def main():
-    tests = [test_signals, test_killed, test_ignored_signals, test_cut_while_mapped,
+    tests = [test_signals, test_ignored_signals, test_cut_while_mapped,
              test_written_while_mapped, test_file_size_limit, test_fifo_in_cache]
     if "--sanitized" not in sys.argv:
         tests += [test_memory_limit, test_packed_zeros]

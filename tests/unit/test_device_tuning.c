@@ -59,8 +59,7 @@ static void assert_same(const struct device_tuning *a, const struct device_tunin
 /* Keeps something else under the name of a file that was kept. */
 static void keep_instead(const char *path, const char *text)
 {
-    const struct cache_part part = {text, strlen(text)};
-    assert_true(cache_write(cache, strrchr(path, '/') + 1, 1, &part));
+    OK(cache_write(cache, strrchr(path, '/') + 1, text, strlen(text), &error));
 }
 
 /* Keeps a tuning, or something else under its name. */
@@ -144,13 +143,11 @@ static void ignores_what_it_cannot_read(void **state)
     (void)state;
     static const char *const texts[] = {
         "",
-        "local_size=4",                /* cut off */
-        "local_size=4\n\n",            /* more than a line: those below are one */
-        "local_size=4,\001\n",         /* no text of ours */
-        "local_size=512\n",            /* not on this device */
-        "transform=quick\n",           /* a shape of another version */
-        "transform=local:quick\n",     /* a variant of another version */
-        "local_size=4,colour=green\n", /* of another version too */
+        "local_size=4,\001",         /* no text of ours */
+        "local_size=512",            /* not on this device */
+        "transform=quick",           /* a shape of another version */
+        "transform=local:quick",     /* a variant of another version */
+        "local_size=4,colour=green", /* of another version too */
     };
     struct device_tuning tuning = tuning_of("local_size=4"), unchanged = tuning_default(&info);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -158,11 +155,11 @@ static void ignores_what_it_cannot_read(void **state)
         keep(&tuning, texts[i]);
         assert_false(tuning_read_kept(&read, &info));
         assert_same(&read, &unchanged);
-        assert_int_equal(read.kept_is_unreadable, i > 2);
+        assert_int_equal(read.kept_is_unreadable, i > 0);
     }
     char long_text[TUNING_TEXT_SIZE + 2];
     memset(long_text, 'x', sizeof long_text);
-    strcpy(long_text + TUNING_TEXT_SIZE, "\n");
+    long_text[TUNING_TEXT_SIZE + 1] = 0;
     keep(&tuning, long_text);
     assert_false(tuning_read_kept(&tuning, &info));
 }
@@ -201,7 +198,7 @@ static void find_kept(char path[512])
 static void keeps_rates(void **state)
 {
     (void)state;
-    static const char *const damaged[] = {"", "\n", "1 2\n", "1 2 3 4\n", "1 2 x\n", "1 2 0\n"};
+    static const char *const damaged[] = {"", "1 2", "1 2 3 4", "1 2 x", "1 2 0"};
     const uint64_t rates[] = {UINT64_MAX, 1, 1234567890123};
     uint64_t read[3] = {0};
     struct device_tuning tuning = tuning_default(&info), other = tuning_of("local_size=4");
@@ -371,7 +368,7 @@ static void has_its_place_among_others(void **state)
     assert_int_equal(device->tuning.shapes[FAMILY_elementwise], SHAPE_GENERAL);
     assert_string_equal(tuning_source_name(&device->tuning), "healcl tune and the environment");
     healcl_device_close(device);
-    keep(&tuning, "transform=local:quick\n"); /* a variant of another version: told */
+    keep(&tuning, "transform=local:quick"); /* a variant of another version: told */
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_string_equal(tuning_source_name(&device->tuning), "the environment");
     assert_string_equal(device_warning(device, 0), KEPT_UNREADABLE);

@@ -210,11 +210,11 @@ static void expect_scenario_runs(struct healcl_device *device)
     scenario_release(device, &scenario);
 }
 
-/* One process' use of the cache, where a binary may cost price. */
-static void run_with_price(uint64_t price)
+/* One process' use of the cache. */
+static void run_and_keep(void)
 {
     struct healcl_device *device = open_device();
-    device->programs->binary_price = price;
+    device->programs->keeps_binaries = true;
     expect_scenario_runs(device);
     healcl_device_close(device);
 }
@@ -222,10 +222,10 @@ static void run_with_price(uint64_t price)
 static void keeps_binaries(void **state)
 {
     (void)state;
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(each_file(NULL), 1);
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
     assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
     assert_int_equal(each_file(NULL), 1);
@@ -241,44 +241,15 @@ static void keeps_binaries_apart_by_options_of_the_driver(void **state)
     if (value)
         snprintf(before, sizeof before, "%s", value);
     setenv(variable, "-cl-opt-disable", 1);
-    run_with_price(1);
+    run_and_keep();
     unsetenv(variable);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     assert_int_equal(each_file(NULL), 2);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     if (value)
         setenv(variable, before, 1);
-}
-
-static void waits_until_they_are_worth_it(void **state)
-{
-    (void)state;
-    run_with_price(UINT64_MAX);
-    run_with_price(UINT64_MAX);
-    assert_int_equal(helper.count[CALL_clGetProgramInfo], 0);
-    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
-    assert_int_equal(each_file(NULL), 1);
-    run_with_price(1);
-    run_with_price(1);
-    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 3);
-    assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
-}
-
-/* What a device counts of its programs, and what is kept at once where that is asked for. */
-static void counts_what_is_built_and_loaded(void **state)
-{
-    (void)state;
-    setenv("HEALCL_KEEP_BINARIES", "1", 1);
-    for (uint64_t run = 0; run < 2; run++) {
-        struct healcl_device *device = open_device();
-        expect_scenario_runs(device);
-        assert_int_equal(device->programs->built, 1 - run);
-        assert_int_equal(device->programs->loaded, run);
-        healcl_device_close(device);
-    }
-    unsetenv("HEALCL_KEEP_BINARIES");
 }
 
 static void flip_last_byte(const char *path)
@@ -335,14 +306,14 @@ static void ignores_damaged_binaries(void **state)
     (void)state;
     static void (*const damages[])(const char *) = {flip_last_byte, cut, cut_short, become_fifo};
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
-        run_with_price(1);
+        run_and_keep();
         each_file(damages[i]);
         helper_reset();
-        run_with_price(1);
+        run_and_keep();
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
         helper_reset();
-        run_with_price(1); /* it has been replaced */
+        run_and_keep(); /* it has been replaced */
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 0);
     }
 }
@@ -362,28 +333,17 @@ static void ignores_swapped_binaries(void **state)
         OK(device_build_kernel(device, &launch, &error));
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
-        device->programs->binary_price = 1;
+        device->programs->keeps_binaries = true;
         healcl_device_close(device);
         swap_both_files();
     }
-}
-
-static void reads_nothing_from_a_fifo(void **state)
-{
-    (void)state;
-    char path[128];
-    size_t bytes;
-    snprintf(path, sizeof path, "%s/fifo", directory);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    assert_null(cache_read(directory, "fifo", &bytes));
-    unlink(path);
 }
 
 /* A driver that refuses its own binary, at either call. */
 static void falls_back_to_source(void **state)
 {
     (void)state;
-    run_with_price(1);
+    run_and_keep();
     for (int build = 0; build < 2; build++) {
         helper_reset();
         struct healcl_device *device = open_device();
@@ -398,7 +358,7 @@ static void falls_back_to_source(void **state)
         OK(device_build_kernel(device, &launch, &error));
         assert_string_equal(helper.failed, build ? "clBuildProgram" : "clCreateProgramWithBinary");
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
-        device->programs->binary_price = 1;
+        device->programs->keeps_binaries = true;
         healcl_device_close(device);
     }
 }
@@ -409,11 +369,11 @@ static void lives_without_a_directory(void **state)
     char cache[128];
     snprintf(cache, sizeof cache, "%s", getenv("HEALCL_CACHE_DIR"));
     setenv("HEALCL_CACHE_DIR", "/dev/null/cache", 1);
-    run_with_price(1);
-    run_with_price(1);
+    run_and_keep();
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     setenv("HEALCL_CACHE_DIR", "", 1);
-    run_with_price(1);
+    run_and_keep();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 3);
     setenv("HEALCL_CACHE_DIR", cache, 1);
 }
@@ -468,11 +428,8 @@ int main(void)
         DEVICE_TEST(misses_what_there_is_not),
         CACHE_TEST(keeps_binaries),
         CACHE_TEST(keeps_binaries_apart_by_options_of_the_driver),
-        CACHE_TEST(counts_what_is_built_and_loaded),
-        CACHE_TEST(waits_until_they_are_worth_it),
         CACHE_TEST(ignores_damaged_binaries),
         CACHE_TEST(ignores_swapped_binaries),
-        CACHE_TEST(reads_nothing_from_a_fifo),
         CACHE_TEST(falls_back_to_source),
         CACHE_TEST(lives_without_a_directory),
         DEVICE_TEST(finds_the_directory),

@@ -1,4 +1,4 @@
-/* What a signal handler finds: temporary files and mapped ones. */
+/* Files that appear whole, and what a signal handler finds: temporary files and mapped ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <dirent.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,6 @@
 
 #include "core/new_file.h"
 #include "core/registry.h"
-#include "programs/cache.h"
 #include "transcript/source.h"
 
 static char directory[64];
@@ -48,29 +46,88 @@ static int count_files(void)
     return count;
 }
 
+static void expect_text(const char *name, const char *text)
+{
+    char got[64] = "";
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    (void)!fread(got, 1, sizeof got - 1, file);
+    fclose(file);
+    assert_string_equal(got, text);
+}
+
+static void write_text(struct new_file *file, const char *name, const char *text)
+{
+    assert_int_equal(new_file_open(file, name, NULL), HEALCL_OK);
+    assert_true(fputs(text, file->stream) >= 0);
+}
+
+static void appears_whole(void **state)
+{
+    (void)state;
+    const mode_t mask = umask(0027);
+    struct new_file file;
+    struct stat about;
+    for (int i = 0; i < 2; i++) {
+        write_text(&file, "x", i == 0 ? "one" : "two");
+        assert_int_equal(count_files(), i + 1);
+        assert_int_equal(new_file_commit(&file, NULL), HEALCL_OK);
+        assert_int_equal(count_files(), 1);
+        expect_text("x", i == 0 ? "one" : "two");
+        assert_int_equal(stat("x", &about), 0);
+        assert_int_equal(about.st_mode & 0777, 0640);
+    }
+    assert_int_equal(new_file_open_cached(&file, "x", NULL), HEALCL_OK);
+    assert_int_equal(new_file_commit(&file, NULL), HEALCL_OK);
+    assert_int_equal(stat("x", &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    umask(mask);
+    unlink("x");
+}
+
+static void leaves_what_it_does_not_replace(void **state)
+{
+    (void)state;
+    char left[64];
+    struct healcl_error error = {.status = HEALCL_OK};
+    struct new_file file;
+    write_text(&file, "x", "one");
+    assert_int_equal(new_file_commit(&file, NULL), HEALCL_OK);
+    write_text(&file, "x", "two");
+    new_file_discard(&file);
+    new_file_discard(&file);
+    expect_text("x", "one");
+    assert_int_equal(symlink("x", "link"), 0);
+    snprintf(left, sizeof left, "x.tmp-%ld-0", (long)getpid()); /* by a process of this number */
+    assert_int_equal(symlink("x", left), 0);
+    write_text(&file, "link", "three");
+    assert_int_equal(new_file_commit(&file, NULL), HEALCL_OK);
+    expect_text("x", "three");
+    assert_int_equal(count_files(), 3);
+    assert_int_equal(new_file_open(&file, "nowhere/x", &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "cannot write 'nowhere/x': No such file or directory");
+    assert_int_equal(mkdir("folder", 0777), 0);
+    assert_int_equal(new_file_open(&file, "folder", NULL), HEALCL_USAGE);
+    write_text(&file, "/dev/full", "four");
+    assert_int_equal(new_file_commit(&file, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "cannot write '/dev/full': No space left on device");
+    healcl_error_clear(&error);
+    assert_int_equal(count_files(), 4);
+    unlink(left);
+    unlink("link");
+    unlink("x");
+    rmdir("folder");
+}
+
 static void removes_what_is_temporary(void **state)
 {
     (void)state;
-    char unique[] = "unique.XXXXXX", long_path[5000];
-    int a = temporary_create("a", 0600), b = temporary_create("b", 0666);
-    int c = temporary_create_unique(unique);
-    assert_true(a >= 0 && b >= 0 && c >= 0);
-    assert_int_equal(temporary_create("a", 0600), -1);
-    assert_int_equal(errno, EEXIST);
-    temporary_forget("a");
-    temporary_forget("never heard of");
+    struct new_file file;
+    write_text(&file, "x", "one");
     temporary_remove_all();
-    assert_int_equal(access("a", F_OK), 0);
-    assert_int_equal(count_files(), 1);
-    temporary_forget("b");
-    temporary_forget(unique);
-    unlink("a");
-    close(a);
-    close(b);
-    close(c);
-    memset(long_path, 'x', sizeof long_path);
-    long_path[sizeof long_path - 1] = 0;
-    assert_int_equal(temporary_create(long_path, 0600), -1);
+    assert_int_equal(count_files(), 0);
+    assert_int_equal(new_file_commit(&file, NULL), HEALCL_USAGE);
+    assert_int_equal(count_files(), 0);
 }
 
 /* More than there is room for: the rest stays, and what is forgotten leaves room. */
@@ -139,15 +196,8 @@ static void remove_and_end(int number)
     _exit(7);
 }
 
-/* Both write more than the limit allows, so that a signal comes while they do. */
-static void write_cache(void)
-{
-    char data[4096] = "";
-    const struct cache_part parts[] = {{data, sizeof data}, {data, sizeof data}};
-    (void)cache_write(directory, "name", 2, parts);
-}
-
-static void write_new_file(void)
+/* Writes more than the limit allows, so that a signal comes while it does. */
+static void write_without_end(void)
 {
     struct new_file file;
     if (new_file_open(&file, "name", NULL) == HEALCL_OK)
@@ -155,8 +205,9 @@ static void write_new_file(void)
             putc('x', file.stream);
 }
 
-static void ends_in(void (*write)(void))
+static void signals_leave_nothing(void **state)
 {
+    (void)state;
     const struct rlimit limit = {5000, 5000};
     int ended = 0;
     fflush(NULL);
@@ -165,7 +216,7 @@ static void ends_in(void (*write)(void))
     if (child == 0) {
         signal(SIGXFSZ, remove_and_end);
         if (setrlimit(RLIMIT_FSIZE, &limit) == 0)
-            write();
+            write_without_end();
         _exit(1);
     }
     assert_int_equal(waitpid(child, &ended, 0), child);
@@ -174,16 +225,11 @@ static void ends_in(void (*write)(void))
     assert_int_equal(count_files(), 0);
 }
 
-static void signals_leave_nothing(void **state)
-{
-    (void)state;
-    ends_in(write_cache);
-    ends_in(write_new_file);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(appears_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leaves_what_it_does_not_replace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(removes_what_is_temporary, set_up, tear_down),
         cmocka_unit_test_setup_teardown(has_an_end, set_up, tear_down),
         cmocka_unit_test(knows_what_is_mapped),

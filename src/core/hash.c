@@ -1,11 +1,10 @@
-/* Hashes in hexadecimal. They find damage; they do not keep anybody from forging a package. */
+#include "core/hash.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "package/package.h"
-
-static void format(XXH128_hash_t hash, char text[PACKAGE_HASH_SIZE])
+static void format(XXH128_hash_t hash, char text[HASH_SIZE])
 {
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, hash);
@@ -13,12 +12,12 @@ static void format(XXH128_hash_t hash, char text[PACKAGE_HASH_SIZE])
         snprintf(text + 2 * i, 3, "%02x", canonical.digest[i]);
 }
 
-void package_hash(const void *data, size_t bytes, char hash[PACKAGE_HASH_SIZE])
+void hash_bytes(const void *data, size_t bytes, char hash[HASH_SIZE])
 {
     format(XXH3_128bits(data, bytes), hash);
 }
 
-void package_hash_texts(size_t count, const char *const *texts, char hash[PACKAGE_HASH_SIZE])
+void hash_texts(size_t count, const char *const *texts, char hash[HASH_SIZE])
 {
     XXH128_hash_t sum = {0};
     for (size_t i = 0; i < count; i++) {
