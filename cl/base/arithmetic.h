@@ -9,8 +9,11 @@
 #ifndef HEALCL_CL_ARITHMETIC_H
 #define HEALCL_CL_ARITHMETIC_H
 
-/* -D CALLED keeps functions from being inlined: they compile faster. */
-#ifdef CALLED
+/* -D CALLED keeps functions from being inlined: they compile faster. PoCL 6.0 passes structures
+ * wrongly to functions that print. */
+#if defined CHECK_RANGES && defined __OPENCL_C_VERSION__
+#define FUNCTION __attribute__((always_inline)) static inline
+#elif defined CALLED
 #define FUNCTION __attribute__((noinline)) static
 #else
 #define FUNCTION static inline

@@ -188,7 +188,12 @@ static inline ulong multiply_lane_exactly(ulong a, ulong b, ulong q, ulong recip
 }
 
 /* a*b mod q in [0, q); a in [0, q), any b */
-NOINLINE static ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor p)
+#ifdef CHECK_RANGES /* as in arithmetic.h */
+INLINE
+#else
+NOINLINE static
+#endif
+ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor p)
 {
     return EACH_LANE(multiply_lane_exactly);
 }
