@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/passes.h"
 #include "report/members.h"
 
 static const char *operation_of(const struct coverage_row *row)
@@ -46,8 +45,6 @@ struct check_totals check_totals_of_all(const struct check_facts *facts)
     for (size_t i = 0; i < facts->example_count; i++)
         for (int side = 0; side < EXAMPLE_SIDES; side++)
             add_counts(&totals, &facts->examples[i].of[side]);
-    for (size_t i = 0; i < facts->sequence_count; i++)
-        add_counts(&totals, &facts->sequences[i].counts);
     return totals;
 }
 
@@ -287,58 +284,13 @@ static void print_example_failure(const struct check_facts *facts,
     putc('\n', stream);
 }
 
-/* What several wrong calls have in common; and those of each kernel of a manifest. */
-static void print_shared(const struct check_facts *facts, FILE *stream)
+/* The wrong calls of each kernel of a manifest. */
+static void print_kernels(const struct check_facts *facts, FILE *stream)
 {
-    const struct shared_facts *shared = facts->shared;
     for (size_t i = 0; i < facts->kernel_count; i++)
         fprintf(stream, "%s, of %s: %" PRIu64 " wrong calls of the table\n",
                 facts->kernels[i].kernel.name, facts->kernels[i].kernel.file,
                 facts->kernels[i].failures);
-    if (shared->count < 2 || !(shared->same_n || shared->same_dtype || shared->modulus_count == 1))
-        return;
-    const char *comma = "";
-    fprintf(stream, "all %" PRIu64 " wrong calls of the table have ", shared->count);
-    if (shared->same_n) {
-        fprintf(stream, "n %" PRId64, shared->n);
-        comma = ", ";
-    }
-    if (shared->same_dtype) {
-        fprintf(stream, "%s%s", comma, dtype_name(shared->dtype));
-        comma = ", ";
-    }
-    if (shared->modulus_count == 1)
-        fprintf(stream, "%sthe modulus %" PRId64, comma, shared->moduli[0]);
-    putc('\n', stream);
-}
-
-/* A line for each pass. */
-static void print_sequences(const struct check_facts *facts, const struct style *style)
-{
-    if (facts->sequence_count > 0)
-        fputs("\nwhat passes make of several calls\n", style->stream);
-    for (int pass = 0; pass < PASS_COUNT; pass++) {
-        uint32_t calls = 0, passed = 0;
-        for (size_t i = 0; i < facts->sequence_count; i++) {
-            const struct sequence_check *check = &facts->sequences[i];
-            const bool is_its = strcmp(check->sequence.pass, passes[pass].name) == 0;
-            calls += is_its ? check->counts.calls : 0;
-            passed += is_its ? check->counts.passed : 0;
-        }
-        if (calls > 0)
-            fprintf(style->stream, "%-8s  %" PRIu32 "/%" PRIu32 "\n", passes[pass].name, passed,
-                    calls);
-    }
-}
-
-static void print_sequence_failure(const struct check_facts *facts,
-                                   const struct sequence_check *check, FILE *stream)
-{
-    char call[SEQUENCE_CALL_SIZE];
-    fprintf(stream, "%s, %s: %s\n  ", check->sequence.name, sequence_call_text(&check->call, call),
-            check->why.message);
-    print_command(facts, NULL, check->sequence.pass, stream);
-    putc('\n', stream);
 }
 
 void report_check_end(const struct check_facts *facts, const struct style *style)
@@ -347,20 +299,16 @@ void report_check_end(const struct check_facts *facts, const struct style *style
     const uint32_t unchecked = count_unchecked(facts);
     if (facts->row_count > 0)
         print_legend(style);
-    print_sequences(facts, style);
     print_examples(facts, style);
     putc('\n', style->stream);
     for (size_t i = 0; i < facts->example_count; i++) {
         if (facts->examples[i].why.status != HEALCL_OK)
             print_example_failure(facts, &facts->examples[i], style->stream);
     }
-    for (size_t i = 0; i < facts->sequence_count; i++)
-        if (facts->sequences[i].why.status != HEALCL_OK)
-            print_sequence_failure(facts, &facts->sequences[i], style->stream);
     for (size_t i = 0; i < facts->failure_count; i++)
         if (!is_told(facts, i))
             report_check_failure(&facts->failures[i], facts, false, style->stream);
-    print_shared(facts, style->stream);
+    print_kernels(facts, style->stream);
     if (totals.failures > 0)
         fprintf(style->stream, "FAILED: %" PRIu64 " of %" PRIu64 " calls", totals.failures,
                 totals.cells);
@@ -432,24 +380,14 @@ static void add_kernel(struct json *json, cJSON *object, const struct manifest_k
     json_string(json, object, "manifest", kernel->file);
 }
 
-static void add_shared(struct json *json, const struct check_facts *facts)
+static void add_kernels(struct json *json, const struct check_facts *facts)
 {
-    const struct shared_facts *shared = facts->shared;
     cJSON *kernels = facts->operations ? json_array(json, json->top, "kernels") : NULL;
     for (size_t i = 0; i < facts->kernel_count; i++) {
         cJSON *object = json_object(json, kernels, NULL);
         add_kernel(json, object, &facts->kernels[i].kernel);
         json_number(json, object, "failed", facts->kernels[i].failures);
     }
-    if (shared->count < 2)
-        return;
-    cJSON *object = json_object(json, json->top, "shared");
-    if (shared->same_n)
-        json_integer(json, object, "n", shared->n);
-    if (shared->same_dtype)
-        json_string(json, object, "dtype", dtype_name(shared->dtype));
-    if (shared->modulus_count == 1)
-        json_integer(json, object, "modulus", shared->moduli[0]);
 }
 
 static void add_failure(struct json *json, cJSON *object, const struct check_facts *facts,
@@ -484,18 +422,6 @@ static void add_example(struct json *json, cJSON *object, const struct check_fac
     add_why(json, object, facts, NULL, check->operation->name, &check->why);
 }
 
-static void add_sequence(struct json *json, cJSON *object, const struct check_facts *facts,
-                         const struct sequence_check *check)
-{
-    char call[SEQUENCE_CALL_SIZE];
-    json_string(json, object, "name", check->sequence.name);
-    json_string(json, object, "pass", check->sequence.pass);
-    add_members(json, object, &check->counts);
-    if (check->why.status != HEALCL_OK)
-        json_string(json, object, "call", sequence_call_text(&check->call, call));
-    add_why(json, object, facts, NULL, check->sequence.pass, &check->why);
-}
-
 enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream)
 {
     struct json json;
@@ -512,13 +438,10 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     cJSON *rows = json_array(&json, json.top, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
         add_row(&json, json_object(&json, rows, NULL), &facts->rows[i]);
-    cJSON *sequences = json_array(&json, json.top, "sequences");
-    for (size_t i = 0; i < facts->sequence_count; i++)
-        add_sequence(&json, json_object(&json, sequences, NULL), facts, &facts->sequences[i]);
     cJSON *examples = facts->operations ? json_array(&json, json.top, "examples") : NULL;
     for (size_t i = 0; i < facts->example_count; i++)
         add_example(&json, json_object(&json, examples, NULL), facts, &facts->examples[i]);
-    add_shared(&json, facts);
+    add_kernels(&json, facts);
     cJSON *failures = json_array(&json, json.top, "failures");
     for (size_t i = 0; i < facts->failure_count; i++)
         add_failure(&json, json_object(&json, failures, NULL), facts, &facts->failures[i]);

@@ -4,8 +4,6 @@
 
 #include "check/coverage.h"
 #include "check/example.h"
-#include "check/sequence.h"
-#include "check/shared.h"
 #include "report/report.h"
 
 struct check_failure {
@@ -32,11 +30,8 @@ struct check_facts {
     const struct healcl_operations *operations; /* of manifests, whose kernels served; or NULL */
     const struct check_kernel *kernels;         /* of calls of the table */
     size_t kernel_count;
-    const struct shared_facts *shared;    /* by the wrong calls of the table */
     const struct example_check *examples; /* of operations of manifests */
     size_t example_count;
-    const struct sequence_check *sequences; /* of calls that passes make one step of */
-    size_t sequence_count;
 };
 
 /* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
@@ -46,7 +41,7 @@ struct check_totals {
 };
 struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
 
-/* The same with the calls of examples and sequences. */
+/* The same with the calls of examples. */
 struct check_totals check_totals_of_all(const struct check_facts *facts);
 
 /* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */

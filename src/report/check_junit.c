@@ -86,18 +86,6 @@ static void put_example(struct junit *junit, const struct example_check *check)
                    check->of[side].calls);
 }
 
-static void put_sequence(struct junit *junit, const struct sequence_check *check)
-{
-    const struct check_counts *counts = &check->counts;
-    junit_case(junit, check->sequence.name, check->nanoseconds);
-    if (counts->calls > counts->passed + counts->unsupported)
-        junit_outcome(junit, JUNIT_FAILURE, "wrong", check->why.message);
-    else if (counts->calls > 0 && counts->unsupported == counts->calls)
-        junit_outcome(junit, JUNIT_SKIPPED, "beyond the device",
-                      "all calls are beyond this device");
-    junit_line(junit, "%" PRIu32 " of %" PRIu32 " calls are right", counts->passed, counts->calls);
-}
-
 enum healcl_status report_check_junit(const struct check_facts *facts, FILE *stream)
 {
     struct junit junit;
@@ -114,10 +102,6 @@ enum healcl_status report_check_junit(const struct check_facts *facts, FILE *str
             junit_suite(&junit, operation);
         put_row(&junit, facts, i);
     }
-    if (facts->sequence_count > 0)
-        junit_suite(&junit, "what passes make");
-    for (size_t i = 0; i < facts->sequence_count; i++)
-        put_sequence(&junit, &facts->sequences[i]);
     for (size_t i = 0; i < facts->example_count; i++)
         put_example(&junit, &facts->examples[i]);
     return junit_print(&junit, stream);

@@ -1,7 +1,6 @@
 /* The operations of HEAL, out of the one table: `healcl ops`. */
 #include <string.h>
 
-#include "check/served.h"
 #include "report/members.h"
 #include "report/signature.h"
 #include "report/text.h"
@@ -56,35 +55,10 @@ static void add_forms(struct json *json, cJSON *object, const struct operation_t
     }
 }
 
-/* What runs an operation on a device. */
-static void add_served(struct json *json, cJSON *object, const struct operation_table *table,
-                       const struct operation *operation, const struct healcl_device *device)
-{
-    struct served list[SERVED_MAX];
-    size_t count = served_list(device, table, operation, list);
-    cJSON *array = json_array(json, object, "runs");
-    for (size_t i = 0; i < count; i++) {
-        const struct served *served = &list[i];
-        cJSON *about = json_object(json, array, NULL);
-        json_string(json, about, "dtypes", served->dtypes);
-        json_string(json, about, "by",
-                    served->kernel_missing     ? "host"
-                    : served->kernel_count > 0 ? "kernels"
-                                               : "no kernel");
-        cJSON *kernels = json_array(json, about, "kernels");
-        for (size_t j = 0; j < served->kernel_count; j++)
-            json_string(json, kernels, NULL, served->kernels[j]);
-        json_string_or_null(json, about, "why", served->kernel_missing);
-    }
-}
-
-enum healcl_status report_operations_json(const struct operation_table *table,
-                                          const struct healcl_device *device, FILE *stream)
+enum healcl_status report_operations_json(const struct operation_table *table, FILE *stream)
 {
     struct json json;
     json_begin(&json, healcl_version());
-    if (device)
-        report_device_members(&json, json_object(&json, json.top, "device"), &device->info);
     cJSON *list = json_array(&json, json.top, "operations");
     for (size_t id = 0; id < operation_count(table); id++) {
         const struct operation *operation = operation_at(table, id);
@@ -96,8 +70,6 @@ enum healcl_status report_operations_json(const struct operation_table *table,
         json_string(&json, object, "meaning", operation->meaning);
         json_string_or_null(&json, object, "manifest", operation->manifest);
         add_forms(&json, object, table, operation);
-        if (device)
-            add_served(&json, object, table, operation, device);
     }
     return json_print(&json, stream);
 }

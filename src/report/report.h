@@ -137,9 +137,7 @@ enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *
 /* ---- operations ---- */
 
 void report_operations(const struct operation_table *table, const struct style *style);
-/* With what runs them on a device, which may be NULL. */
-enum healcl_status report_operations_json(const struct operation_table *table,
-                                          const struct healcl_device *device, FILE *stream);
+enum healcl_status report_operations_json(const struct operation_table *table, FILE *stream);
 
 /* docs/OPS.md */
 void report_operations_markdown(FILE *stream);
