@@ -464,9 +464,8 @@ static enum healcl_status keep_audit(const struct healcl_session *session,
 
 /* The smallest part of what differed that the device gets wrong again, or where it gets nothing
  * wrong, as with a fault that comes and goes, what was audited. */
-static enum healcl_status find_case(const struct healcl_transcript *transcript,
-                                    struct healcl_device *device, struct audit_failure failure,
-                                    struct failing_case *found, struct healcl_error *error)
+static void find_case(const struct healcl_transcript *transcript, struct healcl_device *device,
+                      struct audit_failure failure, struct failing_case *found)
 {
     struct failing_step failing = {.plan = transcript->plan,
                                    .step = &failure.slice->step,
@@ -474,8 +473,7 @@ static enum healcl_status find_case(const struct healcl_transcript *transcript,
                                    .first_wrong = failure.element};
     for (int i = 0; i < STEP_INPUTS; i++)
         failing.inputs[i] = failure.before[i];
-    TRY(failing_case_find(device, &failing, found, error));
-    return found->transcript ? HEALCL_OK : failing_case_whole(&failing, found, error);
+    failing_case_find(device, &failing, found);
 }
 
 static enum healcl_status end_audit(struct healcl_session *session,
@@ -484,9 +482,9 @@ static enum healcl_status end_audit(struct healcl_session *session,
                                     struct healcl_error *error)
 {
     TRY(keep_audit(session, audit, error));
-    if (!audit->facts.difference)
-        return HEALCL_OK;
-    return find_case(transcript, device, session_audit_failure(session), &audit->smallest, error);
+    if (audit->facts.difference)
+        find_case(transcript, device, session_audit_failure(session), &audit->smallest);
+    return HEALCL_OK;
 }
 
 void requests_release(struct request_facts *facts)

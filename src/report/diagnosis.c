@@ -74,8 +74,7 @@ static void print_case(const struct diagnosis_facts *facts, const struct style *
         report_label(style, "smaller", "no smaller transcript of this step alone fails");
         return;
     }
-    report_label(style, "smallest", "%s, %s", smallest->text,
-                 smallest->strided ? "tensors as in the transcript" : "contiguous");
+    report_label(style, "smallest", "%s", smallest->text);
     if (!facts->case_path)
         return;
     report_label(style, "written", "%s", facts->case_path);
@@ -187,7 +186,6 @@ static void add_case(struct json *json, cJSON *top, const struct diagnosis_facts
     }
     cJSON *object = json_object(json, top, "smallest");
     json_string(json, object, "call", smallest->text);
-    json_bool(json, object, "contiguous", !smallest->strided);
     if (facts->case_path)
         json_string(json, object, "file", facts->case_path);
 }
