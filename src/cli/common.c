@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/supervise.h"
 #include "core/control_group.h"
 #include "programs/programs.h"
 #include "report/text.h"
@@ -97,14 +98,7 @@ int finish_output(int code)
 
 int printed(enum healcl_status status)
 {
-    return printed_after(status, EXIT_VERIFIED);
-}
-
-int printed_after(enum healcl_status status, int code)
-{
-    if (status == HEALCL_OK)
-        return EXIT_VERIFIED;
-    if (code != exit_code(status))
+    if (status != HEALCL_OK)
         print_notice("out of memory");
     return exit_code(status);
 }
@@ -118,10 +112,9 @@ int usage_error(const struct command *command, const char *format, ...)
     va_start(arguments, format);
     format_line(line, format, arguments);
     va_end(arguments);
-    if (command)
-        print_notice("%s; see '%s %s --help'", line, this_program.name, command->name);
-    else
-        print_notice("%s; see '%s --help'", line, this_program.name);
+    if (is_first_rank())
+        print_notice("%s; see '%s%s%s --help'", line, this_program.name, command ? " " : "",
+                     command ? command->name : "");
     return EXIT_USAGE;
 }
 
@@ -214,13 +207,10 @@ int take_operations(const struct command *command, const struct command_option *
     enum healcl_status status = is_trust(option)
                                     ? healcl_operations_load_trusted(text, &loaded, &error)
                                     : healcl_operations_load(text, &loaded, &error);
-    if (status != HEALCL_OK) {
-        int code = print_error(NULL, &error, false);
-        healcl_error_clear(&error);
-        return code;
-    }
     memcpy((char *)session + option->member, &loaded, sizeof loaded);
-    return EXIT_VERIFIED;
+    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
 }
 
 /* ---------------------------------------------------------------- limits */

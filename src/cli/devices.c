@@ -327,9 +327,9 @@ static int print_devices(struct devices_command *self)
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
     if (!self_tests)
-        printing = printed_after(HEALCL_NO_MEMORY, code);
+        printing = printed(HEALCL_NO_MEMORY);
     else if (count > 0 && !json->on_stdout)
-        printing = printed_after(report_devices(&facts, &style), code);
+        printing = printed(report_devices(&facts, &style));
     FILE *stream = self_tests ? report_file_stream(json) : NULL;
     code = code == EXIT_VERIFIED ? printing : code;
     if (stream)

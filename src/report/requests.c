@@ -95,13 +95,6 @@ static void report_audit(const struct request_audit *audit, const struct style *
                  "entry %zu (%s), step %zu (%s) at %s: %" PRId64 ", expected %" PRId64,
                  difference->entry, difference->operation, difference->step, difference->kernel,
                  difference->index, difference->actual, difference->expected);
-    if (audit->smallest.transcript)
-        report_label(style, "smallest", "%s%s", audit->smallest.text,
-                     audit->smallest.fails_again ? "" : ", which is right when it runs again");
-    else
-        report_label(style, "smallest", "%s", "none: no operation makes this step alone");
-    if (audit->case_path)
-        report_label(style, "written", "%s", audit->case_path);
 }
 
 enum healcl_status report_requests(struct request_facts *facts, const struct style *style)
@@ -160,7 +153,7 @@ void report_steady_json(struct json *json, const struct request_facts *facts)
 
 static void add_difference(struct json *json, cJSON *object, const struct request_audit *audit)
 {
-    const struct healcl_audit_difference *difference = &audit->difference;
+    const struct healcl_audit_difference *difference = audit->facts.difference;
     json_number(json, object, "entry", difference->entry);
     json_string(json, object, "op", difference->operation);
     json_number(json, object, "step", difference->step);
@@ -172,13 +165,6 @@ static void add_difference(struct json *json, cJSON *object, const struct reques
     json_number(json, object, "different", difference->different);
     json_number(json, object, "compared", difference->compared);
     json_string(json, object, "message", audit->error.message);
-    if (!audit->smallest.transcript)
-        return;
-    cJSON *smallest = json_object(json, object, "smallest");
-    json_string(json, smallest, "call", audit->smallest.text);
-    json_bool(json, smallest, "fails_again", audit->smallest.fails_again);
-    if (audit->case_path)
-        json_string(json, smallest, "file", audit->case_path);
 }
 
 static void add_audit(struct json *json, const struct request_audit *audit)
