@@ -159,13 +159,11 @@ bool parse_size(const char *text, uint64_t *bytes)
 
 bool parse_decimal(const char *text, double *number)
 {
-    const size_t digits = strspn(text, "0123456789");
-    const size_t decimals = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
-    if (digits == 0 || digits > 7 || decimals > 6 ||
-        text[digits + (text[digits] == '.') + decimals] != 0)
+    char *end;
+    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] != 0)
         return false;
-    *number = strtod(text, NULL);
-    return *number <= 1e6;
+    *number = strtod(text, &end);
+    return *end == 0 && *number <= 1e6;
 }
 
 bool parse_count(const char *text, uint32_t most, uint32_t *count)

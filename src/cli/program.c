@@ -22,6 +22,13 @@ static int print_overview(void)
     return finish_output(EXIT_VERIFIED);
 }
 
+static int print_version(void)
+{
+    struct style style = style_of(stdout);
+    report_version(&style);
+    return finish_output(EXIT_VERIFIED);
+}
+
 /* NULL where there is none, which is told. */
 static const struct command *find_command(const char *name)
 {
@@ -65,8 +72,8 @@ int program_run(int argc, char **argv)
         return print_overview();
     if (strcmp(name, COMPILE_AHEAD) == 0)
         return compile_ahead_run(argc - 1, argv + 1);
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
-        name = command_version.name;
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        return print_version();
     const struct command *command = find_command(is_help ? argv[2] : name);
     if (!command)
         return EXIT_USAGE;

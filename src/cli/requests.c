@@ -6,7 +6,6 @@
 #include "check/xmalloc.h"
 #include "core/clock.h"
 #include "plan/transcript.h"
-#include "run/compare.h"
 #include "transcript/npy.h"
 
 /* ---------------------------------------------------------------- options */
@@ -17,8 +16,10 @@ static void add(const char ***texts, size_t *count, const char *text)
     (*texts)[(*count)++] = text;
 }
 
-int live_inputs_add(const struct command *command, struct live_inputs *live, const char *text)
+int take_live_input(const struct command *command, const struct command_option *option, void *self,
+                    const char *text)
 {
+    struct live_inputs *live = (void *)((char *)self + option->member);
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return usage_error(command, "--input takes ENTRY=FILE.npy, not '%.200s'", text);
@@ -26,9 +27,12 @@ int live_inputs_add(const struct command *command, struct live_inputs *live, con
     return EXIT_VERIFIED;
 }
 
-int live_inputs_keep(struct live_inputs *live, const char *segment)
+int take_kept_segment(const struct command *command, const struct command_option *option,
+                      void *self, const char *text)
 {
-    add(&live->segments, &live->segment_count, segment);
+    struct live_inputs *live = (void *)((char *)self + option->member);
+    (void)command;
+    add(&live->segments, &live->segment_count, text);
     return EXIT_VERIFIED;
 }
 
@@ -54,47 +58,27 @@ static bool is_named(const struct healcl_tensor_info *info, const char *name, si
     return own_length == length && strncmp(own, name, length) == 0;
 }
 
-/* Behind a prefix; false where it is not there. */
-static bool skip_prefix(const char **text, size_t *length, const char *prefix)
-{
-    const size_t size = strlen(prefix);
-    if (*length < size || memcmp(*text, prefix, size) != 0)
-        return false;
-    *text += size;
-    *length -= size;
-    return true;
-}
-
 enum healcl_status find_input(const struct healcl_transcript *transcript, const char *option,
                               const char *text, size_t length, size_t *input,
                               struct healcl_error *error)
 {
-    const char *const whole = text;
     const int shown = length < 100 ? (int)length : 100;
-    const bool by_entry = skip_prefix(&text, &length, "entry:");
-    const bool by_name = !by_entry && skip_prefix(&text, &length, "name:");
-    size_t count = 0, entry = 0, found = 0;
+    const bool is_number = length > 0 && length < 19 && strspn(text, "0123456789") >= length;
+    const size_t entry = is_number ? strtoull(text, NULL, 10) : 0;
+    size_t count = 0, found = 0;
     const struct healcl_tensor_info *inputs = healcl_transcript_inputs(transcript, &count);
-    const bool is_number =
-        !by_name && length > 0 && length < 19 && strspn(text, "0123456789") >= length;
-    for (size_t i = 0; is_number && i < length; i++)
-        entry = entry * 10 + (size_t)(text[i] - '0');
     for (size_t i = 0; i < count; i++) {
-        if (!(is_number && inputs[i].entry == entry) &&
-            (by_entry || !is_named(&inputs[i], text, length)))
+        if (is_number ? inputs[i].entry != entry : !is_named(&inputs[i], text, length))
             continue;
         if (found++ > 0)
-            FAIL(error, HEALCL_USAGE,
-                 "--%s: '%.*s' is ambiguous: it names entries %zu and %zu; 'entry:%zu' or "
-                 "'entry:%zu' says which",
-                 option, shown, whole, inputs[*input].entry, inputs[i].entry, inputs[*input].entry,
-                 inputs[i].entry);
+            FAIL(error, HEALCL_USAGE, "--%s: entries %zu and %zu are called '%.*s': name one",
+                 option, inputs[*input].entry, inputs[i].entry, shown, text);
         *input = i;
     }
     if (found == 0)
         FAIL(error, HEALCL_USAGE,
              "--%s: no host_to_device is entry %.*s, or makes a tensor of that name", option, shown,
-             whole);
+             text);
     return HEALCL_OK;
 }
 
@@ -141,11 +125,6 @@ struct requests {
     size_t *inputs;    /* that come with requests, by number */
     const void **data; /* of these */
     void **owned;      /* of these: data that have been read from the transcript; or NULL */
-    /* Of batches. */
-    struct healcl_batcher *batcher;
-    size_t most; /* requests of a batch */
-    struct healcl_request *batch;
-    void **results; /* of one request after the other; NULL: not compared */
 };
 
 static const char *segment_of(const struct healcl_transcript *transcript, size_t input)
@@ -229,13 +208,7 @@ static enum healcl_status find_inputs(struct requests *requests, const struct li
     return HEALCL_OK;
 }
 
-static void begin(const struct requests *requests, uint32_t number)
-{
-    if (requests->observer)
-        requests->observer->began(requests->observer->context, number);
-}
-
-/* ---------------------------------------------------------------- one by one */
+/* ---------------------------------------------------------------- requests */
 
 static enum healcl_status compare(struct healcl_session *session,
                                   const struct healcl_transcript *transcript,
@@ -259,7 +232,8 @@ static enum healcl_status run_all(const struct requests *requests, struct healcl
     for (size_t i = 0; i < requests->input_count; i++)
         TRY(healcl_session_bind(session, requests->inputs[i], requests->data[i], error));
     for (uint32_t i = 0; i <= facts->count; i++) {
-        begin(requests, i);
+        if (requests->observer)
+            requests->observer->began(requests->observer->context, i);
         const uint64_t start = monotonic_nanoseconds();
         TRY(healcl_session_run(session, error));
         const uint64_t end = monotonic_nanoseconds();
@@ -300,114 +274,14 @@ static enum healcl_status run_session(struct requests *requests, struct healcl_d
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- together */
-
-/* The requests of a batch, with memory for results that are compared. */
-static void make_batch(struct requests *requests)
-{
-    const struct healcl_transcript *transcript = requests->transcript;
-    const size_t results = transcript->plan->results;
-    requests->most = healcl_batcher_facts(requests->batcher).batch;
-    requests->batch = xcalloc(requests->most, sizeof *requests->batch);
-    requests->results = xcalloc(requests->most * results, sizeof *requests->results);
-    for (size_t i = 0; i < requests->most; i++) {
-        void **own = requests->results + i * results;
-        requests->batch[i] = (struct healcl_request){.inputs = requests->data, .results = own};
-        for (size_t j = 0; !requests->facts->no_verify && j < results; j++)
-            if (transcript->results[j].has_data)
-                own[j] = xmalloc(transcript->results[j].bytes);
-    }
-}
-
-/* Compares what a request has made. A request that was refused is the command's error. */
-static enum healcl_status end_request(const struct requests *requests,
-                                      struct healcl_request *request, struct healcl_error *error)
-{
-    const struct healcl_transcript *transcript = requests->transcript;
-    if (request->status != HEALCL_OK) {
-        *error = request->error;
-        request->error = (struct healcl_error){.detail = NULL};
-        return request->status;
-    }
-    for (size_t i = 0; i < transcript->plan->results; i++) {
-        const struct step *step = transcript->result_steps[i];
-        struct comparison comparison;
-        if (!request->results[i])
-            continue;
-        TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, request->results[i],
-                           step->payload, &comparison, error));
-        requests->facts->compared++;
-        if (comparison_is_equal(&comparison))
-            continue;
-        requests->facts->different++;
-        TRY(source_check(transcript->plan->source, error));
-    }
-    return HEALCL_OK;
-}
-
-/* Runs so many requests, up to a batch. */
-static enum healcl_status run_batch(const struct requests *requests, size_t count,
-                                    uint64_t *nanoseconds, struct healcl_error *error)
-{
-    const uint64_t start = monotonic_nanoseconds();
-    TRY(healcl_batcher_run(requests->batcher, requests->batch, count, error));
-    *nanoseconds = monotonic_nanoseconds() - start;
-    for (size_t i = 0; i < count; i++)
-        TRY(end_request(requests, &requests->batch[i], error));
-    return HEALCL_OK;
-}
-
-/* The first batch uploads what is kept, and compiles kernels; then come facts->count requests. */
-static enum healcl_status run_batches(struct requests *requests, struct healcl_device *device,
-                                      struct healcl_error *error)
-{
-    struct request_facts *facts = requests->facts;
-    const struct healcl_batcher_options options = {.batch = facts->batch,
-                                                   .inputs = requests->inputs,
-                                                   .input_count = requests->input_count};
-    if (requests->input_count == 0)
-        FAIL(error, HEALCL_USAGE, "--batch: no input comes with requests");
-    TRY(healcl_batcher_open(requests->transcript, device, &options, &requests->batcher, error));
-    make_batch(requests);
-    TRY(run_batch(requests, requests->most, &facts->first_nanoseconds, error));
-    const struct healcl_batcher_facts first = healcl_batcher_facts(requests->batcher);
-    facts->first_bytes_uploaded = first.bytes_uploaded;
-    while (facts->done < facts->count) {
-        const size_t left = facts->count - facts->done;
-        const size_t count = left < requests->most ? left : requests->most;
-        uint64_t nanoseconds;
-        begin(requests, facts->done + 1);
-        TRY(run_batch(requests, count, &nanoseconds, error));
-        facts->spent_nanoseconds += nanoseconds;
-        for (size_t i = 0; i < count; i++)
-            facts->nanoseconds[facts->done++] = requests->batch[i].nanoseconds;
-    }
-    facts->batches = healcl_batcher_facts(requests->batcher);
-    facts->batches.runs -= first.runs;
-    facts->batches.requests_together -= first.requests_together;
-    facts->batches.requests_alone -= first.requests_alone;
-    for (size_t i = 0; i < requests->input_count; i++)
-        facts->bytes_uploaded += requests->transcript->inputs[requests->inputs[i]].bytes;
-    facts->fallbacks = facts->batches.fallbacks;
-    facts->device_bytes = facts->batches.device_bytes;
-    return HEALCL_OK;
-}
-
 static void release(const struct requests *requests)
 {
-    healcl_batcher_close(requests->batcher);
-    for (size_t i = 0; i < requests->most * requests->transcript->plan->results; i++)
-        free(requests->results[i]);
     for (size_t i = 0; i < requests->input_count; i++)
         free(requests->owned[i]);
-    free(requests->results);
-    free(requests->batch);
     free(requests->owned);
     free(requests->data);
     free(requests->inputs);
 }
-
-/* ---------------------------------------------------------------- */
 
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct live_inputs *live,
@@ -418,8 +292,7 @@ enum healcl_status requests_run(const struct healcl_transcript *transcript,
     facts->nanoseconds = xcalloc(facts->count, sizeof *facts->nanoseconds);
     enum healcl_status status = find_inputs(&requests, live, error);
     if (status == HEALCL_OK)
-        status = facts->batch > 0 ? run_batches(&requests, device, error)
-                                  : run_session(&requests, device, error);
+        status = run_session(&requests, device, error);
     release(&requests);
     if (facts->audit.share == 0) {
         healcl_session_close(facts->session);

@@ -1,4 +1,4 @@
-/* healcl run --input, --requests, --steady, --batch and --keep: a transcript as a service runs it. */
+/* healcl run --input, --requests, --steady and --keep: a transcript as a service runs it. */
 #ifndef HEALCL_CLI_REQUESTS_H
 #define HEALCL_CLI_REQUESTS_H
 
@@ -14,13 +14,15 @@ struct live_inputs {
     size_t segment_count;
 };
 
-/* For the options --input and --keep, whose text stays. Returns EXIT_VERIFIED or a usage error. */
-int live_inputs_add(const struct command *command, struct live_inputs *live, const char *text);
-int live_inputs_keep(struct live_inputs *live, const char *segment);
+/* Take --input and --keep into a struct live_inputs. The text stays. */
+int take_live_input(const struct command *command, const struct command_option *option, void *self,
+                    const char *text);
+int take_kept_segment(const struct command *command, const struct command_option *option,
+                      void *self, const char *text);
 
 /* The number of the input that text, of so many characters, names as ENTRY of an option: by the
- * number of its entry or the name of its tensor, or behind "entry:" or "name:" by that alone.
- * Errors: HEALCL_USAGE where it names none, or several. */
+ * number of its entry, or else by the name of its tensor. Errors: HEALCL_USAGE where it names none,
+ * or several. */
 enum healcl_status find_input(const struct healcl_transcript *transcript, const char *option,
                               const char *text, size_t length, size_t *input,
                               struct healcl_error *error);
@@ -35,7 +37,7 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
                                     struct healcl_error *error);
 void live_inputs_free(struct live_inputs *live);
 
-/* Is told of each request, or of the first one of a batch. */
+/* Is told of each request. */
 struct request_observer {
     void (*began)(void *context, uint32_t number);
     void *context;
@@ -43,10 +45,9 @@ struct request_observer {
 
 /*
  * Runs facts->count requests in one session, of which facts->done have come to their end where an
- * audit differs, which is no error; with facts->batch they run together in batches. Each brings
- * data from memory for its live inputs: those of --input, and with --keep the uploads of other
- * segments; without both the uploads of the segments upload_ct..., or where there are none of the
- * last segment that uploads. device: NULL for the host reference. observer: NULL for none.
+ * audit differs, which is no error. Each brings data from memory for its live inputs: those of
+ * --input, and with --keep the uploads of other segments; without both the uploads of the segments
+ * upload_ct..., or where there are none of the last segment that uploads. device: NULL for the host reference. observer: NULL for none.
  */
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct live_inputs *live,

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check/xmalloc.h"
@@ -180,15 +179,6 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     return status;
 }
 
-static void announce_reading(struct run_command *self)
-{
-    struct stat about;
-    char text[UNIT_TEXT_SIZE];
-    if (stat(self->facts.file, &about) == 0 && S_ISREG(about.st_mode))
-        progress_say(&self->progress, "reading %s (%s)", self->facts.file,
-                     text_bytes((uint64_t)about.st_size, text));
-}
-
 /* The limit is what the memory can hold that the tensors will lie in, where that is known well:
  * what a device says of its own is only a hint. */
 static enum healcl_status open_transcript(struct run_command *self, bool host_memory_only,
@@ -197,7 +187,7 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
     struct healcl_limits limits = self->limits;
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
-    announce_reading(self);
+    progress_say(&self->progress, "reading %s", self->facts.file);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "read and plan");
     enum healcl_status status =
@@ -282,9 +272,6 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
     served->audit.seed = self->audit_seed;
     const struct request_observer observer = {on_request, self};
     TRY(requests_run(self->transcript, self->device, &self->live, &observer, served, error));
-    if (served->batch > 0 && served->batches.batch != served->batch)
-        warn(self, "%" PRIu32 " requests together do not fit into memory: batches are of %zu",
-             served->batch, served->batches.batch);
     return HEALCL_OK;
 }
 
@@ -523,21 +510,6 @@ static int run_and_finish(struct run_command *self)
 
 /* ---------------------------------------------------------------- options */
 
-static int take_input(const struct command *command, const struct command_option *option,
-                      void *self, const char *text)
-{
-    (void)option;
-    return live_inputs_add(command, &((struct run_command *)self)->live, text);
-}
-
-static int take_segment(const struct command *command, const struct command_option *option,
-                        void *self, const char *text)
-{
-    (void)command;
-    (void)option;
-    return live_inputs_keep(&((struct run_command *)self)->live, text);
-}
-
 static int take_audit(const struct command *command, const struct command_option *option,
                       void *self, const char *text)
 {
@@ -560,11 +532,10 @@ static const struct command_option options[] = {
     {"no-verify", 0, OPTION_FLAG, KEPT_IN(struct run_command, facts.no_verify)},
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
-    {"input", 'i', OPTION_INPUT, .take = take_input},
+    {"input", 'i', OPTION_INPUT, KEPT_IN(struct run_command, live), .take = take_live_input},
     {"steady", 0, OPTION_COUNT, KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
-    {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.batch), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, .take = take_segment},
+    {"keep", 0, OPTION_WORD, KEPT_IN(struct run_command, live), .take = take_kept_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct run_command, json)},
@@ -604,8 +575,6 @@ static const char *incompatible(const struct run_command *self)
          "--keep says what requests do not upload: --requests or --steady is missing"},
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
          "--steady goes without --requests and --max-device-memory"},
-        {!serves && served->batch > 0, "--batch runs requests together: --requests is missing"},
-        {served->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
         {self->reference && audits, "--audit compares with the reference: it wants a device"},
         {!serves && audits, "--audit is of requests: --requests is missing"},
         {!audits && self->audit_seed > 0, "--audit-seed goes with --audit"},
@@ -661,15 +630,12 @@ const struct command command_run = {
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"
         "  -i, --input ENTRY=FILE   take an upload's data from a .npy file, and compare nothing;\n"
-        "                           repeatable. ENTRY: its number, or its tensor's name, or\n"
-        "                           entry:NUMBER or name:NAME\n"
+        "                           repeatable. ENTRY: its number, or its tensor's name\n"
         "      --requests N         run as a service does, N times in one session: all stays on\n"
         "                           the device but live inputs, which come from memory: the\n"
         "                           uploads of segments upload_ct..., or of the last segment that\n"
         "                           uploads, or what --input and --keep say; prints latencies\n"
         "      --steady N           the same behind the run, one after the other\n"
-        "      --batch B            with --requests: up to B of them run together, as one, or as\n"
-        "                           many as fit into memory (docs/EMBEDDING.md)\n"
         "      --keep SEGMENT       with --requests or --steady: only uploads of this segment\n"
         "                           stay, those of others come with each request; repeatable\n"
         "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"

@@ -44,28 +44,6 @@ static double per_second(const struct request_facts *facts)
     return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;
 }
 
-/* "2 of up to 8 requests, 1 request alone; the tensors of one take 21.3 MB" */
-static void report_batches(const struct healcl_batcher_facts *facts, const struct style *style)
-{
-    char bytes[UNIT_TEXT_SIZE];
-    report_label(style, "batches",
-                 "%" PRIu64 " of up to %zu requests, %" PRIu64 " requests alone; "
-                 "tensors of a batch take %s",
-                 facts->runs - facts->requests_alone, facts->batch, facts->requests_alone,
-                 text_bytes(facts->memory_bytes, bytes));
-}
-
-static void add_batches(struct json *json, const struct request_facts *facts)
-{
-    cJSON *object = json_object(json, json->top, "batches");
-    json_number(json, object, "asked", facts->batch);
-    json_number(json, object, "size", facts->batches.batch);
-    json_number(json, object, "memory_bytes", facts->batches.memory_bytes);
-    json_number(json, object, "runs", facts->batches.runs - facts->batches.requests_alone);
-    json_number(json, object, "requests_together", facts->batches.requests_together);
-    json_number(json, object, "requests_alone", facts->batches.requests_alone);
-}
-
 static double audit_share(const struct healcl_audit_facts *facts)
 {
     return facts->run_nanoseconds > 0 ? (double)facts->nanoseconds / (double)facts->run_nanoseconds
@@ -102,8 +80,6 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
     char time[UNIT_TEXT_SIZE], bytes[UNIT_TEXT_SIZE], text[LATENCIES_TEXT_SIZE];
     report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done, per_second(facts));
-    if (facts->batch > 0)
-        report_batches(&facts->batches, style);
     report_label(style, "latency", "%s", latencies_text(&latencies, text));
     report_label(style, "upload", "%s by each", text_bytes(facts->bytes_uploaded, bytes));
     report_label(style, "first", "%s, with an upload of %s",
@@ -205,8 +181,6 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
         json_string(&json, json.top, "device", "reference");
     json_number(&json, json.top, "requests", facts->done);
     json_decimal(&json, json.top, "requests_per_second", per_second(facts));
-    if (facts->batch > 0)
-        add_batches(&json, facts);
     latencies_json(&json, json.top, "latency_ns", &latencies);
     json_number(&json, json.top, "bytes_uploaded", facts->bytes_uploaded);
     json_number(&json, json.top, "fallbacks", facts->fallbacks);

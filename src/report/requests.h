@@ -23,9 +23,6 @@ struct request_facts {
     struct request_audit audit;
     uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
     uint64_t spent_nanoseconds; /* by all of them */
-    /* `--batch`: so many were to run together; 0: each runs alone. */
-    uint32_t batch;
-    struct healcl_batcher_facts batches; /* the first one's run aside */
     /* The first one, which is not among them, uploads what is kept and compiles kernels. */
     uint64_t first_nanoseconds, first_bytes_uploaded;
     uint64_t bytes_uploaded;      /* by each further one */
