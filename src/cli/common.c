@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/supervise.h"
 #include "core/control_group.h"
 #include "programs/programs.h"
 #include "report/text.h"
@@ -97,14 +98,7 @@ int finish_output(int code)
 
 int printed(enum healcl_status status)
 {
-    return printed_after(status, EXIT_VERIFIED);
-}
-
-int printed_after(enum healcl_status status, int code)
-{
-    if (status == HEALCL_OK)
-        return EXIT_VERIFIED;
-    if (code != exit_code(status))
+    if (status != HEALCL_OK)
         print_notice("out of memory");
     return exit_code(status);
 }
@@ -118,10 +112,9 @@ int usage_error(const struct command *command, const char *format, ...)
     va_start(arguments, format);
     format_line(line, format, arguments);
     va_end(arguments);
-    if (command)
-        print_notice("%s; see '%s %s --help'", line, this_program.name, command->name);
-    else
-        print_notice("%s; see '%s --help'", line, this_program.name);
+    if (is_first_rank())
+        print_notice("%s; see '%s%s%s --help'", line, this_program.name, command ? " " : "",
+                     command ? command->name : "");
     return EXIT_USAGE;
 }
 
@@ -166,13 +159,11 @@ bool parse_size(const char *text, uint64_t *bytes)
 
 bool parse_decimal(const char *text, double *number)
 {
-    const size_t digits = strspn(text, "0123456789");
-    const size_t decimals = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
-    if (digits == 0 || digits > 7 || decimals > 6 ||
-        text[digits + (text[digits] == '.') + decimals] != 0)
+    char *end;
+    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] != 0)
         return false;
-    *number = strtod(text, NULL);
-    return *number <= 1e6;
+    *number = strtod(text, &end);
+    return *end == 0 && *number <= 1e6;
 }
 
 bool parse_count(const char *text, uint32_t most, uint32_t *count)
@@ -214,13 +205,10 @@ int take_operations(const struct command *command, const struct command_option *
     enum healcl_status status = is_trust(option)
                                     ? healcl_operations_load_trusted(text, &loaded, &error)
                                     : healcl_operations_load(text, &loaded, &error);
-    if (status != HEALCL_OK) {
-        int code = print_error(NULL, &error, false);
-        healcl_error_clear(&error);
-        return code;
-    }
     memcpy((char *)session + option->member, &loaded, sizeof loaded);
-    return EXIT_VERIFIED;
+    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
 }
 
 /* ---------------------------------------------------------------- limits */

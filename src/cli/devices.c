@@ -8,6 +8,7 @@
 #include "bench/measure.h"
 #include "bench/roofline.h"
 #include "bench/transfers.h"
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -32,10 +33,8 @@ static int list_in_child(int file)
 {
     struct device_listing listing;
     struct healcl_error error = {.status = HEALCL_OK};
-    FILE *stream = NULL;
     enum healcl_status status = device_list_all(&opencl_loader, &listing, &error);
-    if (status == HEALCL_OK && !(stream = fdopen(file, "w")))
-        status = ERROR(&error, HEALCL_NO_MEMORY, "out of memory");
+    FILE *stream = status == HEALCL_OK ? fdopen(file, "w") : NULL;
     if (stream) {
         (void)fwrite(&listing, sizeof listing, 1, stream);
         (void)fwrite(listing.devices, sizeof *listing.devices, listing.count, stream);
@@ -49,8 +48,7 @@ static int list_in_child(int file)
 }
 
 /* What a child has written, if that is whole. */
-static enum healcl_status take_listing(const struct process_result *child,
-                                       struct device_listing *listing, struct healcl_error *error)
+static void take_listing(const struct process_result *child, struct device_listing *listing)
 {
     struct device_listing told = {.devices = NULL};
     if (child->size >= sizeof told)
@@ -58,17 +56,10 @@ static enum healcl_status take_listing(const struct process_result *child,
     const size_t size = told.count * sizeof *told.devices;
     const size_t fault_size = told.fault_count * sizeof *told.faults;
     if (child->size != sizeof told + size + fault_size)
-        return HEALCL_OK;
-    told.devices = malloc(size + 1);
-    told.faults = malloc(fault_size + 1);
+        return;
+    told.devices = memcpy(xmalloc(size), child->text + sizeof told, size);
+    told.faults = memcpy(xmalloc(fault_size), child->text + sizeof told + size, fault_size);
     *listing = told;
-    if (!told.devices || !told.faults) {
-        device_listing_release(listing);
-        NO_MEMORY(error);
-    }
-    memcpy(told.devices, child->text + sizeof told, size);
-    memcpy(told.faults, child->text + sizeof told + size, fault_size);
-    return HEALCL_OK;
 }
 
 /* What has become of a child that a driver has ended, maybe after all was listed. */
@@ -100,7 +91,7 @@ static enum healcl_status list_all(uint32_t seconds, struct device_listing *list
     if (status == HEALCL_OK && child.end == PROCESS_INTERRUPTED)
         (void)raise(child.code);
     if (status == HEALCL_OK)
-        status = take_listing(&child, listing, error);
+        take_listing(&child, listing);
     if (status == HEALCL_OK && !child.is_own) {
         *is_of_driver = true;
         status = tell_of_driver(&child, seconds, error);
@@ -230,23 +221,12 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
     return code == EXIT_VERIFIED && failed > 0 && failed == usable ? EXIT_DEVICE : code;
 }
 
-/* A device whose kernels cannot be measured has none. */
-static enum healcl_status measure_roofline(struct healcl_device *device, struct healcl_error *error)
-{
-    struct roofline roofline;
-    const enum healcl_status status = roofline_measure(device, ROOFLINE_SECONDS, &roofline, error);
-    if (status == HEALCL_OK || status == HEALCL_NO_MEMORY)
-        return status;
-    healcl_error_clear(error);
-    print_notice("%s has no roofline: its kernels cannot be measured", device->info.name);
-    return HEALCL_OK;
-}
-
 /* Measures one device, after its self-test, and its kernels, whose rates are kept. What fails is
- * told, and leaves its rates at 0. */
+ * told, and leaves its rates at 0; of kernels alone it leaves the others. */
 static int measure(const struct device_info *info, struct device_rates *rates)
 {
     char selector[SELECTOR_SIZE];
+    struct roofline roofline;
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status =
@@ -255,26 +235,27 @@ static int measure(const struct device_info *info, struct device_rates *rates)
         status = device_measure(device, rates, &error);
     if (status == HEALCL_OK)
         status = transfers_measure(device, rates, &error);
-    if (status == HEALCL_OK)
-        status = measure_roofline(device, &error);
+    if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
+        print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);
-    if (status == HEALCL_OK)
-        return EXIT_VERIFIED;
-    *rates = (struct device_rates){0};
-    int code = print_error(NULL, &error, false);
+    int code = EXIT_VERIFIED;
+    if (status != HEALCL_OK) {
+        *rates = (struct device_rates){0};
+        code = print_error(NULL, &error, false);
+    }
     healcl_error_clear(&error);
     return code;
 }
 
 /* The rates of all devices that can be used, or of number only unless that is count; freed with
- * free(). NULL where memory is lacking. */
+ * free(). */
 static struct device_rates *measure_all(const struct device_info *list, size_t count, size_t only,
                                         int *code)
 {
-    struct device_rates *rates = calloc(count, sizeof *rates);
+    struct device_rates *rates = xcalloc(count, sizeof *rates);
     struct progress progress;
     progress_start(&progress, true);
-    for (size_t i = 0; rates && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (device_unusable(&list[i]) || (only < count && i != only))
             continue;
         progress_say(&progress, "measuring %s", list[i].name);
@@ -288,7 +269,6 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
 static int print_devices(struct devices_command *self)
 {
     const char *selector = self->selector;
-    struct report_file *json = &self->json;
     struct device_listing listing;
     size_t best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -296,26 +276,23 @@ static int print_devices(struct devices_command *self)
     bool is_of_driver;
     const uint32_t seconds = self->timeout > 0 ? self->timeout : DRIVER_SECONDS;
     enum healcl_status status = list_all(seconds, &listing, &is_of_driver, &error);
+    const size_t count = listing.count;
     if (status == HEALCL_OK && !selector && device_is_reference(NULL))
-        best = listing.count; /* HEALCL_DEVICE names none of them */
+        best = count; /* HEALCL_DEVICE names none of them */
     else if (status == HEALCL_OK)
-        status = device_select(listing.devices, listing.count, selector, &best, &error);
+        status = device_select(listing.devices, count, selector, &best, &error);
     if (status != HEALCL_OK) {
         code = print_error(NULL, &error, false);
-        best = listing.count;
+        best = count;
     }
-    const struct device_info *list = listing.devices;
-    const size_t count = listing.count;
-    struct self_test_result *self_tests = calloc(count + 1, sizeof *self_tests);
+    struct self_test_result *self_tests = xcalloc(count, sizeof *self_tests);
     struct device_rates *rates = NULL;
     if (self->measures && count > 0 && (!selector || best < count))
-        rates = measure_all(list, count, selector ? best : count, &code);
-    int testing = EXIT_VERIFIED;
-    if (self_tests)
-        testing =
-            test_all(list, count, !self->no_tests && !self->measures, rates, seconds, self_tests);
+        rates = measure_all(listing.devices, count, selector ? best : count, &code);
+    const int testing = test_all(listing.devices, count, !self->no_tests && !self->measures, rates,
+                                 seconds, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
-    const struct devices_facts facts = {.list = list,
+    const struct devices_facts facts = {.list = listing.devices,
                                         .self_tests = self_tests,
                                         .count = count,
                                         .best = best,
@@ -325,15 +302,13 @@ static int print_devices(struct devices_command *self)
                                         .error = error.status == HEALCL_OK ? NULL : &error,
                                         .is_of_driver = is_of_driver};
     struct style style = style_of(stdout);
-    int printing = EXIT_VERIFIED;
-    if (!self_tests)
-        printing = printed_after(HEALCL_NO_MEMORY, code);
-    else if (count > 0 && !json->on_stdout)
-        printing = printed_after(report_devices(&facts, &style), code);
-    FILE *stream = self_tests ? report_file_stream(json) : NULL;
-    code = code == EXIT_VERIFIED ? printing : code;
+    if (count > 0 && !self->json.on_stdout) {
+        const int printing = printed(report_devices(&facts, &style));
+        code = code == EXIT_VERIFIED ? printing : code;
+    }
+    FILE *stream = report_file_stream(&self->json);
     if (stream)
-        code = report_file_end(json, report_devices_json(&facts, stream), code, false);
+        code = report_file_end(&self->json, report_devices_json(&facts, stream), code, false);
     free(rates);
     free(self_tests);
     device_listing_release(&listing);

@@ -6,9 +6,8 @@
 
 #include "core/status.h"
 
-/* How kernels are shaped for a target, as HEALCL_AS says it: "gpu"; NULL where target is no name of
- * one. */
-const char *emit_shape(const char *target);
+/* Whether it can be the name of a target: which ones there are, build.sh and its compilers know. */
+bool emit_is_target(const char *target);
 
 /* Writes the text of build.sh, which makes N.bin of each N.cl beside it. Returns whether it could.
  */

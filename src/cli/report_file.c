@@ -7,10 +7,10 @@
 #include "core/verdict.h"
 #include "report/junit.h"
 
-void report_file_set(struct report_file *output, const char *path, uint32_t number)
+void report_file_set(struct report_file *output, const char *path, bool is_junit)
 {
     output->path = path;
-    output->number = number;
+    output->is_junit = is_junit;
     output->on_stdout = strcmp(path, "-") == 0;
 }
 
@@ -62,7 +62,7 @@ FILE *report_file_stream(struct report_file *output)
 int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int end = printed_after(written, code);
+    int end = printed(written);
     if (end == EXIT_VERIFIED && !output->on_stdout &&
         new_file_commit(&output->file, &error) != HEALCL_OK)
         end = print_error(NULL, &error, verbose);

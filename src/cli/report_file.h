@@ -11,14 +11,14 @@
 
 struct report_file {
     const char *path; /* NULL: none is wanted */
-    bool on_stdout;
-    uint32_t number; /* of the option, for verdict_tell_report */
+    bool on_stdout, is_junit;
+    uint32_t number; /* for verdict_tell_report */
     int kept_stdout; /* while drivers' output goes to standard error; 0: it does not */
     struct new_file file;
 };
 
-/* path: the value of an option, "-" for standard output. number: of the option in its list. */
-void report_file_set(struct report_file *output, const char *path, uint32_t number);
+/* path: the value of an option, "-" for standard output. */
+void report_file_set(struct report_file *output, const char *path, bool is_junit);
 
 /* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
  * standard error where the report goes to standard output. */

@@ -1,10 +1,11 @@
 /* healcl run */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/compile_ahead.h"
 #include "cli/progress.h"
@@ -33,8 +34,6 @@ struct run_command {
     uint32_t repeat;
     double audit; /* percent; 0: none */
     uint32_t audit_seed;
-    const char *case_path;
-    struct new_file case_file;
     struct live_inputs live;
     struct request_facts served; /* count 0: it is verified, once or repeat times */
     struct request_facts steady; /* count 0: none are timed behind it */
@@ -73,9 +72,7 @@ static void on_difference(void *context, const char *line)
 {
     struct run_command *self = context;
     self->differs = true;
-    char *clean = strdup(line);
-    if (!clean)
-        return;
+    char *clean = xstrdup(line);
     text_clean(clean, false);
     progress_pause(&self->progress);
     fprintf(text_stream(self), "%s\n", clean);
@@ -88,14 +85,24 @@ static void on_difference(void *context, const char *line)
         free(clean);
 }
 
-static void on_warning(void *context, const char *line)
+__attribute__((format(printf, 2, 3))) static void warn(struct run_command *self,
+                                                       const char *format, ...)
 {
-    struct run_command *self = context;
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
     if (self->quiet)
         return;
     progress_pause(&self->progress);
     print_notice("%s: warning: %s", self->facts.file, line);
     progress_resume(&self->progress);
+}
+
+static void on_warning(void *context, const char *line)
+{
+    warn(context, "%s", line);
 }
 
 static void stop_compiling(struct run_command *self)
@@ -172,15 +179,6 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     return status;
 }
 
-static void announce_reading(struct run_command *self)
-{
-    struct stat about;
-    char text[UNIT_TEXT_SIZE];
-    if (stat(self->facts.file, &about) == 0 && S_ISREG(about.st_mode))
-        progress_say(&self->progress, "reading %s (%s)", self->facts.file,
-                     text_bytes((uint64_t)about.st_size, text));
-}
-
 /* The limit is what the memory can hold that the tensors will lie in, where that is known well:
  * what a device says of its own is only a hint. */
 static enum healcl_status open_transcript(struct run_command *self, bool host_memory_only,
@@ -189,7 +187,7 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
     struct healcl_limits limits = self->limits;
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
-    announce_reading(self);
+    progress_say(&self->progress, "reading %s", self->facts.file);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "read and plan");
     enum healcl_status status =
@@ -202,12 +200,10 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
 static void warn_of_memory(struct run_command *self)
 {
     uint64_t needed = self->transcript->plan->bytes_peak;
-    char need[UNIT_TEXT_SIZE], have[UNIT_TEXT_SIZE], line[128];
-    if (self->info.unified_memory || needed <= self->info.global_memory_bytes)
-        return;
-    snprintf(line, sizeof line, "the tensors take %s, and the device says that it has %s",
+    char need[UNIT_TEXT_SIZE], have[UNIT_TEXT_SIZE];
+    if (!self->info.unified_memory && needed > self->info.global_memory_bytes)
+        warn(self, "the tensors take %s, and the device says that it has %s",
              text_bytes(needed, need), text_bytes(self->info.global_memory_bytes, have));
-    on_warning(self, line);
 }
 
 /* Whether the file alone says how it is planned and run. */
@@ -266,18 +262,6 @@ static void on_request(void *context, uint32_t number)
     progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->served.count);
 }
 
-static void warn_of_batch(struct run_command *self)
-{
-    const size_t batch = self->served.batches.batch;
-    char line[128];
-    if (self->served.batch == 0 || batch == self->served.batch)
-        return;
-    snprintf(line, sizeof line,
-             "%" PRIu32 " requests together do not fit into memory: batches are of %zu",
-             self->served.batch, batch);
-    on_warning(self, line);
-}
-
 static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
     struct request_facts *served = &self->served;
@@ -286,8 +270,8 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
     served->no_verify = self->facts.no_verify;
     served->audit.share = self->audit / 100;
     served->audit.seed = self->audit_seed;
-    TRY(requests_run(self->transcript, self->device, &self->live, on_request, self, served, error));
-    warn_of_batch(self);
+    const struct request_observer observer = {on_request, self};
+    TRY(requests_run(self->transcript, self->device, &self->live, &observer, served, error));
     return HEALCL_OK;
 }
 
@@ -317,20 +301,18 @@ static void time_steady(struct run_command *self)
 {
     struct request_facts *steady = &self->steady;
     struct healcl_error error = {.status = HEALCL_OK};
-    char line[128];
     steady->no_verify = self->facts.no_verify;
     if (self->device)
         device_pool_empty(self->device); /* the session has one of its own */
-    if (requests_run_steady(self->transcript, self->device, &self->live, steady, &error) !=
-        HEALCL_OK) {
-        error_prefix(&error, "requests are not timed: ");
-        on_warning(self, error.message);
-    } else {
+    if (requests_run(self->transcript, self->device, &self->live, NULL, steady, &error) ==
+        HEALCL_OK)
         self->facts.steady = steady;
-    }
+    else
+        warn(self, "requests are not timed: %s", error.message);
     healcl_error_clear(&error);
     if (steady->different == 0)
         return;
+    char line[128];
     snprintf(line, sizeof line, "requests in a session: %" PRIu64 " of %" PRIu64 " results differ",
              steady->different, steady->compared);
     on_difference(self, line);
@@ -350,8 +332,6 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         if (!self->trace)
             NO_MEMORY(error);
     }
-    if (self->case_path)
-        TRY(new_file_open(&self->case_file, self->case_path, error));
     TRY(open_all(self, error));
     TRY(live_inputs_read(&self->live, self->transcript, error));
     if (self->served.count > 0)
@@ -462,26 +442,8 @@ static int finish_run(struct run_command *self)
     return EXIT_DIFFERENT;
 }
 
-/* The smallest case of what an audit has found. */
-static int write_case(struct run_command *self)
-{
-    struct request_audit *audit = &self->served.audit;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (!self->case_path || !audit->smallest.transcript)
-        return EXIT_VERIFIED;
-    (void)fwrite(audit->smallest.transcript, 1, audit->smallest.bytes, self->case_file.stream);
-    if (new_file_commit(&self->case_file, &error) == HEALCL_OK) {
-        audit->case_path = self->case_path;
-        return EXIT_VERIFIED;
-    }
-    const int code = print_error(NULL, &error, self->verbose);
-    healcl_error_clear(&error);
-    return code;
-}
-
 static int finish_requests(struct run_command *self)
 {
-    const int case_code = write_case(self);
     struct style style = style_of(text_stream(self));
     int printing = EXIT_VERIFIED;
     if (!self->quiet && text_stream(self) == stdout)
@@ -490,7 +452,7 @@ static int finish_requests(struct run_command *self)
     if (stream)
         printing = report_file_end(&self->json, report_requests_json(&self->served, stream),
                                    printing, self->verbose);
-    printing = finish_output(printing == EXIT_VERIFIED ? case_code : printing);
+    printing = finish_output(printing);
     if (self->served.audit.facts.difference) {
         print_notice("%s: %s", self->facts.file, self->served.audit.error.message);
         return printing == EXIT_VERIFIED ? EXIT_DIFFERENT : printing;
@@ -505,6 +467,8 @@ static int finish_requests(struct run_command *self)
 /* With the device go what it built, and what its driver holds: that is part of a run's time. */
 static void close_device(struct run_command *self)
 {
+    if (!self->device)
+        return;
     size_t span = trace_begin(self->trace, "start-up", "close the device");
     healcl_device_close(self->device);
     self->device = NULL;
@@ -516,11 +480,12 @@ static int run_and_finish(struct run_command *self)
     self->start = monotonic_nanoseconds();
     progress_start(&self->progress, !self->quiet);
     if (self->json.path || self->junit.path)
-        self->differences = calloc(DIFFERENCES_KEPT, sizeof *self->differences);
+        self->differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(self, &error);
     stop_compiling(self);
-    close_device(self);
+    if (!self->served.session)
+        close_device(self);
     progress_end(&self->progress);
     int code = status != HEALCL_OK      ? finish_failed(self, &error)
                : self->served.count > 0 ? finish_requests(self)
@@ -529,12 +494,12 @@ static int run_and_finish(struct run_command *self)
     live_inputs_free(&self->live);
     requests_release(&self->served);
     requests_release(&self->steady);
+    close_device(self);
     healcl_report_free(self->report);
     healcl_transcript_close(self->transcript);
     report_file_discard(&self->json);
     report_file_discard(&self->junit);
     new_file_discard(&self->trace_file);
-    new_file_discard(&self->case_file);
     trace_free(self->trace);
     free(self->kernel_rows.of);
     for (size_t i = 0; i < self->facts.difference_count; i++)
@@ -544,20 +509,6 @@ static int run_and_finish(struct run_command *self)
 }
 
 /* ---------------------------------------------------------------- options */
-
-static int take_input(const struct command *command, const struct command_option *option,
-                      void *self, const char *text)
-{
-    (void)option;
-    return live_inputs_add(command, &((struct run_command *)self)->live, text);
-}
-
-static int take_segment(const struct command *command, const struct command_option *option,
-                        void *self, const char *text)
-{
-    (void)option;
-    return live_inputs_keep(command, &((struct run_command *)self)->live, text);
-}
 
 static int take_audit(const struct command *command, const struct command_option *option,
                       void *self, const char *text)
@@ -581,14 +532,12 @@ static const struct command_option options[] = {
     {"no-verify", 0, OPTION_FLAG, KEPT_IN(struct run_command, facts.no_verify)},
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
-    {"input", 'i', OPTION_INPUT, .take = take_input},
+    {"input", 'i', OPTION_INPUT, KEPT_IN(struct run_command, live), .take = take_live_input},
     {"steady", 0, OPTION_COUNT, KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
-    {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.batch), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, .take = take_segment},
+    {"keep", 0, OPTION_WORD, KEPT_IN(struct run_command, live), .take = take_kept_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
-    {"audit-case", 0, OPTION_NEW_FILE, KEPT_IN(struct run_command, case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct run_command, json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct run_command, junit)},
     TIMEOUT_OPTION,
@@ -626,12 +575,9 @@ static const char *incompatible(const struct run_command *self)
          "--keep says what requests do not upload: --requests or --steady is missing"},
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
          "--steady goes without --requests and --max-device-memory"},
-        {!serves && served->batch > 0, "--batch runs requests together: --requests is missing"},
-        {served->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
         {self->reference && audits, "--audit compares with the reference: it wants a device"},
         {!serves && audits, "--audit is of requests: --requests is missing"},
-        {!audits && (self->case_path || self->audit_seed > 0),
-         "--audit-case and --audit-seed go with --audit"},
+        {!audits && self->audit_seed > 0, "--audit-seed goes with --audit"},
         {self->kernels && (self->reference || serves),
          "--kernels goes without --reference and --requests"},
         {serves && (self->repeat > 1 || self->junit.path || self->trace_path || self->dump_dir),
@@ -684,27 +630,19 @@ const struct command command_run = {
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"
         "  -i, --input ENTRY=FILE   take an upload's data from a .npy file, and compare nothing;\n"
-        "                           repeatable. ENTRY: its number, or its tensor's name, or\n"
-        "                           entry:NUMBER or name:NAME\n"
-        "      --steady N           behind the run also time N requests of a session: all stays\n"
-        "                           on the device but live inputs, which come from memory: the\n"
+        "                           repeatable. ENTRY: its number, or its tensor's name\n"
+        "      --requests N         run as a service does, N times in one session: all stays on\n"
+        "                           the device but live inputs, which come from memory: the\n"
         "                           uploads of segments upload_ct..., or of the last segment that\n"
-        "                           uploads, or what --input and --keep say\n"
-        "      --requests N         run as a service does, N times in one session: uploads stay\n"
-        "                           on the device, but those of --input; prints latencies\n"
-        "      --batch B            with --requests: up to B of them run together, as one, or as\n"
-        "                           many as fit into memory; --input, or --keep, says which "
-        "inputs\n"
-        "                           come with each (docs/EMBEDDING.md)\n"
+        "                           uploads, or what --input and --keep say; prints latencies\n"
+        "      --steady N           the same behind the run, one after the other\n"
         "      --keep SEGMENT       with --requests or --steady: only uploads of this segment\n"
-        "                           stay, those of others are done again by each request;\n"
-        "                           repeatable\n"
+        "                           stay, those of others come with each request; repeatable\n"
         "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
         "                           steps of requests are done again by the host reference, and\n"
         "                           compared; a difference ends the request and the command,\n"
         "                           with exit code 1 (docs/EMBEDDING.md)\n"
         "      --audit-seed N       draw other steps for audits\n"
-        "      --audit-case FILE    write its smallest case there, as healcl diagnose does\n"
         "      --no-warmup          count the first run too, which compiles kernels; without it\n"
         "                           that one is a run more\n"
         "      --timeout S          give up after S seconds, with exit code 4\n"

@@ -1,6 +1,7 @@
 /* healcl tune */
 #include <stdlib.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -20,7 +21,7 @@ struct tune_command {
     const char *selector, *name;                /* of the one operation or step, or NULL */
     const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json;
-    bool dry_run, reset, force;
+    bool dry_run, force;
     uint32_t budget; /* seconds from the start; 0: as long as it takes */
     uint64_t start;  /* of the command */
     struct progress progress;
@@ -28,7 +29,7 @@ struct tune_command {
     struct device_info info;  /* of the device */
     struct examples examples; /* of manifests */
     struct tune_report report;
-    char *kept, *kept_kernels; /* paths; with reset of what is forgotten */
+    char *kept, *kept_kernels; /* paths */
 };
 
 /* ---------------------------------------------------------------- measuring */
@@ -102,25 +103,9 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
-static enum healcl_status reset(struct tune_command *self, struct healcl_error *error)
-{
-    struct device_info *list;
-    size_t count, index;
-    TRY(device_list(&opencl_loader, &list, &count, error));
-    enum healcl_status status = device_select(list, count, self->selector, &index, error);
-    if (status == HEALCL_OK)
-        self->info = list[index];
-    free(list);
-    TRY(status);
-    TRY(tuning_forget(&self->info, &self->kept, error));
-    return kernel_choices_forget(&self->info, &self->kept_kernels, error);
-}
-
 static enum healcl_status tune(struct tune_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
-    if (self->reset)
-        return reset(self, error);
     TRY(examples_read(&self->examples, self->operations, error));
     TRY(open_device(self, error));
     TRY(list(self, error));
@@ -142,36 +127,19 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
 
 /* ---------------------------------------------------------------- telling */
 
-/* Returns code, or where that is EXIT_VERIFIED its own. */
-static int write_json(struct tune_command *self, const struct tune_facts *facts, int code)
-{
-    FILE *stream = report_file_stream(&self->json);
-    if (!stream)
-        return code;
-    enum healcl_status written =
-        self->reset ? report_tune_reset_json(&self->info, self->kept, self->kept_kernels, stream)
-                    : report_tune_json(facts, stream);
-    return report_file_end(&self->json, written, code, false);
-}
-
-static int print_text(struct tune_command *self, const struct tune_facts *facts)
-{
-    struct style style = style_of(stdout);
-    if (!self->reset)
-        return printed(report_tune(facts, &style));
-    report_tune_reset(&self->info, self->kept, self->kept_kernels, &style);
-    return EXIT_VERIFIED;
-}
-
 static int tell(struct tune_command *self)
 {
+    struct style style = style_of(stdout);
     struct tune_facts facts = {.device = &self->info,
                                .report = &self->report,
                                .measured = !self->dry_run,
                                .kept = self->kept,
                                .kept_kernels = self->kept_kernels};
-    int code = self->json.on_stdout ? EXIT_VERIFIED : print_text(self, &facts);
-    return finish_output(write_json(self, &facts, code));
+    int code = self->json.on_stdout ? EXIT_VERIFIED : printed(report_tune(&facts, &style));
+    FILE *stream = report_file_stream(&self->json);
+    if (stream)
+        code = report_file_end(&self->json, report_tune_json(&facts, stream), code, false);
+    return code;
 }
 
 static int tune_and_tell(struct tune_command *self)
@@ -185,14 +153,14 @@ static int tune_and_tell(struct tune_command *self)
         warn_of_device(self->device);
     int code = status == HEALCL_OK
                    ? tell(self)
-                   : finish_output(report_files_error(&self->json, NULL, NULL, &error, false));
+                   : report_files_error(&self->json, NULL, NULL, &error, false);
     healcl_error_clear(&error);
     examples_release(&self->examples);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
     free(self->kept);
     free(self->kept_kernels);
-    return code;
+    return finish_output(code);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -206,19 +174,13 @@ static const struct command_option options[] = {
     {"dry-run", 0, OPTION_FLAG, KEPT_IN(struct tune_command, dry_run)},
     {"budget", 0, OPTION_SECONDS, KEPT_IN(struct tune_command, budget), .most = BUDGET_MAX},
     {"force", 0, OPTION_FLAG, KEPT_IN(struct tune_command, force)},
-    {"reset", 0, OPTION_FLAG, KEPT_IN(struct tune_command, reset)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct tune_command *self = calloc(1, sizeof *self); /* too large for the stack */
-    if (!self)
-        return printed(HEALCL_NO_MEMORY);
+    struct tune_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
-    if (code == GOES_ON && self->reset &&
-        (self->dry_run || self->budget > 0 || self->force || self->operations || self->name))
-        code = usage_error(command, "--reset measures nothing: it goes with --device and --json");
     if (code == GOES_ON && self->name && !self->operations && !tune_is_subject(self->name))
         code = usage_error(command, "--op names an operation of --ops DIR, or what --dry-run lists "
                                     "as a subject");
@@ -248,8 +210,6 @@ const struct command command_tune = {
         "      --budget SECONDS  end within so many seconds: nothing is begun that may take\n"
         "                        longer, and only what was measured whole is kept\n"
         "      --force           keep the choice however busy the machine was\n"
-        "      --reset           forget what was kept for the device with its driver, and\n"
-        "                        measure nothing\n"
         "      --dry-run         list what would be measured; measure and keep nothing\n"
         "      --timeout S       give up after S seconds, with exit code 4\n"
         "      --json FILE|-     write it as JSON too, or with - alone on standard output\n"
@@ -261,7 +221,7 @@ const struct command command_tune = {
         "wrong or fails. A machine with other work to do gives times that cannot be trusted:\n"
         "where the median of 7 samples stays more than 10 % above the fastest in 3 tries, tune\n"
         "says so and keeps nothing (exit code 4). The choice is a file in the cache folder,\n"
-        "HEALCL_CACHE_DIR; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
+        "HEALCL_CACHE_DIR, and without it the default is back; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

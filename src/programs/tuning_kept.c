@@ -81,26 +81,6 @@ static enum healcl_status keep_line(const char *name, const char *text, char **p
     return status;
 }
 
-static enum healcl_status forget_file(const char *name, char **path, struct healcl_error *error)
-{
-    *path = NULL;
-    char *directory = cache_directory();
-    if (!directory)
-        return HEALCL_OK;
-    char *kept = cache_path(directory, name);
-    enum healcl_status status = HEALCL_OK;
-    if (!kept)
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    else if (unlink(kept) == 0)
-        *path = kept;
-    else if (errno != ENOENT && errno != ENOTDIR)
-        status = ERROR(error, HEALCL_USAGE, "cannot remove '%.400s': %s", kept, strerror(errno));
-    if (!*path)
-        free(kept);
-    free(directory);
-    return status;
-}
-
 enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
                                char **path, struct healcl_error *error)
 {
@@ -108,14 +88,6 @@ enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct 
     name_of(info, name);
     tuning_format(tuning, text);
     return keep_line(name, text, path, error);
-}
-
-enum healcl_status tuning_forget(const struct device_info *info, char **path,
-                                 struct healcl_error *error)
-{
-    char name[NAME_SIZE];
-    name_of(info, name);
-    return forget_file(name, path, error);
 }
 
 /* ---------------------------------------------------------------- kernels of others */
@@ -198,12 +170,4 @@ enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
     name_choices(info, name);
     kernel_choices_format(choices, text);
     return keep_line(name, text, path, error);
-}
-
-enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
-                                         struct healcl_error *error)
-{
-    char name[NAME_SIZE];
-    name_choices(info, name);
-    return forget_file(name, path, error);
 }

@@ -153,6 +153,5 @@ extern const char healcl_compiler[];
 
 /* Its first line is "healcl 0.1.0". */
 void report_version(const struct style *style);
-enum healcl_status report_version_json(FILE *stream);
 
 #endif

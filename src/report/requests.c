@@ -44,28 +44,6 @@ static double per_second(const struct request_facts *facts)
     return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;
 }
 
-/* "2 of up to 8 requests, 1 request alone; the tensors of one take 21.3 MB" */
-static void report_batches(const struct healcl_batcher_facts *facts, const struct style *style)
-{
-    char bytes[UNIT_TEXT_SIZE];
-    report_label(style, "batches",
-                 "%" PRIu64 " of up to %zu requests, %" PRIu64 " requests alone; "
-                 "tensors of a batch take %s",
-                 facts->runs - facts->requests_alone, facts->batch, facts->requests_alone,
-                 text_bytes(facts->memory_bytes, bytes));
-}
-
-static void add_batches(struct json *json, const struct request_facts *facts)
-{
-    cJSON *object = json_object(json, json->top, "batches");
-    json_number(json, object, "asked", facts->batch);
-    json_number(json, object, "size", facts->batches.batch);
-    json_number(json, object, "memory_bytes", facts->batches.memory_bytes);
-    json_number(json, object, "runs", facts->batches.runs - facts->batches.requests_alone);
-    json_number(json, object, "requests_together", facts->batches.requests_together);
-    json_number(json, object, "requests_alone", facts->batches.requests_alone);
-}
-
 static double audit_share(const struct healcl_audit_facts *facts)
 {
     return facts->run_nanoseconds > 0 ? (double)facts->nanoseconds / (double)facts->run_nanoseconds
@@ -95,13 +73,6 @@ static void report_audit(const struct request_audit *audit, const struct style *
                  "entry %zu (%s), step %zu (%s) at %s: %" PRId64 ", expected %" PRId64,
                  difference->entry, difference->operation, difference->step, difference->kernel,
                  difference->index, difference->actual, difference->expected);
-    if (audit->smallest.transcript)
-        report_label(style, "smallest", "%s%s", audit->smallest.text,
-                     audit->smallest.fails_again ? "" : ", which is right when it runs again");
-    else
-        report_label(style, "smallest", "%s", "none: no operation makes this step alone");
-    if (audit->case_path)
-        report_label(style, "written", "%s", audit->case_path);
 }
 
 enum healcl_status report_requests(struct request_facts *facts, const struct style *style)
@@ -109,8 +80,6 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
     char time[UNIT_TEXT_SIZE], bytes[UNIT_TEXT_SIZE], text[LATENCIES_TEXT_SIZE];
     report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done, per_second(facts));
-    if (facts->batch > 0)
-        report_batches(&facts->batches, style);
     report_label(style, "latency", "%s", latencies_text(&latencies, text));
     report_label(style, "upload", "%s by each", text_bytes(facts->bytes_uploaded, bytes));
     report_label(style, "first", "%s, with an upload of %s",
@@ -160,7 +129,7 @@ void report_steady_json(struct json *json, const struct request_facts *facts)
 
 static void add_difference(struct json *json, cJSON *object, const struct request_audit *audit)
 {
-    const struct healcl_audit_difference *difference = &audit->difference;
+    const struct healcl_audit_difference *difference = audit->facts.difference;
     json_number(json, object, "entry", difference->entry);
     json_string(json, object, "op", difference->operation);
     json_number(json, object, "step", difference->step);
@@ -172,13 +141,6 @@ static void add_difference(struct json *json, cJSON *object, const struct reques
     json_number(json, object, "different", difference->different);
     json_number(json, object, "compared", difference->compared);
     json_string(json, object, "message", audit->error.message);
-    if (!audit->smallest.transcript)
-        return;
-    cJSON *smallest = json_object(json, object, "smallest");
-    json_string(json, smallest, "call", audit->smallest.text);
-    json_bool(json, smallest, "fails_again", audit->smallest.fails_again);
-    if (audit->case_path)
-        json_string(json, smallest, "file", audit->case_path);
 }
 
 static void add_audit(struct json *json, const struct request_audit *audit)
@@ -219,8 +181,6 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
         json_string(&json, json.top, "device", "reference");
     json_number(&json, json.top, "requests", facts->done);
     json_decimal(&json, json.top, "requests_per_second", per_second(facts));
-    if (facts->batch > 0)
-        add_batches(&json, facts);
     latencies_json(&json, json.top, "latency_ns", &latencies);
     json_number(&json, json.top, "bytes_uploaded", facts->bytes_uploaded);
     json_number(&json, json.top, "fallbacks", facts->fallbacks);

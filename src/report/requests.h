@@ -2,7 +2,6 @@
 #ifndef HEALCL_REPORT_REQUESTS_H
 #define HEALCL_REPORT_REQUESTS_H
 
-#include "check/failing_case.h"
 #include "report/json.h"
 #include "report/report.h"
 
@@ -10,27 +9,20 @@
 struct request_audit {
     double share;
     uint64_t seed;
-    struct healcl_audit_facts facts;
-    struct healcl_audit_kernel *kernels; /* facts.kernels, owned with their names */
-    struct healcl_audit_difference difference;
-    const char *kernel;           /* difference's */
-    struct healcl_error error;    /* what the request ended with */
-    struct failing_case smallest; /* of the difference; its transcript is freed with free() */
-    const char *case_path;        /* where it was written, or NULL */
+    struct healcl_audit_facts facts; /* of the session */
+    struct healcl_error error;       /* what the request ended with */
 };
 
 struct request_facts {
     const char *file;
     const struct device_info *device; /* NULL: the host reference */
     bool no_verify;
-    uint32_t count; /* behind the first one */
+    struct healcl_session *session; /* of an audit, or NULL */
+    uint32_t count;                 /* behind the first one */
     uint32_t done;  /* of those: fewer where an audit has ended one */
     struct request_audit audit;
     uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
     uint64_t spent_nanoseconds; /* by all of them */
-    /* `--batch`: so many were to run together; 0: each runs alone. */
-    uint32_t batch;
-    struct healcl_batcher_facts batches; /* the first one's run aside */
     /* The first one, which is not among them, uploads what is kept and compiles kernels. */
     uint64_t first_nanoseconds, first_bytes_uploaded;
     uint64_t bytes_uploaded;      /* by each further one */

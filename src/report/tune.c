@@ -98,16 +98,6 @@ enum healcl_status report_tune(const struct tune_facts *facts, const struct styl
     return HEALCL_OK;
 }
 
-void report_tune_reset(const struct device_info *device, const char *forgotten, const char *kernels,
-                       const struct style *style)
-{
-    report_label(style, "device", "%s", device->name);
-    if (forgotten || !kernels)
-        report_label(style, "forgotten", "%s", forgotten ? forgotten : "nothing: none was kept");
-    if (kernels)
-        report_label(style, "forgotten", "%s", kernels);
-}
-
 /* ---------------------------------------------------------------- JSON */
 
 enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream)
@@ -128,16 +118,5 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
     json_string(&json, json.top, "tuning", text);
     json_string_or_null(&json, json.top, "kept", facts->kept);
     json_string_or_null(&json, json.top, "kept_kernels", facts->kept_kernels);
-    return json_print(&json, stream);
-}
-
-enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
-                                          const char *kernels, FILE *stream)
-{
-    struct json json;
-    json_begin(&json, healcl_version());
-    report_device_members(&json, json_object(&json, json.top, "device"), device);
-    json_string_or_null(&json, json.top, "forgotten", forgotten);
-    json_string_or_null(&json, json.top, "forgotten_kernels", kernels);
     return json_print(&json, stream);
 }

@@ -17,11 +17,4 @@ struct tune_facts {
 enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style);
 enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream);
 
-/* Of `healcl tune --reset`. forgotten: the file that is gone, or NULL where there was none;
- * kernels: that of kernels of manifests. */
-void report_tune_reset(const struct device_info *device, const char *forgotten, const char *kernels,
-                       const struct style *style);
-enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
-                                          const char *kernels, FILE *stream);
-
 #endif
