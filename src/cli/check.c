@@ -135,33 +135,33 @@ static bool prints_text(const struct check_command *self)
     return !self->json.on_stdout && !self->junit.on_stdout;
 }
 
-/* Whether it gets the table. */
-static bool prints_table(const struct check_command *self)
+/* Whether it gets lines of operations. */
+static bool prints_lines(const struct check_command *self)
 {
     return prints_text(self) && !self->one_cell;
 }
 
-/* The table grows while it is made: a driver that crashes does not take it along. In a file, or a
+/* The report grows while it is made: a driver that crashes does not take it along. In a file, or a
  * pipe, it then ends with the name of the operation that was being checked; on a terminal that is
  * where progress is shown. */
 static void begin_operation(const struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self) || isatty(STDOUT_FILENO))
+    if (!prints_lines(self) || isatty(STDOUT_FILENO))
         return;
-    report_check_name(&self->facts, operation, &style);
+    report_check_name(operation, &style);
     fflush(stdout);
 }
 
 static void end_operation(struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self))
+    if (!prints_lines(self))
         return;
     progress_pause(&self->progress);
     if (isatty(STDOUT_FILENO))
-        report_check_name(&self->facts, operation, &style);
-    report_check_marks(&self->facts, operation, &style);
+        report_check_name(operation, &style);
+    report_check_counts(&self->facts, operation, &style);
     fflush(stdout);
     progress_resume(&self->progress);
 }
@@ -169,7 +169,7 @@ static void end_operation(struct check_command *self, enum operation_id operatio
 static void begin_table(struct check_command *self)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self))
+    if (!prints_lines(self))
         return;
     progress_pause(&self->progress);
     report_check_head(&self->facts, &style);
@@ -233,19 +233,6 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
 
 /* ---------------------------------------------------------------- telling */
 
-/* The JSON, and the JUnit XML. */
-static int write_reports(struct check_command *self)
-{
-    int code = EXIT_VERIFIED;
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_check_json(&self->facts, stream), code, false);
-    stream = report_file_stream(&self->junit);
-    if (stream)
-        code = report_file_end(&self->junit, report_check_junit(&self->facts, stream), code, false);
-    return code;
-}
-
 /* Into the file of the device. Only the whole table counts. */
 static enum healcl_status keep_results(const struct check_command *self,
                                        struct comparison *comparison, struct healcl_error *error)
@@ -301,24 +288,21 @@ static int write_results(const struct check_command *self)
     return code;
 }
 
-static void print_found(const struct check_command *self)
-{
-    struct style style = style_of(stdout);
-    if (!self->one_cell) {
-        report_check_end(&self->facts, &style);
-        return;
-    }
-    for (size_t i = 0; i < self->facts.failure_count; i++)
-        report_check_failure(&self->failures[i], &self->facts, true, stdout);
-    if (self->facts.failure_count == 0)
-        printf("%s: right\n", self->rows[0].form->name);
-}
-
 static int tell(struct check_command *self)
 {
-    if (prints_text(self))
-        print_found(self);
-    int code = finish_output(write_reports(self));
+    const struct style style = style_of(stdout);
+    cJSON *document = report_check(&self->facts);
+    int code = EXIT_VERIFIED;
+    if (prints_text(self) && self->one_cell)
+        report_check_call_text(document, &style);
+    else if (prints_text(self))
+        report_check_text(document, &style);
+    FILE *stream = report_file_stream(&self->junit);
+    if (stream) {
+        report_check_junit(document, stream);
+        code = report_file_end(&self->junit, HEALCL_OK, code, false);
+    }
+    code = finish_output(report_file_json(&self->json, document, code, false));
     if (code == EXIT_VERIFIED)
         code = write_results(self);
     if (code != EXIT_VERIFIED)
@@ -432,7 +416,7 @@ const struct command command_check = {
         "                     (docs/CI.md)\n"
         "  -h, --help         this text\n"
         "\n"
-        "A cell of the table counts calls that were right, of all: for each layout\n"
+        "Counts are of calls that were right, of all: for each dtype, each layout\n"
         "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
         "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
         "nothing could be checked; what is only too large for the device is not wrong.\n",

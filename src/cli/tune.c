@@ -129,17 +129,12 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
 
 static int tell(struct tune_command *self)
 {
-    struct style style = style_of(stdout);
-    struct tune_facts facts = {.device = &self->info,
-                               .report = &self->report,
-                               .measured = !self->dry_run,
-                               .kept = self->kept,
-                               .kept_kernels = self->kept_kernels};
-    int code = self->json.on_stdout ? EXIT_VERIFIED : printed(report_tune(&facts, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_tune_json(&facts, stream), code, false);
-    return code;
+    const struct style style = style_of(stdout);
+    cJSON *document =
+        report_tune(&self->info, &self->report, !self->dry_run, self->kept, self->kept_kernels);
+    if (!self->json.on_stdout)
+        report_tune_text(document, &style);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int tune_and_tell(struct tune_command *self)
@@ -151,9 +146,8 @@ static int tune_and_tell(struct tune_command *self)
     progress_end(&self->progress);
     if (status == HEALCL_OK)
         warn_of_device(self->device);
-    int code = status == HEALCL_OK
-                   ? tell(self)
-                   : report_files_error(&self->json, NULL, NULL, &error, false);
+    int code = status == HEALCL_OK ? tell(self)
+                                   : report_files_error(&self->json, NULL, NULL, &error, false);
     healcl_error_clear(&error);
     examples_release(&self->examples);
     healcl_device_close(self->device);
@@ -221,7 +215,8 @@ const struct command command_tune = {
         "wrong or fails. A machine with other work to do gives times that cannot be trusted:\n"
         "where the median of 7 samples stays more than 10 % above the fastest in 3 tries, tune\n"
         "says so and keeps nothing (exit code 4). The choice is a file in the cache folder,\n"
-        "HEALCL_CACHE_DIR, and without it the default is back; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
+        "HEALCL_CACHE_DIR, and without it the default is back; HEALCL_TUNING and HEALCL_VARIANT go "
+        "before it (docs/PORTING.md).\n",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

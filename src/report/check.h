@@ -39,30 +39,29 @@ struct check_facts {
 struct check_totals {
     uint64_t cells, passed, refused, failures, unsupported;
 };
-struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
 
-/* The same with the calls of examples. */
+/* Those of the table and of examples. */
 struct check_totals check_totals_of_all(const struct check_facts *facts);
 
 /* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */
 bool check_is_right(const struct check_facts *facts);
 
-/* The table: its head; a row for each operation, which has a column for each dtype of its values,
- * in it a mark for each layout; and at the end the first failure of each dtype, a wrong one if
- * there is any, with the command that repeats it. A row is its name and then its marks, once all
- * rows of the operation in facts are filled in. */
+cJSON *report_check(const struct check_facts *facts);
+
+/* While it is made: about the device; for each operation a line, its name and then its counts, once
+ * all rows of the operation in facts are filled in. */
 void report_check_head(const struct check_facts *facts, const struct style *style);
-void report_check_name(const struct check_facts *facts, enum operation_id operation,
-                       const struct style *style);
-void report_check_marks(const struct check_facts *facts, enum operation_id operation,
-                        const struct style *style);
-void report_check_end(const struct check_facts *facts, const struct style *style);
+void report_check_name(enum operation_id operation, const struct style *style);
+void report_check_counts(const struct check_facts *facts, enum operation_id operation,
+                         const struct style *style);
 
-enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream);
-enum healcl_status report_check_junit(const struct check_facts *facts, FILE *stream);
+/* What follows: examples; the first failure of each dtype, a wrong one if there is any,
+ * with the command that repeats it; how many calls are right. */
+void report_check_text(const cJSON *document, const struct style *style);
 
-/* One failure in a few lines. verbose: with the call's arguments and their layouts. */
-void report_check_failure(const struct check_failure *failure, const struct check_facts *facts,
-                          bool verbose, FILE *stream);
+/* Of one call alone: its failure, with arguments and their layouts. */
+void report_check_call_text(const cJSON *document, const struct style *style);
+
+void report_check_junit(const cJSON *document, FILE *stream);
 
 #endif
