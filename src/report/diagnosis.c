@@ -51,6 +51,10 @@ static void add_difference(cJSON *object, const struct diagnosis *diagnosis)
 static void add_case(cJSON *document, const struct diagnosis_facts *facts)
 {
     const struct failing_case *smallest = &facts->diagnosis->smallest;
+    const struct step *step = facts->diagnosis->step;
+    if (step->kind == STEP_VENDOR) /* check tries smaller calls of it */
+        report_add_command(document, "check", facts->device, facts->operations, "--op ",
+                           step_origin(step, NO_INPUT)->name);
     if (!smallest->transcript) {
         json_add_string_or_null(document, "smallest", NULL);
         return;
@@ -60,7 +64,7 @@ static void add_case(cJSON *document, const struct diagnosis_facts *facts)
     if (!facts->case_path)
         return;
     json_add_string(object, "file", facts->case_path);
-    report_add_command(object, "run", facts->device, facts->operations, facts->case_path);
+    report_add_command(object, "run", facts->device, facts->operations, "", facts->case_path);
 }
 
 cJSON *report_diagnosis(const struct diagnosis_facts *facts)
@@ -118,7 +122,6 @@ void report_diagnosis_text(const cJSON *document, enum diagnosis_kind kind,
                     "output's"},
         {"smallest", "{smallest.call}"},
         {"written", "{smallest.file}"},
-        {"shown by", "{smallest.repeat}"},
     };
     view_line(style, document, "transcript", "{transcript}");
     view_line(style, document, "device", "{device.name}");
@@ -135,11 +138,13 @@ void report_diagnosis_text(const cJSON *document, enum diagnosis_kind kind,
     else {
         print_step(document, style);
         VIEW_LINES(style, document, lines);
+        (void)view_text(style, document, "  {smallest.repeat}");
     }
     if (kind == DIAGNOSIS_EXPECTED)
         fputs("\nthe device agrees with the host reference; it is the transcript that expects "
               "something else\n",
               style->stream);
     else if (cJSON_IsNull(json_at(document, "smallest")))
-        report_label(style, "smallest", "none: no smaller transcript of this step alone fails");
+        view_line(style, document, "smallest",
+                  "none: no smaller transcript of this step alone fails[; {repeat} tries others]");
 }

@@ -40,10 +40,11 @@ void report_add_error(cJSON *document, const struct healcl_error *error, bool is
 /* Sums over segments, a row for each kind of operation. The caller frees them. */
 cJSON *report_sum_kinds(const cJSON *document);
 
-/* Adds "repeat", a command of a shell: "healcl COMMAND -d 0:1 --ops DIR OPERAND", with an --ops or
- * --trust for each folder of manifests, which may be NULL. */
+/* Adds "repeat", a command of a shell: "healcl COMMAND -d 0:1 --ops DIR OPTION" and the operand
+ * behind it, with an --ops or --trust for each folder of manifests, which may be NULL. */
 void report_add_command(cJSON *object, const char *command, const struct device_info *device,
-                        const struct healcl_operations *manifests, const char *operand);
+                        const struct healcl_operations *manifests, const char *option,
+                        const char *operand);
 
 /* Of a command that failed. file may be NULL. */
 void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,

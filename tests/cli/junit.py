@@ -81,7 +81,7 @@ def check_run(folder):
     assert done.returncode == 1 and b"segment" in done.stdout, done
     (suite, name, outcome, message, body), = read(Path(paths[0]).read_bytes())
     assert (suite, name) == ("tests/bad/differs_in_last_value.json", "segment 1: work")
-    assert outcome == "failure" and message == "1 of 3 results differs", message
+    assert outcome == "failure" and message == "1 of 3 results differ", message
     assert body.splitlines() == json.loads(Path(paths[1]).read_text())["differences"], body
 
     done = run("run", "--reference", "--junit", "-", "tests/bad/op_unknown.json")
