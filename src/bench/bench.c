@@ -522,8 +522,10 @@ static enum healcl_status measure_side(struct healcl_device *device,
                    (size_t)layout_elements(&problem.tensors[i].shape) *
                        dtype_size(problem.tensors[i].dtype));
     placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, 0, &random);
-    *ran = problem_kernel(device, &problem, &placement, &data).name;
-    enum healcl_status status = problem_plan(&planned, &problem, &placement, NULL, error);
+    struct manifest_kernel found;
+    (void)problem_kernel(device, &problem, &placement, &found);
+    *ran = found.name;
+    enum healcl_status status = problem_plan(&planned, &problem, &placement, error);
     const bool is_run = side == EXAMPLE_BODY || (*ran && (!kernel || kernel == *ran));
     if (status == HEALCL_OK && is_run)
         status = example_verify(device, examples, example, side, error);

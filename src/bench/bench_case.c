@@ -225,9 +225,7 @@ static void upload(struct writer *writer, const char *name, enum dtype dtype, in
 {
     const int64_t shape[] = {rows, columns};
     const struct layout layout = rows ? layout_of_shape(2, shape) : layout_of_shape(1, &columns);
-    writer->failed = writer->failed || !values;
-    if (values)
-        writer_upload_values(writer, name, dtype, &layout, values);
+    writer_upload_values(writer, name, dtype, &layout, values);
     free(values);
 }
 
