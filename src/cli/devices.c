@@ -7,7 +7,6 @@
 
 #include "bench/measure.h"
 #include "bench/roofline.h"
-#include "bench/transfers.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -252,9 +251,7 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     enum healcl_status status =
         device_open_tested(&opencl_loader, selector_of(info, selector), &device, &error);
     if (status == HEALCL_OK)
-        status = device_measure(device, rates, &error);
-    if (status == HEALCL_OK)
-        status = transfers_measure(device, rates, &error);
+        status = device_measure(device, false, rates, &error);
     if (status == HEALCL_OK)
         status = measure_roofline(device, &error);
     healcl_device_close(device);

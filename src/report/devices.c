@@ -75,19 +75,6 @@ static void print_tuned(const struct devices_facts *facts, FILE *stream)
     }
 }
 
-/* What data do on their way, beside the link's own rates. */
-static void print_transfers(const struct devices_facts *facts, FILE *stream)
-{
-    for (size_t i = 0; facts->rates && i < facts->count; i++) {
-        const struct device_rates *rates = &facts->rates[i];
-        if (rates->products > 0)
-            fprintf(stream, "- %u:%u: uploads %s/s, its link %s/s; results %s/s, its link %s/s\n",
-                    facts->list[i].platform_index, facts->list[i].device_index,
-                    TEXT_BYTES(rates->uploaded_bytes), TEXT_BYTES(rates->written_bytes),
-                    TEXT_BYTES(rates->downloaded_bytes), TEXT_BYTES(rates->read_bytes));
-    }
-}
-
 enum { FAULT_TEXT_SIZE = 80 };
 
 /* "CL_OUT_OF_RESOURCES (-5)" */
@@ -182,9 +169,7 @@ enum healcl_status report_devices(const struct devices_facts *facts, const struc
     if (facts->rates)
         fprintf(style->stream,
                 "64x64: products of 64-bit integers, both halves of each; copy: bytes "
-                "read and written; uploads are decoded from a transcript, results compared "
-                "with one\n");
-    print_transfers(facts, style->stream);
+                "read and written\n");
     print_tuned(facts, style->stream);
     print_reasons(facts, style->stream);
     return HEALCL_OK;
@@ -265,10 +250,6 @@ static void add_device(struct json *json, cJSON *object, const struct devices_fa
     if (facts->rates && facts->rates[i].products > 0) {
         json_number(json, object, "products_per_s", facts->rates[i].products);
         json_number(json, object, "copied_bytes_per_s", facts->rates[i].copied_bytes);
-        json_number(json, object, "uploaded_bytes_per_s", facts->rates[i].uploaded_bytes);
-        json_number(json, object, "written_bytes_per_s", facts->rates[i].written_bytes);
-        json_number(json, object, "downloaded_bytes_per_s", facts->rates[i].downloaded_bytes);
-        json_number(json, object, "read_bytes_per_s", facts->rates[i].read_bytes);
     }
     json_bool(json, object, "default", i == facts->best);
 }
