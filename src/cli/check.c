@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "check/example.h"
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -29,7 +30,6 @@ struct check_command {
     struct progress progress;
     struct healcl_device *device;
     struct healcl_error self_test; /* what it said */
-    bool no_memory;                /* it ran out: nothing is known of the device */
     struct coverage_sizes sizes;
     struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
     size_t row_count;
@@ -59,19 +59,18 @@ static void count_kernel(struct check_command *self, const struct manifest_kerne
 
 /* Keeps a failure, with a copy of its detail. */
 static void on_failure(void *context, const struct coverage_row *row,
-                       const struct coverage_cell *cell, const struct coverage_call *call,
+                       const struct coverage_cell *cell, const struct manifest_kernel *kernel,
                        const struct healcl_error *why)
 {
     struct check_command *self = context;
-    self->no_memory |= why->status == HEALCL_NO_MEMORY;
-    if (why->status != HEALCL_REFUSED && call->kernel.name)
-        count_kernel(self, &call->kernel);
+    if (why->status != HEALCL_REFUSED && kernel->name)
+        count_kernel(self, kernel);
     size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
     if (self->facts.failure_count >= most)
         return;
     struct check_failure *kept = &self->failures[self->facts.failure_count++];
-    *kept = (struct check_failure){row, *cell, *why, call->kernel};
-    kept->why.detail = why->detail ? strdup(why->detail) : NULL;
+    *kept = (struct check_failure){row, *cell, *why, *kernel};
+    kept->why.detail = why->detail ? xstrdup(why->detail) : NULL;
 }
 
 static bool is_wanted(const struct check_command *self, const struct coverage_row *row)
@@ -98,19 +97,17 @@ static void choose_rows(struct check_command *self)
         }
 }
 
-/* False where there was no memory. */
-static bool choose_examples(struct check_command *self)
+static void choose_examples(struct check_command *self)
 {
     const struct operation_table *table = table_of(self);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
     if (!table || self->one_cell)
-        return true;
-    self->examples = calloc(operation_count(table), sizeof *self->examples);
-    for (size_t i = 0; self->examples && (operation = example_operation_at(table, i)); i++)
+        return;
+    self->examples = xcalloc(operation_count(table), sizeof *self->examples);
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++)
         if (!self->operation || operation == named)
             self->examples[self->example_count++].operation = operation;
-    return self->examples != NULL;
 }
 
 /* Once the device is open. */
@@ -181,7 +178,7 @@ static void check_rows(struct check_command *self)
 {
     const struct coverage_observer observer = {self, on_failure};
     begin_table(self);
-    for (size_t i = 0; i < self->row_count && !self->no_memory; i++) {
+    for (size_t i = 0; i < self->row_count; i++) {
         struct coverage_row *row = &self->rows[i];
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
@@ -194,19 +191,18 @@ static void check_rows(struct check_command *self)
         else
             coverage_check_row(self->device, &self->sizes, row, &observer);
         self->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
-        if (i + 1 == self->row_count || self->no_memory || form_id(row[1].form) != operation)
+        if (i + 1 == self->row_count || form_id(row[1].form) != operation)
             end_operation(self, operation);
     }
 }
 
 static void check_examples(struct check_command *self)
 {
-    for (size_t i = 0; i < self->example_count && !self->no_memory; i++) {
+    for (size_t i = 0; i < self->example_count; i++) {
         struct example_check *check = &self->examples[i];
         progress_say(&self->progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
                      check->operation->name);
         example_check(self->device, &self->calls, check);
-        self->no_memory = check->why.status == HEALCL_NO_MEMORY;
     }
 }
 
@@ -222,12 +218,10 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
     progress_say(&self->progress, "opening the device");
     TRY(device_open(&opencl_loader, self->selector, &self->device, error));
     if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
-        NO_MEMORY(error);
+        xmalloc_fail();
     describe(self);
     check_rows(self);
     check_examples(self);
-    if (self->no_memory)
-        NO_MEMORY(error);
     return HEALCL_OK;
 }
 
@@ -271,12 +265,10 @@ static enum healcl_status keep_results(const struct check_command *self,
 static int write_results(const struct check_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    struct comparison *comparison = calloc(1, sizeof *comparison); /* too large for the stack */
     int code = EXIT_VERIFIED;
-    if (!self->results || !comparison) {
-        free(comparison);
-        return self->results ? printed(HEALCL_NO_MEMORY) : EXIT_VERIFIED;
-    }
+    if (!self->results)
+        return EXIT_VERIFIED;
+    struct comparison *comparison = xcalloc(1, sizeof *comparison); /* too large for the stack */
     enum healcl_status status = comparison_init(comparison, &error);
     if (status == HEALCL_OK)
         status = keep_results(self, comparison, &error);
@@ -364,24 +356,22 @@ static const struct command_option options[] = {
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct check_command *self = calloc(1, sizeof *self); /* too large for the stack */
-    if (!self)
-        return printed(HEALCL_NO_MEMORY);
+    struct check_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON && self->results && (self->operation || self->one_cell))
         code = usage_error(command, "--results keeps checks of all operations, and one is named");
     if (code == GOES_ON) {
         coverage_sizes_init(&self->sizes, self->quick);
         choose_rows(self);
-        if (!choose_examples(self))
-            code = printed(HEALCL_NO_MEMORY);
-        else if (self->row_count + self->example_count > 0)
+        choose_examples(self);
+        if (self->row_count + self->example_count > 0)
             code = check_and_tell(self);
         else if (self->one_cell)
             code = usage_error(command, "there is no such case");
         else
-            code = usage_error(command, "unknown operation '%s'; healcl ops lists them",
-                               self->operation);
+            code = usage_error(
+                command, "unknown operation '%s', or one without kernels; healcl ops lists them",
+                self->operation);
     }
     free(self->examples);
     free(self);

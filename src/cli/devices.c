@@ -7,7 +7,6 @@
 
 #include "bench/measure.h"
 #include "bench/roofline.h"
-#include "bench/transfers.h"
 #include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -232,9 +231,7 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     enum healcl_status status =
         device_open_tested(&opencl_loader, selector_of(info, selector), &device, &error);
     if (status == HEALCL_OK)
-        status = device_measure(device, rates, &error);
-    if (status == HEALCL_OK)
-        status = transfers_measure(device, rates, &error);
+        status = device_measure(device, false, rates, &error);
     if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
         print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);

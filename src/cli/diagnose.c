@@ -1,6 +1,7 @@
 /* healcl diagnose */
 #include <stdlib.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -63,7 +64,7 @@ static enum healcl_status find_fault(struct diagnose_command *self, struct healc
     progress_say(&self->progress, "opening the device");
     TRY(device_open(&opencl_loader, self->selector, &self->device, error));
     if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
-        NO_MEMORY(error);
+        xmalloc_fail();
     return diagnose(self->device, self->transcript, &observer, &self->diagnosis, error);
 }
 

@@ -70,16 +70,6 @@ static void add_usable(cJSON *object, const struct device_info *info,
     add_findings(object, info);
 }
 
-static void add_rates(cJSON *object, const struct device_rates *rates)
-{
-    JSON_ADD(object, NUMBER("products_per_s", rates->products),
-             NUMBER("copied_bytes_per_s", rates->copied_bytes),
-             NUMBER("uploaded_bytes_per_s", rates->uploaded_bytes),
-             NUMBER("written_bytes_per_s", rates->written_bytes),
-             NUMBER("downloaded_bytes_per_s", rates->downloaded_bytes),
-             NUMBER("read_bytes_per_s", rates->read_bytes));
-}
-
 /* The key is there only where there is something to report. */
 static void add_faults(cJSON *document, const struct devices_facts *facts)
 {
@@ -107,7 +97,8 @@ cJSON *report_devices(const struct devices_facts *facts)
         else
             add_usable(object, &facts->list[i], &facts->self_tests[i]);
         if (facts->rates && facts->rates[i].products > 0)
-            add_rates(object, &facts->rates[i]);
+            JSON_ADD(object, NUMBER("products_per_s", facts->rates[i].products),
+                     NUMBER("copied_bytes_per_s", facts->rates[i].copied_bytes));
         json_add_bool(object, "default", i == facts->best);
     }
     add_faults(document, facts);
@@ -150,12 +141,8 @@ void report_devices_text(const cJSON *document, const struct style *style)
               style->stream);
     if (has_rates)
         fputs("64x64: products of 64-bit integers, both halves of each; copy: bytes read and "
-              "written; uploads are decoded from a transcript, results compared with one\n",
+              "written\n",
               style->stream);
-    (void)view_each(style, list,
-                    "- {index}: uploads {uploaded_bytes_per_s:bytes}/s, its link "
-                    "{written_bytes_per_s:bytes}/s; results {downloaded_bytes_per_s:bytes}/s, its "
-                    "link {read_bytes_per_s:bytes}/s");
     (void)view_each(style, list, "- {index} is tuned by {tuned_by}");
     (void)view_each(style, list, "- {index}: {tuning_failure}");
     (void)view_each(style, json_at(document, "platform_faults"),

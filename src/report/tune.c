@@ -26,7 +26,6 @@ static void add_unmeasured(cJSON *document, const struct tune_report *report)
             json_add_string(list, NULL, subject);
         last = subject;
     }
-    json_add_bool(document, "out_of_time", report->out_of_time);
 }
 
 cJSON *report_tune(const struct device_info *device, const struct tune_report *report,
@@ -66,8 +65,7 @@ void report_tune_text(const cJSON *document, const struct style *style)
     (void)view_each(style, json_at(document, "alternatives"), "{choice}: {reason}");
     putc('\n', style->stream);
     if (json_number_at(document, "unmeasured") > 0)
-        view_line(style, document, "unmeasured",
-                  "{unmeasured}: {out_of_time=time ran out; }as kept before, else the default");
+        view_line(style, document, "unmeasured", "{unmeasured}: as kept before, else the default");
     view_line(style, document, "tuning", "{tuning}");
     view_line(style, document, "kept", "{kept}");
     view_line(style, document, "kept", "{kept_kernels}");
