@@ -321,15 +321,6 @@ static enum healcl_status run_sample(struct bench *bench, uint32_t launches, uin
     return host_copy_run(bench->host_copy, launches, nanoseconds, error);
 }
 
-/* HEALCL_CANCELLED: time has run out. What is built or launched meanwhile ends first. */
-static enum healcl_status check_deadline(const struct bench_options *options,
-                                         struct healcl_error *error)
-{
-    if (options->deadline > 0 && monotonic_nanoseconds() >= options->deadline)
-        FAIL(error, HEALCL_CANCELLED, "time has run out");
-    return HEALCL_OK;
-}
-
 /* Runs the operation until it is warm; *launches is then how many make a sample. */
 static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
                                   struct healcl_error *error)
@@ -338,7 +329,6 @@ static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
     const uint64_t sample = bench->options->sample_ns ? bench->options->sample_ns : SAMPLE_NS;
     *launches = 1;
     for (int i = 0; i < WARM_UP_SAMPLES || spent < WARM_UP_TIMES * sample; i++) {
-        TRY(check_deadline(bench->options, error));
         TRY(run_sample(bench, *launches, &last, error));
         spent += last + 1;
         if (last < sample) {
@@ -385,7 +375,6 @@ static enum healcl_status take_samples(struct bench *bench, struct bench_result 
 {
     TRY(warm_up(bench, &result->launches, error));
     for (uint64_t spent = 0, last; !is_enough(bench, spent); spent += last) {
-        TRY(check_deadline(bench->options, error));
         TRY(run_sample(bench, result->launches, &last, error));
         TRY(add_sample(bench, last, error));
     }
@@ -527,8 +516,6 @@ static enum healcl_status measure_side(struct healcl_device *device,
     const bool is_run = side == EXAMPLE_BODY || (*ran && (!kernel || kernel == *ran));
     if (status == HEALCL_OK && is_run)
         status = example_verify(device, examples, example, side, error);
-    if (status == HEALCL_OK && is_run)
-        status = check_deadline(options, error);
     if (status == HEALCL_OK && is_run)
         status =
             time_plan(device, options, planned.plan, &problem, &placement, &data, result, error);

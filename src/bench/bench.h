@@ -99,8 +99,6 @@ struct bench_options {
     uint32_t repeat;       /* samples; 0: enough of them */
     uint32_t sample_ns;    /* that a sample takes at least; 0: long enough for a quiet figure */
     uint64_t memory_limit; /* bytes that the case's tensors may take */
-    uint64_t deadline;     /* by monotonic_nanoseconds; behind it all end with HEALCL_CANCELLED. 0:
-                              there is none */
     /* Operations and kernels of manifests, which run where they are for a step; or NULL. */
     const struct operation_table *table;
 };

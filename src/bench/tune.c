@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "kernels/variant.h"
 #include "programs/opening.h"
 #include "programs/tuning_kept.h"
@@ -316,15 +315,14 @@ bool tune_is_decided(const struct tune_report *report, const char *subject)
 
 /* ---------------------------------------------------------------- measuring */
 
-static const struct tune_clock real_clock = {monotonic_nanoseconds, bench_run, bench_kernel};
+static const struct tune_measurer real_measurer = {bench_run, bench_kernel};
 
 /* One call of tune_measure. */
 struct tuner {
     struct healcl_device **device;
     const struct tune_options *options;
-    const struct tune_clock *clock;
+    const struct tune_measurer *measurer;
     struct tune_report *report;
-    uint64_t longest; /* measurement so far, in nanoseconds */
 };
 
 /* What a failure has left behind is not for the next alternative. */
@@ -350,25 +348,9 @@ static enum healcl_status tuning_of(const struct tune_alternative *alternative,
     return tuning_parse(tuning, alternative->choice, "tune", info, error);
 }
 
-/* Whether one measurement more would end behind the deadline, as far as one can tell. */
-static bool is_out_of_time(struct tuner *tuner)
+/* Adds what a measurement has found. */
+static void add_times(struct tune_alternative *alternative, const struct bench_result *result)
 {
-    uint64_t deadline = tuner->options->deadline;
-    bool *out_of_time = &tuner->report->out_of_time;
-    if (deadline > 0 && !*out_of_time) {
-        uint64_t now = tuner->clock->now();
-        *out_of_time = now >= deadline || deadline - now < tuner->longest;
-    }
-    return *out_of_time;
-}
-
-/* Adds what a measurement that began then has found. */
-static void add_times(struct tuner *tuner, struct tune_alternative *alternative, uint64_t begin,
-                      const struct bench_result *result)
-{
-    uint64_t took = tuner->clock->now() - begin;
-    if (took > tuner->longest)
-        tuner->longest = took;
     alternative->nanoseconds += result->min_ns; /* what else runs only adds */
     alternative->median_nanoseconds += result->median_ns;
 }
@@ -383,13 +365,10 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
     uint32_t measured = 0;
     for (; example; example = example_next(example)) {
         struct bench_result result;
-        if (is_out_of_time(tuner))
-            return HEALCL_OK;
-        uint64_t begin = tuner->clock->now();
-        TRY(tuner->clock->kernel(*tuner->device, bench, examples, example, alternative->kernel,
+        TRY(tuner->measurer->kernel(*tuner->device, bench, examples, example, alternative->kernel,
                                  &result, error));
         measured += result.samples > 0;
-        add_times(tuner, alternative, begin, &result);
+        add_times(alternative, &result);
     }
     if (measured == 0)
         REFUSE(error, "it runs no example");
@@ -416,24 +395,20 @@ static enum healcl_status run_replaced(struct tuner *tuner, struct tune_alternat
         if (i < CASE_COUNT ? !becomes_step(alternative, measured) : found)
             continue;
         found = true;
-        if (is_out_of_time(tuner))
-            return HEALCL_OK;
-        uint64_t begin = tuner->clock->now();
-        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(measured->operation),
+        TRY(tuner->measurer->bench(*tuner->device, bench_operation_find(measured->operation),
                                 &measured->settings, bench, &result, error));
-        add_times(tuner, alternative, begin, &result);
+        add_times(alternative, &result);
     }
     return HEALCL_OK;
 }
 
-/* Measures the cases of an alternative, unless time runs out. A variant that can run none of them
+/* Measures the cases of an alternative. A variant that can run none of them
  * on the device is refused: another one has the times. */
 static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative *alternative,
                                     struct healcl_error *error)
 {
     struct bench_options bench = {.repeat = SAMPLES,
-                                  .memory_limit = tuner->options->memory_limit,
-                                  .deadline = tuner->options->deadline};
+                                  .memory_limit = tuner->options->memory_limit};
     struct bench_result result;
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
     if (alternative->kernel)
@@ -446,12 +421,9 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
     for (int i = 0; i < CASE_COUNT; i++) {
         if (!decides(alternative->subject, &cases[i]))
             continue;
-        if (is_out_of_time(tuner))
-            return HEALCL_OK;
-        uint64_t begin = tuner->clock->now();
-        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(cases[i].operation),
+        TRY(tuner->measurer->bench(*tuner->device, bench_operation_find(cases[i].operation),
                                 &cases[i].settings, &bench, &result, error));
-        add_times(tuner, alternative, begin, &result);
+        add_times(alternative, &result);
         has_run |= result.by_preferred;
     }
     if (!has_run)
@@ -466,15 +438,9 @@ static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative 
 {
     struct healcl_error problem = {.status = HEALCL_OK};
     enum healcl_status status = run_cases(tuner, alternative, &problem);
-    if (status == HEALCL_CANCELLED) { /* by the deadline, within a measurement */
-        tuner->report->out_of_time = true;
-        healcl_error_clear(&problem);
-        status = HEALCL_OK;
-    }
-    alternative->outcome = status == HEALCL_DIFFERENT   ? TUNE_WRONG
-                           : status != HEALCL_OK        ? TUNE_FAILED
-                           : tuner->report->out_of_time ? TUNE_NOT_MEASURED
-                                                        : TUNE_RIGHT;
+    alternative->outcome = status == HEALCL_DIFFERENT ? TUNE_WRONG
+                           : status != HEALCL_OK      ? TUNE_FAILED
+                                                      : TUNE_RIGHT;
     if (status == HEALCL_USAGE || status == HEALCL_NO_MEMORY) {
         if (error)
             *error = problem;
@@ -493,8 +459,6 @@ static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *
 {
     const struct tune_options *options = tuner->options;
     struct device_tuning tuning;
-    if (is_out_of_time(tuner))
-        return HEALCL_OK;
     if (alternative->kernel) {
         tuning = tuner->report->tuning;
         kernel_choices_set(&(*tuner->device)->programs->choices, alternative->of,
@@ -534,14 +498,12 @@ static struct tune_alternative *fastest(struct tune_alternative *alternatives, s
     return best;
 }
 
-/* Measures the alternatives of a subject and chooses one, if there is time for all of them. */
+/* Measures the alternatives of a subject and chooses one. */
 static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *list, size_t count,
                                  struct healcl_error *error)
 {
     for (size_t i = 0; i < count; i++)
         TRY(measure(tuner, &list[i], error));
-    if (tuner->report->out_of_time)
-        return HEALCL_OK;
     struct tune_alternative *best = fastest(list, count);
     if (!best && list[0].kernel) /* what is wrong with a manifest spoils nothing else */
         return HEALCL_OK;
@@ -557,27 +519,13 @@ static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *l
                         error);
 }
 
-/* What is not decided is as it was kept before. */
-static enum healcl_status complete(struct tuner *tuner, struct healcl_error *error)
-{
-    const struct device_info *info = &(*tuner->device)->info;
-    struct tune_report *report = tuner->report;
-    report->tuning = tuning_default(info);
-    (void)tuning_read_kept(&report->tuning, info);
-    for (size_t i = 0; i < report->count; i++)
-        if (report->alternatives[i].chosen && !report->alternatives[i].kernel)
-            TRY(tuning_parse(&report->tuning, report->alternatives[i].choice, "tune", info, error));
-    return HEALCL_OK;
-}
-
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
                                 struct tune_report *report, struct healcl_error *error)
 {
     struct tuner tuner = {.device = device,
                           .options = options,
-                          .clock = options->clock ? options->clock : &real_clock,
-                          .report = report,
-                          .longest = options->longest};
+                          .measurer = options->measurer ? options->measurer : &real_measurer,
+                          .report = report};
     struct tune_alternative *list = report->alternatives;
     for (size_t first = 0, end; first < report->count; first = end) {
         const char *subject = list[first].subject;
@@ -585,8 +533,6 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
             ;
         TRY(decide(&tuner, list + first, end - first, error));
     }
-    if (report->out_of_time)
-        TRY(complete(&tuner, error));
     (*device)->programs->choices = report->choices;
     return device_set_tuning(*device, &report->tuning, error);
 }

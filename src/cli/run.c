@@ -256,12 +256,6 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
     return status == HEALCL_OK ? open_device(self, error) : status;
 }
 
-static void on_request(void *context, uint32_t number)
-{
-    struct run_command *self = context;
-    progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->served.count);
-}
-
 static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
     struct request_facts *served = &self->served;
@@ -270,9 +264,8 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
     served->no_verify = self->facts.no_verify;
     served->audit.share = self->audit / 100;
     served->audit.seed = self->audit_seed;
-    const struct request_observer observer = {on_request, self};
-    TRY(requests_run(self->transcript, self->device, &self->live, &observer, served, error));
-    return HEALCL_OK;
+    return requests_run(self->transcript, self->device, &self->live, &self->progress, served,
+                        error);
 }
 
 /* What kernels took, by rates that are kept, or else measured now. Without rates there are no
@@ -304,7 +297,7 @@ static void time_steady(struct run_command *self)
     steady->no_verify = self->facts.no_verify;
     if (self->device)
         device_pool_empty(self->device); /* the session has one of its own */
-    if (requests_run(self->transcript, self->device, &self->live, NULL, steady, &error) ==
+    if (requests_run(self->transcript, self->device, &self->live, &self->progress, steady, &error) ==
         HEALCL_OK)
         self->facts.steady = steady;
     else

@@ -5,16 +5,9 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "core/clock.h"
 #include "programs/opening.h"
 #include "programs/tuning_kept.h"
 #include "report/tune.h"
-
-enum { BUDGET_MAX = 86400 }; /* seconds */
-
-/* Opening a device builds the self-test where no cache has it. Then none has the kernels either,
- * and the largest takes up to so many times as long to build and to run first. */
-enum { BUILDS_PER_OPENING = 3 };
 
 /* One `healcl tune`. */
 struct tune_command {
@@ -22,8 +15,6 @@ struct tune_command {
     const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json;
     bool dry_run, force;
-    uint32_t budget; /* seconds from the start; 0: as long as it takes */
-    uint64_t start;  /* of the command */
     struct progress progress;
     struct healcl_device *device;
     struct device_info info;  /* of the device */
@@ -75,24 +66,11 @@ static enum healcl_status list(struct tune_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
-/* The first one, or of none the first of all. */
-static const struct tune_alternative *first_unmeasured(const struct tune_report *report)
-{
-    for (size_t i = 0; i < report->count; i++)
-        if (report->alternatives[i].outcome == TUNE_NOT_MEASURED)
-            return &report->alternatives[i];
-    return &report->alternatives[0];
-}
-
 /* Keeps what was chosen. */
 static enum healcl_status keep(struct tune_command *self, struct healcl_error *error)
 {
     const struct tune_report *report = &self->report;
     const bool any = any_is_chosen(report, false), any_kernel = any_is_chosen(report, true);
-    if (!any && !any_kernel && report->out_of_time)
-        FAIL(error, HEALCL_DEVICE,
-             "%u s are not enough to measure all choices of '%s': nothing is kept", self->budget,
-             first_unmeasured(report)->subject);
     if (!any && !any_kernel)
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s",
              report->alternatives[0].subject, report->alternatives[0].reason);
@@ -117,10 +95,6 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
                                    .examples = &self->examples,
                                    .measuring = say,
                                    .context = self};
-    if (self->budget > 0) { /* a tenth is left for closing the device and keeping binaries */
-        options.deadline = self->start + (uint64_t)self->budget * 900000000u;
-        options.longest = BUILDS_PER_OPENING * (monotonic_nanoseconds() - self->start);
-    }
     TRY(tune_measure(&self->device, &options, &self->report, error));
     return keep(self, error);
 }
@@ -145,7 +119,6 @@ static int tell(struct tune_command *self)
 static int tune_and_tell(struct tune_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    self->start = monotonic_nanoseconds();
     progress_start(&self->progress, true);
     enum healcl_status status = tune(self, &error);
     progress_end(&self->progress);
@@ -172,7 +145,6 @@ static const struct command_option options[] = {
     {"json", 0, OPTION_REPORT, KEPT_IN(struct tune_command, json)},
     TIMEOUT_OPTION,
     {"dry-run", 0, OPTION_FLAG, KEPT_IN(struct tune_command, dry_run)},
-    {"budget", 0, OPTION_SECONDS, KEPT_IN(struct tune_command, budget), .most = BUDGET_MAX},
     {"force", 0, OPTION_FLAG, KEPT_IN(struct tune_command, force)},
     END_OF_OPTIONS,
 };
@@ -207,8 +179,6 @@ const struct command command_tune = {
         "                        and any options of compilers\n"
         "      --op NAME         only those for one operation, or one kind of step; without --ops\n"
         "                        one subject of healcl's own, such as transform\n"
-        "      --budget SECONDS  end within so many seconds: nothing is begun that may take\n"
-        "                        longer, and only what was measured whole is kept\n"
         "      --force           keep the choice however busy the machine was\n"
         "      --dry-run         list what would be measured; measure and keep nothing\n"
         "      --timeout S       give up after S seconds, with exit code 4\n"

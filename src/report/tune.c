@@ -71,8 +71,7 @@ static void print_left(const struct tune_report *report, const struct style *sty
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
                                      report->alternatives[i].subject);
     if (used > 0)
-        report_label(style, "unmeasured", "%s: %sas kept before, else the default", text,
-                     report->out_of_time ? "time ran out; " : "");
+        report_label(style, "unmeasured", "%s: as kept before, else the default", text);
 }
 
 enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style)
@@ -112,8 +111,6 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
     for (size_t i = 0; left && i < facts->report->count; i++)
         if (is_left(facts->report, i))
             json_string(&json, left, NULL, facts->report->alternatives[i].subject);
-    if (facts->measured)
-        json_bool(&json, json.top, "out_of_time", facts->report->out_of_time);
     tuning_format(&facts->report->tuning, text);
     json_string(&json, json.top, "tuning", text);
     json_string_or_null(&json, json.top, "kept", facts->kept);
