@@ -106,12 +106,5 @@ enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stre
     columns_add_list(&json, json.top, "ranks", &served_columns, NULL,
                      COLUMN_RECORDS(facts->ranks, (size_t)facts->rank_count));
     columns_add_json(&json, json.top, &served_columns, NULL, &sum);
-    cJSON *failures = json_array(&json, json.top, "failures");
-    for (size_t i = 0; i < facts->failure_count; i++) {
-        cJSON *object = json_object(&json, failures, NULL);
-        json_string(&json, object, "request", facts->failures[i].name);
-        json_number(&json, object, "rank", (uint64_t)facts->failures[i].rank);
-        json_string(&json, object, "message", facts->failures[i].message);
-    }
     return json_print(&json, stream);
 }
