@@ -366,7 +366,7 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
     for (; example; example = example_next(example)) {
         struct bench_result result;
         TRY(tuner->measurer->kernel(*tuner->device, bench, examples, example, alternative->kernel,
-                                 &result, error));
+                                    &result, error));
         measured += result.samples > 0;
         add_times(alternative, &result);
     }
@@ -396,7 +396,7 @@ static enum healcl_status run_replaced(struct tuner *tuner, struct tune_alternat
             continue;
         found = true;
         TRY(tuner->measurer->bench(*tuner->device, bench_operation_find(measured->operation),
-                                &measured->settings, bench, &result, error));
+                                   &measured->settings, bench, &result, error));
         add_times(alternative, &result);
     }
     return HEALCL_OK;
@@ -407,8 +407,7 @@ static enum healcl_status run_replaced(struct tuner *tuner, struct tune_alternat
 static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative *alternative,
                                     struct healcl_error *error)
 {
-    struct bench_options bench = {.repeat = SAMPLES,
-                                  .memory_limit = tuner->options->memory_limit};
+    struct bench_options bench = {.repeat = SAMPLES, .memory_limit = tuner->options->memory_limit};
     struct bench_result result;
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
     if (alternative->kernel)
@@ -422,7 +421,7 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
         if (!decides(alternative->subject, &cases[i]))
             continue;
         TRY(tuner->measurer->bench(*tuner->device, bench_operation_find(cases[i].operation),
-                                &cases[i].settings, &bench, &result, error));
+                                   &cases[i].settings, &bench, &result, error));
         add_times(alternative, &result);
         has_run |= result.by_preferred;
     }

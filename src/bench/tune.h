@@ -66,10 +66,10 @@ struct tune_measurer {
 };
 
 struct tune_options {
-    uint64_t memory_limit; /* as in struct bench_options */
-    const struct operation_table *table; /* with the manifests that were listed; or NULL */
-    const struct examples *examples;     /* of the manifests' operations; or NULL, with table */
-    bool force;                          /* chooses whatever the spread */
+    uint64_t memory_limit;                /* as in struct bench_options */
+    const struct operation_table *table;  /* with the manifests that were listed; or NULL */
+    const struct examples *examples;      /* of the manifests' operations; or NULL, with table */
+    bool force;                           /* chooses whatever the spread */
     const struct tune_measurer *measurer; /* NULL: bench_run and bench_kernel */
     /* Called before an alternative is measured; may be NULL. */
     void (*measuring)(void *context, const struct tune_alternative *alternative);

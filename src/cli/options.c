@@ -46,10 +46,10 @@ static struct named_file name_file(const struct command_option *option, const ch
     const bool is_output = option && option->kind == OPTION_REPORT && strcmp(text, "-") == 0;
     if (option && option->kind == OPTION_INPUT)
         text += strcspn(text, "=") + 1;
-    return (struct named_file){.option = option,
-                               .text = text,
-                               .path = find_path(is_output ? STANDARD_OUTPUT : text),
-                               .is_written = is_written_by(option)};
+    char *path = find_path(is_output ? STANDARD_OUTPUT : text);
+    if (!path && is_output) /* a pipe, which takes one report all the same */
+        path = xstrdup(text);
+    return (struct named_file){option, text, path, is_written_by(option)};
 }
 
 /* Whether a file is another one, or lies in that where it is a folder that is read. */
@@ -192,9 +192,8 @@ static int take_option(struct taken *taken, const struct command_option *option)
     struct supervision *supervision = &taken->supervision;
     if (option->kind == OPTION_HELP)
         return print_help(command);
-    const int code = option->take == take_operations
-                         ? EXIT_VERIFIED
-                         : take_value(command, option, taken->session);
+    const int code = option->take == take_operations ? EXIT_VERIFIED
+                                                     : take_value(command, option, taken->session);
     if (code != EXIT_VERIFIED)
         return code;
     if (option->decides_device)

@@ -42,7 +42,8 @@ void live_inputs_free(struct live_inputs *live);
  * Runs facts->count requests in one session, of which facts->done have come to their end where an
  * audit differs, which is no error. Each brings data from memory for its live inputs: those of
  * --input, and with --keep the uploads of other segments; without both the uploads of the segments
- * upload_ct..., or where there are none of the last segment that uploads. device: NULL for the host reference.
+ * upload_ct..., or where there are none of the last segment that uploads. device: NULL for the host
+ * reference.
  */
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct live_inputs *live,

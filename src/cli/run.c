@@ -85,8 +85,8 @@ static void on_difference(void *context, const char *line)
         free(clean);
 }
 
-__attribute__((format(printf, 2, 3))) static void warn(struct run_command *self,
-                                                       const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void warn(struct run_command *self, const char *format,
+                                                       ...)
 {
     char line[1024];
     va_list arguments;
@@ -297,8 +297,8 @@ static void time_steady(struct run_command *self)
     steady->no_verify = self->facts.no_verify;
     if (self->device)
         device_pool_empty(self->device); /* the session has one of its own */
-    if (requests_run(self->transcript, self->device, &self->live, &self->progress, steady, &error) ==
-        HEALCL_OK)
+    if (requests_run(self->transcript, self->device, &self->live, &self->progress, steady,
+                     &error) == HEALCL_OK)
         self->facts.steady = steady;
     else
         warn(self, "requests are not timed: %s", error.message);

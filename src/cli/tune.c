@@ -124,9 +124,8 @@ static int tune_and_tell(struct tune_command *self)
     progress_end(&self->progress);
     if (status == HEALCL_OK)
         warn_of_device(self->device);
-    int code = status == HEALCL_OK
-                   ? tell(self)
-                   : report_files_error(&self->json, NULL, NULL, &error, false);
+    int code = status == HEALCL_OK ? tell(self)
+                                   : report_files_error(&self->json, NULL, NULL, &error, false);
     healcl_error_clear(&error);
     examples_release(&self->examples);
     healcl_device_close(self->device);
@@ -191,7 +190,8 @@ const struct command command_tune = {
         "wrong or fails. A machine with other work to do gives times that cannot be trusted:\n"
         "where the median of 7 samples stays more than 10 % above the fastest in 3 tries, tune\n"
         "says so and keeps nothing (exit code 4). The choice is a file in the cache folder,\n"
-        "HEALCL_CACHE_DIR, and without it the default is back; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
+        "HEALCL_CACHE_DIR, and without it the default is back; HEALCL_TUNING and HEALCL_VARIANT go "
+        "before it (docs/PORTING.md).\n",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

@@ -127,8 +127,8 @@ void ranks_begin(struct ranks *ranks)
         return;
     }
     const int code = has_threads ? EXIT_DEVICE : EXIT_USAGE;
-    ranks_notice(ranks, has_threads ? "cannot start a thread"
-                                    : "this MPI does not let threads call it");
+    ranks_notice(ranks,
+                 has_threads ? "cannot start a thread" : "this MPI does not let threads call it");
     verdict_tell_last(code);
     MPI_Abort(ranks->comm, code);
     exit(code);

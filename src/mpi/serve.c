@@ -462,8 +462,8 @@ static int serve(struct serve_command *self)
         return code;
     ranks_share(&self->ranks, self->since, sizeof self->since);
     self->nanoseconds = xcalloc(self->count, sizeof *self->nanoseconds);
-    code = ranks_agree(&self->ranks, open_workers(self, workers, &error), self->opening.file,
-                       &error);
+    code =
+        ranks_agree(&self->ranks, open_workers(self, workers, &error), self->opening.file, &error);
     if (code == GOES_ON) {
         self->start = monotonic_nanoseconds();
         work_all(self, workers);
@@ -577,7 +577,8 @@ const struct command command_serve = {
         "\n"
         "Usage: mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR --results DIR [OPTIONS] FILE\n"
         "\n"
-        "  -i, --input ENTRY=DIR    an upload by its entry, or its tensor's name, and the folder of\n"
+        "  -i, --input ENTRY=DIR    an upload by its entry, or its tensor's name, and the folder "
+        "of\n"
         "                           its tensors, all files *.npy but hidden ones; repeatable\n"
         "      --results DIR        where results go: NAME.npy, or NAME.ENTRY.npy where the\n"
         "                           transcript has several; a file is there once it is whole\n"

@@ -19,7 +19,7 @@ struct request_facts {
     bool no_verify;
     struct healcl_session *session; /* of an audit, or NULL */
     uint32_t count;                 /* behind the first one */
-    uint32_t done;  /* of those: fewer where an audit has ended one */
+    uint32_t done;                  /* of those: fewer where an audit has ended one */
     struct request_audit audit;
     uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
     uint64_t spent_nanoseconds; /* by all of them */

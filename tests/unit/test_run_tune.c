@@ -274,8 +274,7 @@ static void takes_a_steady_try(void **state)
 static void chooses_on_a_busy_machine_if_forced(void **state)
 {
     (void)state;
-    static const struct measurement list[] = {
-        {3e6, 6e6}, {2e6, 9e6}, {1e6, 1e6}, {1e6, 1e6}};
+    static const struct measurement list[] = {{3e6, 6e6}, {2e6, 9e6}, {1e6, 1e6}, {1e6, 1e6}};
     struct device_tuning chosen;
     OK(TUNE(list, (struct tune_options){.force = true}, &chosen));
     assert_int_equal(measured.count, 4);
@@ -291,8 +290,7 @@ static void chooses_variants(void **state)
                                              {"digits", "digits=general:elements"},
                                              {"gather", "gather=vectors"},
                                              {"gather", "gather=vectors:lines"}};
-    static const struct measurement list[] = {
-        {3e6, 3e6}, {2e6, 2e6}, {3e6, 3e6}, {1e6, 1e6}};
+    static const struct measurement list[] = {{3e6, 3e6}, {2e6, 2e6}, {3e6, 3e6}, {1e6, 1e6}};
     struct device_tuning chosen;
     OK(tune_among(choices, list, 4, no_options, &chosen));
     assert_int_equal(measured.count, 4);
