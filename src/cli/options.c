@@ -52,17 +52,9 @@ static struct named_file name_file(const struct command_option *option, const ch
     return (struct named_file){option, text, path, is_written_by(option)};
 }
 
-/* Whether a file is another one, or lies in that where it is a folder that is read. */
-static bool is_in(const struct named_file *file, const struct named_file *other)
+static bool is_same(const struct named_file *a, const struct named_file *b)
 {
-    if (!file->path || !other->path)
-        return false;
-    const size_t length = strlen(other->path);
-    if (strncmp(file->path, other->path, length) != 0)
-        return false;
-    const char *rest = file->path + length;
-    const bool is_folder = other->option && other->option->kind == OPTION_FOLDER;
-    return *rest == 0 || (is_folder && *rest == '/' && !strchr(rest + 1, '/'));
+    return a->path && b->path && strcmp(a->path, b->path) == 0;
 }
 
 /* A report on standard output takes the place of what else would stand there. */
@@ -76,10 +68,10 @@ static int check_pair(const struct command *command, const struct named_file *wr
 {
     const char *dashes = written->option ? "--" : "";
     const char *name = written->option ? written->option->name : "standard output";
-    if (!other->is_written && is_in(written, other))
+    if (!other->is_written && is_same(written, other))
         return usage_error(command, "%s%s writes over the input '%.400s'", dashes, name,
                            written->option ? written->text : other->text);
-    if (!other->is_written || other <= written || !is_in(other, written) ||
+    if (!other->is_written || other <= written || !is_same(other, written) ||
         other->option == written->option || (!written->option && is_for_stdout(other)))
         return GOES_ON;
     return usage_error(command, "%s%s and --%s both write '%.400s'", dashes, name,
