@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check/view.h"
+#include "check/xmalloc.h"
 #include "ops/ops.h"
 #include "plan/axes.h"
 #include "run/run.h"
@@ -34,7 +35,6 @@ struct candidate {
     const struct operation_table *table; /* with the kernels of manifests; or NULL */
     const struct step *step;
     struct operand operands[OPERANDS];
-    bool strided;
 };
 
 static bool is_transform(const struct step *step)
@@ -96,7 +96,6 @@ enum { LETTERS = AXIS_LETTERS };
 /* How far each letter is cut: to size elements around its wrong one. */
 struct cut {
     int64_t full[LETTERS]; /* 0: no such letter, or one that is not cut */
-    bool single[LETTERS];  /* the operation has no axis for it: it is always cut to 1 */
     int64_t wrong[LETTERS];
     int64_t size[LETTERS];
 };
@@ -119,11 +118,12 @@ static void cut_init(struct cut *cut, const struct candidate *whole, int64_t fir
     memcpy(cut->size, cut->full, sizeof cut->size);
     if (whole->step->kind != STEP_MODMUL_AXIS_SUM)
         return;
+    /* The operation has no axis of requests, nor reps with factors of their own. */
     const struct operand *b = &whole->operands[1];
-    cut->single['b'] = true;
+    cut->size['b'] = cut->full['b'] > 0;
     for (uint32_t axis = 0; axis < b->layout.rank; axis++)
         if (b->axes[axis] == 'r' && b->layout.stride[axis] != 0)
-            cut->single['r'] = true;
+            cut->size['r'] = 1;
 }
 
 /* The first element of a letter's part: parts lie at multiples of their sizes where they can, for
@@ -134,11 +134,9 @@ static int64_t cut_start(const struct cut *cut, int letter)
     return start + size <= cut->full[letter] ? start : cut->full[letter] - size;
 }
 
-static struct candidate cut_candidate(const struct candidate *whole, const struct cut *cut,
-                                      bool strided)
+static struct candidate cut_candidate(const struct candidate *whole, const struct cut *cut)
 {
     struct candidate part = *whole;
-    part.strided = strided;
     for (int i = 0; i < OPERANDS; i++) {
         struct operand *operand = &part.operands[i];
         for (uint32_t axis = 0; operand->present && axis < operand->layout.rank; axis++) {
@@ -151,15 +149,30 @@ static struct candidate cut_candidate(const struct candidate *whole, const struc
     return part;
 }
 
+/* Of what is uploaded: all that lies between the elements, too. */
 static uint64_t candidate_bytes(const struct candidate *candidate)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < OPERANDS; i++) {
         const struct operand *operand = &candidate->operands[i];
+        int64_t span = 1;
+        for (uint32_t axis = 0; axis < operand->layout.rank; axis++)
+            span += (operand->layout.shape[axis] - 1) * operand->layout.stride[axis];
         if (operand->present && !operand->scalar)
-            bytes += (uint64_t)layout_elements(&operand->layout) * dtype_size(operand->dtype);
+            bytes += (uint64_t)span * dtype_size(operand->dtype);
     }
     return bytes;
+}
+
+/* Halves the longest part of all; false where nothing is left to cut. */
+static bool cut_longest(struct cut *cut)
+{
+    int longest = 0;
+    for (int letter = 0; letter < LETTERS; letter++)
+        if (cut->size[letter] > cut->size[longest])
+            longest = letter;
+    cut->size[longest] /= 2;
+    return cut->size[longest] > 0;
 }
 
 /* ---------------------------------------------------------------- writing tensors */
@@ -172,38 +185,28 @@ static bool is_tiled(const struct candidate *candidate)
            ((a->stride[2] == 0 && a->shape[2] > 1) || candidate->operands[0].dtype == DTYPE_INT8);
 }
 
-/* How many axes an operand has in modmul_axis_sum; passes make such sums with more. */
-static uint32_t rank_in_sum(const struct candidate *candidate, int i)
-{
-    enum { RANK_A = 4, RANK_B = 3, RANK_OUT = 3 };
-    const bool is_sum = candidate->step->kind == STEP_MODMUL_AXIS_SUM;
-    return !is_sum    ? LAYOUT_RANK
-           : i == 0   ? RANK_A
-           : i == 1   ? RANK_B
-           : i == OUT ? RANK_OUT
-                      : LAYOUT_RANK;
-}
-
 /* The operand as an argument has it: a tiled input has size 1 on the axis of moduli, and a sum no
  * axes of requests, nor of reps that share its factors. */
 static struct layout argument_layout(const struct candidate *candidate, int i)
 {
+    const bool is_sum = candidate->step->kind == STEP_MODMUL_AXIS_SUM;
+    const uint32_t most = i == 0 ? 4 : 3; /* axes of a, and of b and out */
     struct layout layout = candidate->operands[i].layout;
     if (i == 0 && is_tiled(candidate))
         layout.shape[2] = 1;
-    while (layout.rank > rank_in_sum(candidate, i) &&
+    while (is_sum && layout.rank > most &&
            (layout.shape[0] == 1 || (i == 1 && layout.stride[0] == 0)))
         layout = layout_drop_axis(&layout, 0);
     return layout;
 }
 
 /*
- * How a strided view is made from a storage of one axis: from offset on, that is reshaped to
- * extents, sliced with steps, and its axes moved. Axes of one element and repeated ones come last.
+ * How a view is made from a storage of one axis: from offset on, that is reshaped to extents,
+ * sliced with steps, and its axes moved. Axes without elements of their own come last, and are
+ * repeated.
  */
 struct recipe {
-    uint32_t count;              /* axes with more than one element of their own */
-    uint32_t order[LAYOUT_RANK]; /* those, by falling strides */
+    uint32_t order[LAYOUT_RANK]; /* axes by falling strides */
     int64_t extent[LAYOUT_RANK], step[LAYOUT_RANK];
     int64_t inner; /* elements behind each one: an axis of which the first is taken */
     int64_t total; /* elements from offset on */
@@ -219,32 +222,37 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
+static int64_t own_stride(const struct layout *layout, uint32_t axis)
+{
+    return layout->shape[axis] > 1 ? layout->stride[axis] : 0;
+}
+
 /* Returns whether the view can be made so. */
 static bool find_recipe(const struct layout *layout, struct recipe *recipe)
 {
-    memset(recipe, 0, sizeof *recipe);
-    for (uint32_t axis = 0; axis < layout->rank; axis++) {
-        if (layout->shape[axis] <= 1 || layout->stride[axis] == 0)
-            continue;
-        uint32_t at = recipe->count++;
-        for (; at > 0 && layout->stride[recipe->order[at - 1]] < layout->stride[axis]; at--)
+    int64_t grain = 0; /* elements of the storage in one of the axis */
+    bool fits = true;
+    recipe->total = 1;
+    for (uint32_t axis = 0, at; axis < layout->rank; axis++) {
+        for (at = axis;
+             at > 0 && own_stride(layout, recipe->order[at - 1]) < own_stride(layout, axis); at--)
             recipe->order[at] = recipe->order[at - 1];
         recipe->order[at] = axis;
     }
-    int64_t grain = 0; /* elements of the storage in one of the axis */
-    bool fits = true;
-    for (uint32_t i = 0; i < recipe->count; i++) {
-        int64_t stride = layout->stride[recipe->order[i]], outer = grain;
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        const int64_t stride = own_stride(layout, recipe->order[i]), outer = grain;
+        recipe->step[i] = recipe->extent[i] = 1;
+        if (stride == 0)
+            continue;
         grain = common_divisor(stride, grain);
         recipe->step[i] = stride / grain;
-        int64_t span = (layout->shape[recipe->order[i]] - 1) * recipe->step[i] + 1;
-        recipe->extent[i] = i == 0 ? span : outer / grain;
+        const int64_t span = (layout->shape[recipe->order[i]] - 1) * recipe->step[i] + 1;
+        recipe->extent[i] = outer == 0 ? span : outer / grain;
+        recipe->total *= recipe->extent[i];
         fits = fits && span <= recipe->extent[i];
     }
-    recipe->inner = recipe->count > 0 ? grain : 1;
-    recipe->total = recipe->inner;
-    for (uint32_t i = 0; i < recipe->count; i++)
-        recipe->total *= recipe->extent[i];
+    recipe->inner = grain > 0 ? grain : 1;
+    recipe->total *= recipe->inner;
     return fits;
 }
 
@@ -253,30 +261,32 @@ static void put_view(struct writer *writer, const struct recipe *recipe,
                      const struct layout *layout, int i, int storage, int64_t offset)
 {
     char name[16], text[SHAPE_TEXT_SIZE], index[VIEW_INDEX_SIZE] = "";
-    struct layout extents = {.rank = recipe->count + 1};
+    struct layout extents = {.rank = layout->rank + 1};
     uint32_t order[LAYOUT_RANK];
+    bool is_whole = recipe->inner == 1;
     int used = 0;
-    for (uint32_t j = 0; j < recipe->count; j++) {
-        int64_t last = (layout->shape[recipe->order[j]] - 1) * recipe->step[j];
+    for (uint32_t j = 0; j < layout->rank; j++) {
+        const uint32_t axis = recipe->order[j];
+        const int64_t size = own_stride(layout, axis) > 0 ? layout->shape[axis] : 1;
         extents.shape[j] = recipe->extent[j];
-        used += sprintf(index + used, ":%" PRId64 ":%" PRId64 ",", last + 1, recipe->step[j]);
+        is_whole = is_whole && size == recipe->extent[j];
+        used += sprintf(index + used, ":%" PRId64 ":%" PRId64 ",", (size - 1) * recipe->step[j] + 1,
+                        recipe->step[j]);
     }
-    extents.shape[recipe->count] = recipe->inner;
+    extents.shape[layout->rank] = recipe->inner;
+    extents.rank -= is_whole;
     snprintf(name, sizeof name, "t%d", i);
     writer_call(writer, name, "get_slice", "s%d [%" PRId64 ":%" PRId64 "]", storage, offset,
                 offset + recipe->total);
     writer_call(writer, name, "reshape", "%s %s", name, layout_shape_text(&extents, text));
-    writer_call(writer, name, "get_slice", "%s [%s0]", name, index);
+    if (!is_whole)
+        writer_call(writer, name, "get_slice", "%s [%s0]", name, index);
     memcpy(order, recipe->order, sizeof order);
-    view_order_axes(writer, name, recipe->count, order);
-    for (uint32_t axis = 0; axis < layout->rank; axis++) {
-        int64_t size = layout->shape[axis];
-        if (size > 1 && layout->stride[axis] != 0)
-            continue;
-        writer_call(writer, name, "unsqueeze", "%s %" PRIu32, name, axis);
-        if (size > 1)
-            writer_call(writer, name, "expand", "%s %" PRIu32 " %" PRId64, name, axis, size);
-    }
+    view_order_axes(writer, name, layout->rank, order);
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        if (layout->shape[axis] > 1 && layout->stride[axis] == 0)
+            writer_call(writer, name, "expand", "%s %" PRIu32 " %" PRId64, name, axis,
+                        layout->shape[axis]);
 }
 
 /* The operands of one storage as views of the part of it that they need, from a multiple of eight
@@ -299,11 +309,7 @@ static bool put_shared(struct writer *writer, const struct candidate *candidate,
     start -= start % 8;
     size_t size = dtype_size(operands[first].dtype);
     int64_t inside = operands[first].image_elements - start, count = end - start;
-    char *bytes = calloc((size_t)count, size);
-    if (!bytes) {
-        writer->failed = true;
-        return false;
-    }
+    char *bytes = xcalloc((size_t)count, size);
     memcpy(bytes, (const char *)operands[first].image + (size_t)start * size,
            (size_t)(inside < count ? inside : count) * size);
     const struct layout flat = layout_of_shape(1, &count);
@@ -332,20 +338,12 @@ static bool is_first_of_storage(const struct candidate *candidate, int i)
 /* Returns false where the tensors cannot be made. */
 static bool put_tensors(struct writer *writer, const struct candidate *candidate)
 {
-    for (int i = 0; i < OPERANDS; i++) {
-        const struct operand *operand = &candidate->operands[i];
-        if (!operand->present || operand->scalar)
-            continue;
-        if (!candidate->strided) {
-            char name[16];
-            struct layout layout = argument_layout(candidate, i);
-            snprintf(name, sizeof name, "t%d", i);
-            writer_upload(writer, name, operand->dtype, &layout, false, operand->image);
-        } else if (is_first_of_storage(candidate, i) && !put_shared(writer, candidate, i)) {
-            return false;
-        }
-    }
-    return true;
+    bool made = true;
+    for (int i = 0; i < OPERANDS; i++)
+        if (candidate->operands[i].present && !candidate->operands[i].scalar &&
+            is_first_of_storage(candidate, i))
+            made = made && put_shared(writer, candidate, i);
+    return made;
 }
 
 /* ---------------------------------------------------------------- writing the operation */
@@ -387,27 +385,22 @@ static void argument_word(const struct candidate *candidate, char letter, char w
 }
 
 /* expected: the packed result, or NULL. Returns NULL where there is no such transcript. */
-static char *candidate_transcript(const struct candidate *candidate, const void *expected,
-                                  bool *no_memory)
+static char *candidate_transcript(const struct candidate *candidate, const void *expected)
 {
     struct writer writer = {0};
     const struct step_traits *traits = &step_traits[candidate->step->kind];
-    const struct operand *out = &candidate->operands[OUT];
     const struct layout of_out = argument_layout(candidate, OUT);
-    struct layout shape = layout_packed(&of_out);
+    const struct layout shape = layout_packed(&of_out);
     char name[WORD_SIZE], words[PARAMETERS_MAX * WORD_SIZE] = "";
-    if (!traits->operation)
-        return NULL;
-    bool made = put_tensors(&writer, candidate);
-    for (const char *letter = traits->arguments; *letter; letter++) {
+    const bool made = traits->operation && put_tensors(&writer, candidate);
+    for (const char *letter = traits->operation ? traits->arguments : ""; *letter; letter++) {
         argument_word(candidate, *letter, name);
         strcat(strcat(words, name), " ");
     }
     operand_word(candidate, OUT, name);
-    writer_call(&writer, name, traits->operation, "%s", words);
-    writer_download(&writer, name, out->dtype, &shape, expected);
+    writer_call(&writer, name, made ? traits->operation : "", "%s", words);
+    writer_download(&writer, name, candidate->operands[OUT].dtype, &shape, expected);
     char *text = writer_finish(&writer);
-    *no_memory = *no_memory || !text;
     if (made)
         return text;
     free(text);
@@ -447,11 +440,10 @@ static enum healcl_status take(void *context, const struct step *step, const voi
                                struct healcl_error *error)
 {
     struct result *result = context;
+    (void)error;
     result->count = (size_t)packed_bytes(step->in[0]);
     free(result->bytes);
-    result->bytes = malloc(result->count + 1);
-    if (!result->bytes)
-        NO_MEMORY(error);
+    result->bytes = xmalloc(result->count);
     memcpy(result->bytes, data, result->count);
     return HEALCL_OK;
 }
@@ -471,130 +463,61 @@ static enum healcl_status run_plan(struct healcl_device *device, const struct pl
     return status;
 }
 
-/* Whether the device gets a transcript wrong that the reference can run; expected is then its
- * result. */
-static bool is_wrong(struct healcl_device *device, const struct operation_table *table,
-                     const char *transcript, struct result *expected)
+/* Writes the part as a case, unless the device gets it right though it got an earlier one wrong.
+ * Returns whether it is wrong. */
+static bool try_cut(struct healcl_device *device, const struct candidate *whole,
+                    const struct cut *cut, struct failing_case *found)
 {
-    const struct source source = {.text = transcript, .length = strlen(transcript)};
+    const struct candidate part = cut_candidate(whole, cut);
+    char *transcript = candidate_transcript(&part, NULL);
+    const struct source source = {.text = transcript,
+                                  .length = transcript ? strlen(transcript) : 0};
     struct plan *plan = NULL;
-    struct result actual = {NULL, 0};
+    struct result expected = {NULL, 0}, actual = {NULL, 0};
     bool wrong = false;
-    if (plan_create(&source, table, NULL, &plan, NULL) == HEALCL_OK &&
-        run_plan(NULL, plan, expected, NULL) == HEALCL_OK && expected->bytes) {
-        enum healcl_status status = run_plan(device, plan, &actual, NULL);
-        wrong = status != HEALCL_OK || !actual.bytes || actual.count != expected->count ||
-                memcmp(actual.bytes, expected->bytes, actual.count) != 0;
-    }
+    if (transcript && plan_create(&source, whole->table, NULL, &plan, NULL) == HEALCL_OK &&
+        run_plan(NULL, plan, &expected, NULL) == HEALCL_OK && expected.bytes)
+        wrong = run_plan(device, plan, &actual, NULL) != HEALCL_OK || !actual.bytes ||
+                actual.count != expected.count ||
+                memcmp(actual.bytes, expected.bytes, actual.count) != 0;
     plan_free(plan);
+    free(transcript);
     free(actual.bytes);
+    if (expected.bytes && (wrong || !found->transcript)) {
+        free(found->transcript);
+        found->transcript = candidate_transcript(&part, expected.bytes);
+        found->bytes = strlen(found->transcript);
+        describe(&part, found->text, sizeof found->text);
+    }
+    free(expected.bytes);
     return wrong;
 }
 
-/* Replaces found where the device gets this candidate wrong. */
-static bool try_candidate(struct healcl_device *device, const struct candidate *candidate,
-                          struct failing_case *found, bool *no_memory)
-{
-    struct result expected = {NULL, 0};
-    if (candidate_bytes(candidate) > SMALL_BYTES)
-        return false;
-    char *transcript = candidate_transcript(candidate, NULL, no_memory);
-    bool wrong = transcript && is_wrong(device, candidate->table, transcript, &expected);
-    free(transcript);
-    transcript = wrong ? candidate_transcript(candidate, expected.bytes, no_memory) : NULL;
-    free(expected.bytes);
-    if (!transcript)
-        return false;
-    free(found->transcript);
-    found->transcript = transcript;
-    found->bytes = strlen(transcript);
-    found->strided = candidate->strided;
-    found->fails_again = true;
-    describe(candidate, found->text, sizeof found->text);
-    return true;
-}
-
-/* Cuts all letters to the same size, small ones first. */
-static bool find_any(struct healcl_device *device, const struct candidate *whole, struct cut *cut,
-                     struct failing_case *found, bool *no_memory)
-{
-    bool is_whole = false;
-    for (int64_t size = 1; !is_whole; size *= 2) {
-        is_whole = true;
-        for (int letter = 0; letter < LETTERS; letter++) {
-            const int64_t full =
-                cut->single[letter] && cut->full[letter] > 0 ? 1 : cut->full[letter];
-            cut->size[letter] = size < full ? size : full;
-            is_whole = is_whole && size >= full;
-        }
-        for (int strided = 0; strided < 2; strided++) {
-            struct candidate candidate = cut_candidate(whole, cut, strided);
-            if (try_candidate(device, &candidate, found, no_memory))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Cuts each letter alone as far as it goes. */
+/* Cuts an axis as far as the device still gets the rest wrong. */
 static void shrink(struct healcl_device *device, const struct candidate *whole, struct cut *cut,
-                   struct failing_case *found, bool *no_memory)
+                   int letter, struct failing_case *found)
 {
-    for (int letter = 0; letter < LETTERS; letter++) {
-        int64_t before = cut->size[letter];
-        for (int64_t size = 1; size < before; size *= 2) {
-            cut->size[letter] = size;
-            struct candidate candidate = cut_candidate(whole, cut, found->strided);
-            if (try_candidate(device, &candidate, found, no_memory))
-                break;
-            cut->size[letter] = before;
-        }
-    }
+    const int64_t before = cut->size[letter];
+    for (cut->size[letter] = 1; cut->size[letter] < before; cut->size[letter] *= 2)
+        if (try_cut(device, whole, cut, found))
+            return;
+    cut->size[letter] = before;
 }
 
-enum healcl_status failing_case_find(struct healcl_device *device,
-                                     const struct failing_step *failing, struct failing_case *found,
-                                     struct healcl_error *error)
+void failing_case_find(struct healcl_device *device, const struct failing_step *failing,
+                       struct failing_case *found)
 {
-    struct candidate whole;
+    struct candidate whole, part;
     struct cut cut;
-    bool no_memory = false;
     memset(found, 0, sizeof *found);
     if (!failing->step->out || layout_elements(&failing->step->out->layout) == 0)
-        return HEALCL_OK;
+        return;
     candidate_init(&whole, failing);
     cut_init(&cut, &whole, failing->first_wrong);
-    if (find_any(device, &whole, &cut, found, &no_memory))
-        shrink(device, &whole, &cut, found, &no_memory);
-    if (!no_memory)
-        return HEALCL_OK;
-    free(found->transcript);
-    found->transcript = NULL;
-    NO_MEMORY(error);
-}
-
-enum healcl_status failing_case_whole(const struct failing_step *failing,
-                                      struct failing_case *found, struct healcl_error *error)
-{
-    struct candidate whole;
-    struct result expected = {NULL, 0};
-    bool no_memory = false;
-    memset(found, 0, sizeof *found);
-    candidate_init(&whole, failing);
-    char *asked = candidate_transcript(&whole, NULL, &no_memory);
-    const struct source source = {.text = asked, .length = asked ? strlen(asked) : 0};
-    struct plan *plan = NULL;
-    if (asked && plan_create(&source, whole.table, NULL, &plan, NULL) == HEALCL_OK &&
-        run_plan(NULL, plan, &expected, NULL) == HEALCL_OK && expected.bytes)
-        found->transcript = candidate_transcript(&whole, expected.bytes, &no_memory);
-    plan_free(plan);
-    free(asked);
-    free(expected.bytes);
-    if (no_memory)
-        NO_MEMORY(error);
-    if (!found->transcript)
-        return HEALCL_OK;
-    found->bytes = strlen(found->transcript);
-    describe(&whole, found->text, sizeof found->text);
-    return HEALCL_OK;
+    for (part = whole; candidate_bytes(&part) > SMALL_BYTES; part = cut_candidate(&whole, &cut))
+        if (!cut_longest(&cut))
+            return;
+    found->fails_again = try_cut(device, &whole, &cut, found);
+    for (int letter = 0; found->fails_again && letter < LETTERS; letter++)
+        shrink(device, &whole, &cut, letter, found);
 }

@@ -118,18 +118,12 @@ static enum healcl_status measure(struct bench_command *self, struct healcl_erro
 
 static int tell(struct bench_command *self)
 {
-    struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_bench(&self->device->info, self->results, self->count, self->examples,
+                                   self->example_count);
     if (!self->json.on_stdout)
-        code = printed(report_bench(&self->device->info, self->results, self->count, self->examples,
-                                    self->example_count, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json,
-                               report_bench_json(&self->device->info, self->results, self->count,
-                                                 self->examples, self->example_count, stream),
-                               code, false);
-    return code;
+        report_bench_text(document, &style);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int measure_and_report(struct bench_command *self)

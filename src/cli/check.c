@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "check/example.h"
-#include "check/sequence.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -38,12 +37,9 @@ struct check_command {
     struct examples calls;          /* of operations of manifests */
     struct example_check *examples; /* of those that are wanted */
     size_t example_count;
-    struct sequence_check *sequences; /* those that are wanted */
-    size_t sequence_count;
     struct check_failure failures[FAILURES_KEPT];
     struct check_kernel kernels[KERNELS_KEPT];
-    struct shared_facts shared; /* by what is wrong */
-    struct check_facts facts;   /* what was found until now */
+    struct check_facts facts; /* what was found until now */
 };
 
 /* ---------------------------------------------------------------- checking */
@@ -70,8 +66,6 @@ static void on_failure(void *context, const struct coverage_row *row,
     self->no_memory |= why->status == HEALCL_NO_MEMORY;
     if (why->status != HEALCL_REFUSED && call->kernel.name)
         count_kernel(self, &call->kernel);
-    if (why->status != HEALCL_REFUSED && call->problem)
-        shared_add(&self->shared, cell->size.n, row->dtypes.value, call->problem, call->data);
     size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
     if (self->facts.failure_count >= most)
         return;
@@ -119,22 +113,6 @@ static bool choose_examples(struct check_command *self)
     return self->examples != NULL;
 }
 
-/* Those of the pass that --op names, or all. False where there was no memory. */
-static bool choose_sequences(struct check_command *self)
-{
-    struct sequence sequence;
-    size_t count = 0;
-    if (self->one_cell)
-        return true;
-    while (sequence_at(count, &sequence))
-        count++;
-    self->sequences = calloc(count + 1, sizeof *self->sequences);
-    for (size_t i = 0; self->sequences && sequence_at(i, &sequence); i++)
-        if (!self->operation || strcmp(self->operation, sequence.pass) == 0)
-            self->sequences[self->sequence_count++].sequence = sequence;
-    return self->sequences != NULL;
-}
-
 /* Once the device is open. */
 static void describe(struct check_command *self)
 {
@@ -147,11 +125,8 @@ static void describe(struct check_command *self)
                                        .row_nanoseconds = self->row_nanoseconds,
                                        .operations = self->operations,
                                        .kernels = self->kernels,
-                                       .shared = &self->shared,
                                        .examples = self->examples,
-                                       .example_count = self->example_count,
-                                       .sequences = self->sequences,
-                                       .sequence_count = self->sequence_count};
+                                       .example_count = self->example_count};
 }
 
 /* Whether standard output is for people. */
@@ -160,33 +135,33 @@ static bool prints_text(const struct check_command *self)
     return !self->json.on_stdout && !self->junit.on_stdout;
 }
 
-/* Whether it gets the table. */
-static bool prints_table(const struct check_command *self)
+/* Whether it gets lines of operations. */
+static bool prints_lines(const struct check_command *self)
 {
     return prints_text(self) && !self->one_cell;
 }
 
-/* The table grows while it is made: a driver that crashes does not take it along. In a file, or a
+/* The report grows while it is made: a driver that crashes does not take it along. In a file, or a
  * pipe, it then ends with the name of the operation that was being checked; on a terminal that is
  * where progress is shown. */
 static void begin_operation(const struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self) || isatty(STDOUT_FILENO))
+    if (!prints_lines(self) || isatty(STDOUT_FILENO))
         return;
-    report_check_name(&self->facts, operation, &style);
+    report_check_name(operation, &style);
     fflush(stdout);
 }
 
 static void end_operation(struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self))
+    if (!prints_lines(self))
         return;
     progress_pause(&self->progress);
     if (isatty(STDOUT_FILENO))
-        report_check_name(&self->facts, operation, &style);
-    report_check_marks(&self->facts, operation, &style);
+        report_check_name(operation, &style);
+    report_check_counts(&self->facts, operation, &style);
     fflush(stdout);
     progress_resume(&self->progress);
 }
@@ -194,7 +169,7 @@ static void end_operation(struct check_command *self, enum operation_id operatio
 static void begin_table(struct check_command *self)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self))
+    if (!prints_lines(self))
         return;
     progress_pause(&self->progress);
     report_check_head(&self->facts, &style);
@@ -235,17 +210,6 @@ static void check_examples(struct check_command *self)
     }
 }
 
-static void check_sequences(struct check_command *self)
-{
-    for (size_t i = 0; i < self->sequence_count && !self->no_memory; i++) {
-        struct sequence_check *check = &self->sequences[i];
-        progress_say(&self->progress, "%zu of %zu of what passes make: %s", i + 1,
-                     self->sequence_count, check->sequence.name);
-        sequence_check(self->device, self->quick, check);
-        self->no_memory = check->why.status == HEALCL_NO_MEMORY;
-    }
-}
-
 /* A device that fails its self-test is checked nevertheless: what works and what does not is what
  * its makers want to know. */
 static enum healcl_status check(struct check_command *self, struct healcl_error *error)
@@ -261,7 +225,6 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
         NO_MEMORY(error);
     describe(self);
     check_rows(self);
-    check_sequences(self);
     check_examples(self);
     if (self->no_memory)
         NO_MEMORY(error);
@@ -269,19 +232,6 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
 }
 
 /* ---------------------------------------------------------------- telling */
-
-/* The JSON, and the JUnit XML. */
-static int write_reports(struct check_command *self)
-{
-    int code = EXIT_VERIFIED;
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_check_json(&self->facts, stream), code, false);
-    stream = report_file_stream(&self->junit);
-    if (stream)
-        code = report_file_end(&self->junit, report_check_junit(&self->facts, stream), code, false);
-    return code;
-}
 
 /* Into the file of the device. Only the whole table counts. */
 static enum healcl_status keep_results(const struct check_command *self,
@@ -338,24 +288,21 @@ static int write_results(const struct check_command *self)
     return code;
 }
 
-static void print_found(const struct check_command *self)
-{
-    struct style style = style_of(stdout);
-    if (!self->one_cell) {
-        report_check_end(&self->facts, &style);
-        return;
-    }
-    for (size_t i = 0; i < self->facts.failure_count; i++)
-        report_check_failure(&self->failures[i], &self->facts, true, stdout);
-    if (self->facts.failure_count == 0)
-        printf("%s: right\n", self->rows[0].form->name);
-}
-
 static int tell(struct check_command *self)
 {
-    if (prints_text(self))
-        print_found(self);
-    int code = finish_output(write_reports(self));
+    const struct style style = style_of(stdout);
+    cJSON *document = report_check(&self->facts);
+    int code = EXIT_VERIFIED;
+    if (prints_text(self) && self->one_cell)
+        report_check_call_text(document, &style);
+    else if (prints_text(self))
+        report_check_text(document, &style);
+    FILE *stream = report_file_stream(&self->junit);
+    if (stream) {
+        report_check_junit(document, stream);
+        code = report_file_end(&self->junit, HEALCL_OK, code, false);
+    }
+    code = finish_output(report_file_json(&self->json, document, code, false));
     if (code == EXIT_VERIFIED)
         code = write_results(self);
     if (code != EXIT_VERIFIED)
@@ -382,9 +329,6 @@ static int check_and_tell(struct check_command *self)
         healcl_error_clear(&self->failures[i].why);
     for (size_t i = 0; i < self->example_count; i++)
         healcl_error_clear(&self->examples[i].why);
-    for (size_t i = 0; i < self->sequence_count; i++)
-        healcl_error_clear(&self->sequences[i].why);
-    shared_release(&self->shared);
     examples_release(&self->calls);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
@@ -429,9 +373,9 @@ static int run(const struct command *command, int argc, char **argv)
     if (code == GOES_ON) {
         coverage_sizes_init(&self->sizes, self->quick);
         choose_rows(self);
-        if (!choose_examples(self) || !choose_sequences(self))
+        if (!choose_examples(self))
             code = printed(HEALCL_NO_MEMORY);
-        else if (self->row_count + self->example_count + self->sequence_count > 0)
+        else if (self->row_count + self->example_count > 0)
             code = check_and_tell(self);
         else if (self->one_cell)
             code = usage_error(command, "there is no such case");
@@ -440,7 +384,6 @@ static int run(const struct command *command, int argc, char **argv)
                                self->operation);
     }
     free(self->examples);
-    free(self->sequences);
     free(self);
     return code;
 }
@@ -451,14 +394,12 @@ const struct command command_check = {
     .help =
         "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
         "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
-        "thing to do on a new device. So it does with what passes make of several calls.\n"
-        "Nothing is read; all data are random from a fixed seed.\n"
+        "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
         "\n"
         "Usage: healcl check [OPTIONS]\n"
         "\n"
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
-        "      --op NAME      one operation, or one form of it (healcl ops), or what one pass\n"
-        "                     makes of several calls (healcl inspect --passes)\n"
+        "      --op NAME      one operation, or one form of it (healcl ops)\n"
         "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
         "                     operations by calls derived from the transcripts in\n"
         "                     DIR/examples (docs/VENDORS.md); may be repeated\n"
@@ -475,7 +416,7 @@ const struct command command_check = {
         "                     (docs/CI.md)\n"
         "  -h, --help         this text\n"
         "\n"
-        "A cell of the table counts calls that were right, of all: for each layout\n"
+        "Counts are of calls that were right, of all: for each dtype, each layout\n"
         "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
         "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
         "nothing could be checked; what is only too large for the device is not wrong.\n",

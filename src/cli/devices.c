@@ -301,14 +301,11 @@ static int print_devices(struct devices_command *self)
                                         .fault_count = listing.fault_count,
                                         .error = error.status == HEALCL_OK ? NULL : &error,
                                         .is_of_driver = is_of_driver};
-    struct style style = style_of(stdout);
-    if (count > 0 && !self->json.on_stdout) {
-        const int printing = printed(report_devices(&facts, &style));
-        code = code == EXIT_VERIFIED ? printing : code;
-    }
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_devices_json(&facts, stream), code, false);
+    const struct style style = style_of(stdout);
+    cJSON *document = report_devices(&facts);
+    if (count > 0 && !self->json.on_stdout)
+        report_devices_text(document, &style);
+    code = report_file_json(&self->json, document, code, false);
     free(rates);
     free(self_tests);
     device_listing_release(&listing);

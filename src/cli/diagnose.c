@@ -80,14 +80,11 @@ static int tell(struct diagnose_command *self)
                                           .diagnosis = &self->diagnosis,
                                           .operations = self->operations,
                                           .case_path = written ? self->case_path : NULL};
-    struct style style = style_of(stdout);
+    const struct style style = style_of(stdout);
+    cJSON *document = report_diagnosis(&facts);
     if (!self->json.on_stdout)
-        report_diagnosis(&facts, &style);
-    int code = EXIT_VERIFIED;
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_diagnosis_json(&facts, stream), code, false);
-    code = finish_output(code);
+        report_diagnosis_text(document, self->diagnosis.kind, &style);
+    int code = finish_output(report_file_json(&self->json, document, EXIT_VERIFIED, false));
     if (!written)
         code = print_error(NULL, &unwritten, false);
     healcl_error_clear(&unwritten);

@@ -88,33 +88,31 @@ static enum healcl_status open_all(struct inspect_command *self, struct healcl_e
     return open_part(self, error);
 }
 
-static enum healcl_status print_text(const struct inspect_command *self, const struct style *style)
+static void print_text(const struct inspect_command *self, const cJSON *document)
 {
-    const struct plan *plan = self->transcript->plan;
-    TRY(report_plan(self->file, plan, &self->memory, style));
+    const struct style style = style_of(stdout);
+    report_plan_text(document, &style);
     if (self->passes)
-        TRY(report_passes(plan, &self->rates, style));
+        report_passes_text(document, &style);
     if (self->kernels)
-        TRY(report_kernels(plan, self->device, style));
+        report_kernels_text(document, &style);
     if (self->part)
-        TRY(report_ranks(&self->ranks, style));
+        report_ranks_text(document, &style);
     if (self->steps)
-        report_steps(self->part ? self->part->plan : plan, style);
-    return HEALCL_OK;
+        report_steps(self->part ? self->part->plan : self->transcript->plan, &style);
 }
 
 static int tell(struct inspect_command *self)
 {
     const struct plan *plan = self->transcript->plan;
-    struct style style = style_of(stdout);
-    int code = self->json.on_stdout ? EXIT_VERIFIED : printed(print_text(self, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (!stream)
-        return code;
-    enum healcl_status status =
-        report_plan_json(self->file, plan, &self->memory, self->kernels ? self->device : NULL,
-                         &self->rates, self->part ? &self->ranks : NULL, stream);
-    return report_file_end(&self->json, status, code, self->verbose);
+    cJSON *document = report_plan(self->file, plan, &self->memory, &self->rates);
+    if (self->kernels)
+        report_add_kernels(document, plan, self->device);
+    if (self->part)
+        report_add_ranks(document, &self->ranks);
+    if (!self->json.on_stdout)
+        print_text(self, document);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose);
 }
 
 static int inspect(struct inspect_command *self)

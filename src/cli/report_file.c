@@ -72,17 +72,32 @@ int report_file_end(struct report_file *output, enum healcl_status written, int 
     return code == EXIT_VERIFIED ? end : code;
 }
 
+int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose)
+{
+    FILE *stream = report_file_stream(output);
+    if (!stream) {
+        cJSON_Delete(document);
+        return code;
+    }
+    json_write(document, stream);
+    return report_file_end(output, HEALCL_OK, code, verbose);
+}
+
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
                        const struct healcl_error *error, bool verbose)
 {
     /* Where a file cannot be read the message names it itself. */
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
     FILE *stream = report_file_stream(json);
-    if (stream)
-        (void)report_file_end(json, report_error_json(file, error, false, stream), code, verbose);
+    if (stream) {
+        report_error_json(file, error, false, stream);
+        (void)report_file_end(json, HEALCL_OK, code, verbose);
+    }
     stream = junit ? report_file_stream(junit) : NULL;
-    if (stream)
-        (void)report_file_end(junit, report_error_junit(file, error, stream), code, verbose);
+    if (stream) {
+        report_error_junit(file, error, stream);
+        (void)report_file_end(junit, HEALCL_OK, code, verbose);
+    }
     return code;
 }
 

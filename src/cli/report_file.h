@@ -35,6 +35,9 @@ FILE *report_file_stream(struct report_file *output);
  * cannot. Returns code, or where that is EXIT_VERIFIED what this comes to. */
 int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose);
 
+/* Writes a document where it is wanted, and frees it. Returns as report_file_end. */
+int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose);
+
 /* For a command that failed: prints the error, and writes it where its JSON, and its JUnit XML,
  * were to be. junit: NULL where the command has none. file: what the error is about, or NULL.
  * Returns the exit code. */

@@ -41,8 +41,7 @@ struct run_command {
     uint64_t device_memory_bytes; /* 0: no limit */ /* memory_bytes 0: by the device */
     struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path and kernels */
-    struct kernel_rows kernel_rows;
-    uint64_t start; /* of the command */
+    uint64_t start;      /* of the command */
 
     int compiling; /* the process of compile_ahead_start, or 0 */
     struct progress progress;
@@ -270,12 +269,10 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
 
 /* What kernels took, by rates that are kept, or else measured now. Without rates there are no
  * shares of them. */
-static enum healcl_status find_kernels(struct run_command *self, struct healcl_error *error)
+static void find_kernels(struct run_command *self)
 {
     struct roofline *rates = &self->facts.roofline;
     struct healcl_error ignored = {.status = HEALCL_OK};
-    if (!self->kernels)
-        return HEALCL_OK;
     if (!roofline_read_kept(&self->info, &self->tuning, rates)) {
         progress_say(&self->progress, "measuring %s", self->info.name);
         if (roofline_measure(self->device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
@@ -284,9 +281,7 @@ static enum healcl_status find_kernels(struct run_command *self, struct healcl_e
     }
     if (self->trace->dropped > 0)
         on_warning(self, "there are too many kernels to tell all of them");
-    self->facts.kernels = &self->kernel_rows;
-    return kernel_rows_of(self->transcript->plan, self->trace, rates, self->device,
-                          &self->kernel_rows, error);
+    self->facts.kernels = report_launches(self->transcript->plan, self->trace, rates, self->device);
 }
 
 /* Requests behind the run. Those that cannot be made are no fault of the run's. */
@@ -351,7 +346,9 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
     note_first_result(self);
     if (status == HEALCL_OK && self->steady.count > 0 && self->report->verdict != HEALCL_DIFFERS)
         time_steady(self);
-    return status == HEALCL_OK ? find_kernels(self, error) : status;
+    if (status == HEALCL_OK && self->kernels)
+        find_kernels(self);
+    return status;
 }
 
 /* ---------------------------------------------------------------- telling the end */
@@ -367,20 +364,7 @@ static void complete_facts(struct run_command *self)
     if (!self->reference && !self->kernels)
         (void)roofline_read_kept(&self->info, &self->tuning, &facts->roofline);
     facts->differences = self->differences;
-}
-
-/* The JSON, and the JUnit XML. Returns code, or where that is EXIT_VERIFIED its own. */
-static int write_reports(struct run_command *self, int code)
-{
-    struct run_facts *facts = &self->facts;
     facts->total_nanoseconds = monotonic_nanoseconds() - self->start;
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_run_json(facts, stream), code, self->verbose);
-    stream = report_file_stream(&self->junit);
-    if (stream)
-        code = report_file_end(&self->junit, report_run_junit(facts, stream), code, self->verbose);
-    return code;
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -415,14 +399,19 @@ static int finish_failed(struct run_command *self, const struct healcl_error *er
 static int finish_run(struct run_command *self)
 {
     complete_facts(self);
-    struct style style = style_of(text_stream(self));
-    int printing = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_run(&self->facts);
     if (!self->quiet && text_stream(self) == stdout) {
         if (self->differs)
             putc('\n', stdout);
-        printing = printed(report_run(&self->facts, &style, self->verbose));
+        report_run_text(document, &style, self->verbose);
     }
-    printing = write_reports(self, printing);
+    int printing = report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose);
+    FILE *stream = report_file_stream(&self->junit);
+    if (stream) {
+        report_run_junit(&self->facts, stream);
+        printing = report_file_end(&self->junit, HEALCL_OK, printing, self->verbose);
+    }
     int trace_code = write_trace(self);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;
     printing = finish_output(printing);
@@ -437,15 +426,12 @@ static int finish_run(struct run_command *self)
 
 static int finish_requests(struct run_command *self)
 {
-    struct style style = style_of(text_stream(self));
-    int printing = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_requests(&self->served);
     if (!self->quiet && text_stream(self) == stdout)
-        printing = printed(report_requests(&self->served, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        printing = report_file_end(&self->json, report_requests_json(&self->served, stream),
-                                   printing, self->verbose);
-    printing = finish_output(printing);
+        report_requests_text(document, &style);
+    const int printing =
+        finish_output(report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose));
     if (self->served.audit.facts.difference) {
         print_notice("%s: %s", self->facts.file, self->served.audit.error.message);
         return printing == EXIT_VERIFIED ? EXIT_DIFFERENT : printing;
@@ -494,7 +480,7 @@ static int run_and_finish(struct run_command *self)
     report_file_discard(&self->junit);
     new_file_discard(&self->trace_file);
     trace_free(self->trace);
-    free(self->kernel_rows.of);
+    cJSON_Delete(self->facts.kernels);
     for (size_t i = 0; i < self->facts.difference_count; i++)
         free(self->differences[i].line);
     free(self->differences);

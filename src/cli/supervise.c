@@ -157,10 +157,11 @@ static void write_report(struct report_file *report, const char *file,
                           : is_left(report->path) || report_file_begin(report) != 0)
         return;
     FILE *stream = report_file_stream(report);
-    const enum healcl_status written = report->is_junit
-                                           ? report_error_junit(file, why, stream)
-                                           : report_error_json(file, why, true, stream);
-    (void)finish_output(report_file_end(report, written, EXIT_VERIFIED, false));
+    if (report->is_junit)
+        report_error_junit(file, why, stream);
+    else
+        report_error_json(file, why, true, stream);
+    (void)finish_output(report_file_end(report, HEALCL_OK, EXIT_VERIFIED, false));
     report_file_discard(report);
 }
 

@@ -103,17 +103,12 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
 
 static int tell(struct tune_command *self)
 {
-    struct style style = style_of(stdout);
-    struct tune_facts facts = {.device = &self->info,
-                               .report = &self->report,
-                               .measured = !self->dry_run,
-                               .kept = self->kept,
-                               .kept_kernels = self->kept_kernels};
-    int code = self->json.on_stdout ? EXIT_VERIFIED : printed(report_tune(&facts, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_tune_json(&facts, stream), code, false);
-    return code;
+    const struct style style = style_of(stdout);
+    cJSON *document =
+        report_tune(&self->info, &self->report, !self->dry_run, self->kept, self->kept_kernels);
+    if (!self->json.on_stdout)
+        report_tune_text(document, &style);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int tune_and_tell(struct tune_command *self)

@@ -162,15 +162,12 @@ static int run_part(struct run_ranks_command *self)
 
 static int print_reports(struct run_ranks_command *self, const struct run_ranks_facts *facts)
 {
-    struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_run_ranks(facts);
     if (!self->opening.quiet && !self->opening.json.on_stdout)
-        code = printed(report_run_ranks(facts, &style));
-    FILE *stream = report_file_stream(&self->opening.json);
-    if (stream)
-        code =
-            report_file_end(&self->opening.json, report_run_ranks_json(facts, stream), code, false);
-    code = finish_output(code);
+        report_run_ranks_text(document, &style);
+    const int code =
+        finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
     return code == EXIT_VERIFIED && facts->different > 0 ? EXIT_DIFFERENT : code;
 }
 

@@ -477,14 +477,11 @@ static int serve(struct serve_command *self)
 
 static int print_reports(struct serve_command *self, const struct serve_facts *facts)
 {
-    struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_serve(facts);
     if (!self->opening.quiet && !self->opening.json.on_stdout)
-        code = printed(report_serve(facts, &style));
-    FILE *stream = report_file_stream(&self->opening.json);
-    if (stream)
-        code = report_file_end(&self->opening.json, report_serve_json(facts, stream), code, false);
-    code = finish_output(code);
+        report_serve_text(document, &style);
+    int code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
     for (int rank = 0; rank < facts->rank_count; rank++)
         if (code == EXIT_VERIFIED && facts->ranks[rank].failed > 0)
             code = EXIT_REFUSED;

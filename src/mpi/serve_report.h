@@ -5,8 +5,6 @@
 #include "mpi/ranks.h"
 #include "report/requests.h"
 
-enum { SERVED_ALL = -1 }; /* in place of a rank */
-
 /* Of one rank, or of all. */
 struct served {
     int32_t rank;
@@ -30,7 +28,7 @@ struct serve_facts {
     uint64_t *nanoseconds; /* of all requests with a result */
 };
 
-enum healcl_status report_serve(const struct serve_facts *facts, const struct style *style);
-enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stream);
+cJSON *report_serve(const struct serve_facts *facts);
+void report_serve_text(const cJSON *document, const struct style *style);
 
 #endif

@@ -1,5 +1,7 @@
 #include "report/columns.h"
 
+#include <healcl.h>
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -223,3 +225,16 @@ enum healcl_status columns_print(const struct column_table *table, unsigned plac
         columns_row(text, table, place, context, (const char *)records.first + i * records.size);
     return table_print(text, stream, width);
 }
+
+#define KERNEL_FIELD(member) COLUMN_FIELD(struct healcl_manifest_kernel, member)
+
+static const struct column kernel_rows[] = {
+    {"name", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(name)},
+    {"of", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(what)},
+    {"manifest", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(manifest)},
+    {"replaces", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(replaces)},
+    {"steps", NULL, COLUMN_COUNT, 0, KERNEL_FIELD(steps)},
+    {"tuned", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(tuned)},
+};
+
+const struct column_table report_kernel_columns = COLUMN_TABLE(kernel_rows);

@@ -14,7 +14,8 @@ struct diagnosis_facts {
     const char *case_path;                      /* where the smallest case was written, or NULL */
 };
 
-void report_diagnosis(const struct diagnosis_facts *facts, const struct style *style);
-enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FILE *stream);
+cJSON *report_diagnosis(const struct diagnosis_facts *facts);
+void report_diagnosis_text(const cJSON *document, enum diagnosis_kind kind,
+                           const struct style *style);
 
 #endif

@@ -2,7 +2,6 @@
 #ifndef HEALCL_REPORT_REQUESTS_H
 #define HEALCL_REPORT_REQUESTS_H
 
-#include "report/json.h"
 #include "report/report.h"
 
 /* `--audit`; share 0: there is none. */
@@ -38,19 +37,13 @@ struct latencies {
 /* Sorts the nanoseconds of count requests; all 0 where there are none. */
 struct latencies latencies_of(uint64_t *nanoseconds, size_t count);
 
-/* "median 1.23 ms, p95 ..." in text, which is returned. */
-enum { LATENCIES_TEXT_SIZE = 192 };
-const char *latencies_text(const struct latencies *latencies, char text[LATENCIES_TEXT_SIZE]);
-
 /* Adds them to object by a name. */
-void latencies_json(struct json *json, cJSON *object, const char *name,
-                    const struct latencies *latencies);
+void latencies_json(cJSON *object, const char *name, const struct latencies *latencies);
 
-/* Of those behind a run (`--steady`), from the first one on that counts, in their order. */
-void report_steady(const struct request_facts *facts, const struct style *style);
-void report_steady_json(struct json *json, const struct request_facts *facts);
+/* Requests behind a run (`--steady`), from the first one on that counts, in their order. */
+void report_add_steady(cJSON *document, const struct request_facts *facts);
 
-enum healcl_status report_requests(struct request_facts *facts, const struct style *style);
-enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream);
+cJSON *report_requests(const struct request_facts *facts);
+void report_requests_text(const cJSON *document, const struct style *style);
 
 #endif

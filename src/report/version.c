@@ -4,7 +4,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "report/members.h"
+#include "report/report.h"
 
 #if defined(__clang__)
 #define COMPILER "clang " __clang_version__

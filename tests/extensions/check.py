@@ -240,14 +240,12 @@ def replacements(folder):
     again = subprocess.run([folder.healcl, *shlex.split(command)[1:]], capture_output=True, text=True,
                            check=False)
     assert again.returncode == 1 and "  with the kernel vendors_mod_" in again.stdout, again
-    # Its failures apart from others, and what they have in common.
+    # Its failures apart from others.
     made = folder.json("check", "--quick", "--op", "mod", code=1)
     assert sum(kernel["failed"] for kernel in made["kernels"]) == made["failed"] > 1, made["kernels"]
     assert {kernel["name"] for kernel in made["kernels"]} <= {f"vendors_mod_{rank}" for rank in RANKS}
-    assert made["shared"]["dtype"] == "int64" and "n" not in made["shared"], made["shared"]
     assert all(one["kernel"]["manifest"] == "m.json" for one in made["failures"]), made["failures"]
     assert f", of m.json: {made['kernels'][0]['failed']} wrong calls of the table\n" in told, told
-    assert f"\nall {made['failed']} wrong calls of the table have int64" in told, told
     assert "the device's result is wrong" in folder.run(
         "bench", "--op", "mod", "--n", "64", "--batch", "1", "--values", "any", "--repeat", "1",
         code=1)
