@@ -278,13 +278,8 @@ const struct command command_bench = {
         "\n"
         "  -d, --device SEL         the device, as for healcl run\n"
         "      --op NAME            one operation; without it a suite of them, and the options\n"
-        "                           below replace those of every case that knows them\n"
-        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
-        "                           (docs/VENDORS.md), and time the kernels and the bodies of\n"
-        "                           their operations by transcripts in DIR/examples; may be\n"
-        "                           repeated\n"
-        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
-        "                           and any options of compilers\n"
+        "                           below replace those of every case that knows "
+        "them\n" OPERATIONS_HELP
         "      --list               list the operations, and which options each one knows\n"
         "      --n N                length of a transform, of a row\n"
         "      --bits B             bits of the moduli\n"
@@ -305,10 +300,8 @@ const struct command command_bench = {
         "                           (docs/JSON.md)\n"
         "  -h, --help               this text\n"
         "\n"
-        "A sample waits once for as many operations as take 20 milliseconds. The table tells\n"
-        "the median and how far the fastest and slowest samples are from it, samples and\n"
-        "operations in each, and GB/s: bytes of inputs and outputs, each counted once. Exit\n"
-        "code 1: a result was wrong, and nothing is reported.\n",
+        "A sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and\n"
+        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.\n",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

@@ -142,6 +142,12 @@ int take_operations(const struct command *command, const struct command_option *
         "trust", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations \
     }
 
+#define OPERATIONS_HELP                                                                          \
+    "      --ops DIR            take operations and kernels from the manifests of a folder\n"    \
+    "                           (docs/VENDORS.md), and native code that they name; repeatable\n" \
+    "      --trust DIR          the same where manifests may name sources elsewhere, and any\n"  \
+    "                           options of compilers\n"
+
 /* --timeout of a command that opens a device: supervise.h. */
 int take_timeout(const struct command *command, const struct command_option *option, void *session,
                  const char *text);
