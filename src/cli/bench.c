@@ -203,17 +203,7 @@ static int take_parameter(const struct command *command, const struct command_op
     return EXIT_VERIFIED;
 }
 
-/* A parameter that the one operation knows nothing of. */
-static int check_parameters(const struct command *command, const struct bench_command *self)
-{
-    for (enum bench_parameter i = 0; self->name && i < BENCH_PARAMETER_COUNT; i++)
-        if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
-            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
-                               self->name);
-    return EXIT_VERIFIED;
-}
-
-/* What --op names, of what --ops has brought. */
+/* What --op names, of what --ops has brought, if it takes the parameters. */
 static int find_operation(const struct command *command, struct bench_command *self)
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;
@@ -221,10 +211,14 @@ static int find_operation(const struct command *command, struct bench_command *s
         return EXIT_VERIFIED;
     self->operation = bench_operation_find(self->name);
     self->vendors = self->operation ? NULL : example_operation_find(table, self->name);
-    return self->operation || self->vendors
-               ? EXIT_VERIFIED
-               : usage_error(command, "no operation '%s' is measured; --list tells which are",
-                             self->name);
+    if (!self->operation && !self->vendors)
+        return usage_error(command, "no operation '%s' is measured; --list tells which are",
+                           self->name);
+    for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
+        if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
+            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
+                               self->name);
+    return EXIT_VERIFIED;
 }
 
 static const struct command_option options[] = {
@@ -257,8 +251,6 @@ static int run(const struct command *command, int argc, char **argv)
     int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON) {
         code = find_operation(command, self);
-        if (code == EXIT_VERIFIED)
-            code = check_parameters(command, self);
         if (code == EXIT_VERIFIED)
             code = self->list ? print_list(self) : measure_and_report(self);
     }

@@ -114,6 +114,8 @@ static void list_options(const struct command_option *list, struct option option
     *letters = 0;
 }
 
+static uint32_t timeout; /* seconds; 0: none */
+
 static int take_value(const struct command *command, const struct command_option *option,
                       void *session)
 {
@@ -136,20 +138,17 @@ static int take_value(const struct command *command, const struct command_option
                                option->name, optarg);
         report_file_set(member, optarg, strcmp(option->name, "junit") == 0);
         break;
+    case OPTION_TIMEOUT:
     case OPTION_COUNT:
     case OPTION_SECONDS:
-        if (!parse_count(optarg, option->most, member))
-            return usage_error(command, "--%s takes %s from 1 to %" PRIu32 ", not '%s'",
-                               option->name, option->kind == OPTION_COUNT ? "a number" : "seconds",
-                               option->most, optarg);
+        if (!parse_count(optarg, option->most, option->kind == OPTION_TIMEOUT ? &timeout : member))
+            return usage_error(command, "--%s takes a number from 1 to %" PRIu32 ", not '%s'",
+                               option->name, option->most, optarg);
         break;
     case OPTION_BYTES:
-        if (!parse_size(optarg, member))
-            return usage_error(command, "'%s' is no size such as 512M", optarg);
-        break;
     case OPTION_NUMBER:
         if (!parse_size(optarg, member))
-            return usage_error(command, "'%s' is no number such as 4T", optarg);
+            return usage_error(command, "'%s' is no number such as 512M", optarg);
         break;
     }
     return EXIT_VERIFIED;
@@ -165,18 +164,6 @@ struct taken {
     size_t count;
     struct supervision supervision;
 };
-
-static uint32_t timeout; /* seconds; 0: none */
-
-int take_timeout(const struct command *command, const struct command_option *option, void *session,
-                 const char *text)
-{
-    (void)session;
-    if (parse_count(text, option->most, &timeout))
-        return EXIT_VERIFIED;
-    return usage_error(command, "--%s takes seconds from 1 to %" PRIu32 ", not '%s'", option->name,
-                       option->most, text);
-}
 
 static int take_option(struct taken *taken, const struct command_option *option)
 {
