@@ -203,17 +203,7 @@ static int take_parameter(const struct command *command, const struct command_op
     return EXIT_VERIFIED;
 }
 
-/* A parameter that the one operation knows nothing of. */
-static int check_parameters(const struct command *command, const struct bench_command *self)
-{
-    for (enum bench_parameter i = 0; self->name && i < BENCH_PARAMETER_COUNT; i++)
-        if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
-            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
-                               self->name);
-    return EXIT_VERIFIED;
-}
-
-/* What --op names, of what --ops has brought. */
+/* What --op names, of what --ops has brought, if it takes the parameters. */
 static int find_operation(const struct command *command, struct bench_command *self)
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;
@@ -221,10 +211,14 @@ static int find_operation(const struct command *command, struct bench_command *s
         return EXIT_VERIFIED;
     self->operation = bench_operation_find(self->name);
     self->vendors = self->operation ? NULL : example_operation_find(table, self->name);
-    return self->operation || self->vendors
-               ? EXIT_VERIFIED
-               : usage_error(command, "no operation '%s' is measured; --list tells which are",
-                             self->name);
+    if (!self->operation && !self->vendors)
+        return usage_error(command, "no operation '%s' is measured; --list tells which are",
+                           self->name);
+    for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
+        if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
+            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
+                               self->name);
+    return EXIT_VERIFIED;
 }
 
 static const struct command_option options[] = {
@@ -258,8 +252,6 @@ static int run(const struct command *command, int argc, char **argv)
     if (code == GOES_ON) {
         code = find_operation(command, self);
         if (code == EXIT_VERIFIED)
-            code = check_parameters(command, self);
-        if (code == EXIT_VERIFIED)
             code = self->list ? print_list(self) : measure_and_report(self);
     }
     free(self);
@@ -278,13 +270,8 @@ const struct command command_bench = {
         "\n"
         "  -d, --device SEL         the device, as for healcl run\n"
         "      --op NAME            one operation; without it a suite of them, and the options\n"
-        "                           below replace those of every case that knows them\n"
-        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
-        "                           (docs/VENDORS.md), and time the kernels and the bodies of\n"
-        "                           their operations by transcripts in DIR/examples; may be\n"
-        "                           repeated\n"
-        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
-        "                           and any options of compilers\n"
+        "                           below replace those of every case that knows "
+        "them\n" OPERATIONS_HELP
         "      --list               list the operations, and which options each one knows\n"
         "      --n N                length of a transform, of a row\n"
         "      --bits B             bits of the moduli\n"
@@ -305,10 +292,8 @@ const struct command command_bench = {
         "                           (docs/JSON.md)\n"
         "  -h, --help               this text\n"
         "\n"
-        "A sample waits once for as many operations as take 20 milliseconds. The table tells\n"
-        "the median and how far the fastest and slowest samples are from it, samples and\n"
-        "operations in each, and GB/s: bytes of inputs and outputs, each counted once. Exit\n"
-        "code 1: a result was wrong, and nothing is reported.\n",
+        "A sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and\n"
+        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.\n",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

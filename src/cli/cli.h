@@ -43,6 +43,7 @@ enum option_kind {
     OPTION_REPORT,  /* a file that is written, "-" for standard output: a struct report_file */
     OPTION_COUNT,   /* from 1 to most: a uint32_t */
     OPTION_SECONDS, /* the same */
+    OPTION_TIMEOUT, /* the same; it is kept for supervise.h */
     OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
     OPTION_NUMBER,  /* the same */
 };
@@ -142,13 +143,17 @@ int take_operations(const struct command *command, const struct command_option *
         "trust", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations \
     }
 
+#define OPERATIONS_HELP                                                                          \
+    "      --ops DIR            take operations and kernels from the manifests of a folder\n"    \
+    "                           (docs/VENDORS.md), and native code that they name; repeatable\n" \
+    "      --trust DIR          the same where manifests may name sources elsewhere, and any\n"  \
+    "                           options of compilers\n"
+
 /* --timeout of a command that opens a device: supervise.h. */
-int take_timeout(const struct command *command, const struct command_option *option, void *session,
-                 const char *text);
 enum { TIMEOUT_MAX = 1000000 }; /* seconds */
-#define TIMEOUT_OPTION                                                          \
-    {                                                                           \
-        "timeout", 0, OPTION_SECONDS, .most = TIMEOUT_MAX, .take = take_timeout \
+#define TIMEOUT_OPTION                                    \
+    {                                                     \
+        "timeout", 0, OPTION_TIMEOUT, .most = TIMEOUT_MAX \
     }
 
 int print_help(const struct command *command);

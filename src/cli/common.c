@@ -13,16 +13,11 @@
 
 int exit_code(enum healcl_status status)
 {
-    switch (status) {
-    case HEALCL_OK: return EXIT_VERIFIED;
-    case HEALCL_DIFFERENT: return EXIT_DIFFERENT;
-    case HEALCL_USAGE: return EXIT_USAGE;
-    case HEALCL_REFUSED: return EXIT_REFUSED;
-    case HEALCL_DEVICE:
-    case HEALCL_NO_MEMORY:
-    case HEALCL_CANCELLED: return EXIT_DEVICE;
-    }
-    return EXIT_DEVICE;
+    return status == HEALCL_OK          ? EXIT_VERIFIED
+           : status == HEALCL_DIFFERENT ? EXIT_DIFFERENT
+           : status == HEALCL_USAGE     ? EXIT_USAGE
+           : status == HEALCL_REFUSED   ? EXIT_REFUSED
+                                        : EXIT_DEVICE;
 }
 
 /* ---------------------------------------------------------------- printing */

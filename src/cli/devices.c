@@ -1,6 +1,5 @@
 /* healcl devices */
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,18 +120,12 @@ static int test_device(const char *selector)
     return code;
 }
 
-__attribute__((format(printf, 3, 4))) static void fail(struct self_test_result *self_test,
-                                                       const struct device_info *info,
-                                                       const char *format, ...)
+static void fail(struct self_test_result *self_test, const struct device_info *info,
+                 const char *what)
 {
-    va_list arguments;
     self_test->outcome = SELF_TEST_FAILED;
-    int length = snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s ",
-                          info->platform_index, info->device_index, info->name);
-    va_start(arguments, format);
-    vsnprintf(self_test->reason + length, SELF_TEST_REASON_SIZE - (size_t)length, format,
-              arguments);
-    va_end(arguments);
+    snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s %s", info->platform_index,
+             info->device_index, info->name, what);
 }
 
 /* What a child that ended by itself found. It is kept, unless there is no place for it. Where the
@@ -140,10 +133,6 @@ __attribute__((format(printf, 3, 4))) static void fail(struct self_test_result *
 static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
                          const struct process_result *child)
 {
-    if (!child->is_own) {
-        fail(self_test, info, "ends its self-test with exit code %d", child->code);
-        return;
-    }
     self_test->outcome = self_test_read_kept(info, self_test->reason);
     if (self_test->outcome != SELF_TEST_NOT_RUN)
         return;
@@ -168,17 +157,19 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
     struct healcl_error error = {.status = HEALCL_OK};
     bool goes_on = true;
     if (process_run(arguments, seconds, &result, &error) == HEALCL_OK) {
-        switch (result.end) {
-        case PROCESS_EXITED: take_outcome(self_test, info, &result); break;
-        case PROCESS_INTERRUPTED: goes_on = false; break;
-        case PROCESS_KILLED:
-            fail(self_test, info, "crashes in its self-test: %s",
-                 process_signal_name(result.code, signal));
-            break;
-        case PROCESS_TIMED_OUT:
-            fail(self_test, info, "does not end its self-test within %u s", seconds);
-            break;
-        }
+        char what[64] = "";
+        if (result.end == PROCESS_KILLED)
+            snprintf(what, sizeof what, "crashes in its self-test: %s",
+                     process_signal_name(result.code, signal));
+        else if (result.end == PROCESS_TIMED_OUT)
+            snprintf(what, sizeof what, "does not end its self-test within %u s", seconds);
+        else if (result.end == PROCESS_EXITED && !result.is_own)
+            snprintf(what, sizeof what, "ends its self-test with exit code %d", result.code);
+        goes_on = result.end != PROCESS_INTERRUPTED;
+        if (*what)
+            fail(self_test, info, what);
+        else if (goes_on)
+            take_outcome(self_test, info, &result);
     }
     process_result_release(&result);
     healcl_error_clear(&error);
@@ -208,14 +199,13 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
         runs = test_in_child(&list[i], seconds, &self_tests[i]);
     }
     progress_end(&progress);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        usable += !device_unusable(&list[i]);
+        failed += self_tests[i].outcome == SELF_TEST_FAILED;
         if (self_tests[i].outcome == SELF_TEST_NOT_RUN && *self_tests[i].reason) {
             print_notice("%s", self_tests[i].reason);
             code = EXIT_USAGE;
         }
-    for (size_t i = 0; i < count; i++) {
-        usable += !device_unusable(&list[i]);
-        failed += self_tests[i].outcome == SELF_TEST_FAILED;
     }
     return code == EXIT_VERIFIED && failed > 0 && failed == usable ? EXIT_DEVICE : code;
 }

@@ -46,23 +46,15 @@ static struct named_file name_file(const struct command_option *option, const ch
     const bool is_output = option && option->kind == OPTION_REPORT && strcmp(text, "-") == 0;
     if (option && option->kind == OPTION_INPUT)
         text += strcspn(text, "=") + 1;
-    return (struct named_file){.option = option,
-                               .text = text,
-                               .path = find_path(is_output ? STANDARD_OUTPUT : text),
-                               .is_written = is_written_by(option)};
+    char *path = find_path(is_output ? STANDARD_OUTPUT : text);
+    if (!path && is_output) /* a pipe, which takes one report all the same */
+        path = xstrdup(text);
+    return (struct named_file){option, text, path, is_written_by(option)};
 }
 
-/* Whether a file is another one, or lies in that where it is a folder that is read. */
-static bool is_in(const struct named_file *file, const struct named_file *other)
+static bool is_same(const struct named_file *a, const struct named_file *b)
 {
-    if (!file->path || !other->path)
-        return false;
-    const size_t length = strlen(other->path);
-    if (strncmp(file->path, other->path, length) != 0)
-        return false;
-    const char *rest = file->path + length;
-    const bool is_folder = other->option && other->option->kind == OPTION_FOLDER;
-    return *rest == 0 || (is_folder && *rest == '/' && !strchr(rest + 1, '/'));
+    return a->path && b->path && strcmp(a->path, b->path) == 0;
 }
 
 /* A report on standard output takes the place of what else would stand there. */
@@ -76,10 +68,10 @@ static int check_pair(const struct command *command, const struct named_file *wr
 {
     const char *dashes = written->option ? "--" : "";
     const char *name = written->option ? written->option->name : "standard output";
-    if (!other->is_written && is_in(written, other))
+    if (!other->is_written && is_same(written, other))
         return usage_error(command, "%s%s writes over the input '%.400s'", dashes, name,
                            written->option ? written->text : other->text);
-    if (!other->is_written || other <= written || !is_in(other, written) ||
+    if (!other->is_written || other <= written || !is_same(other, written) ||
         other->option == written->option || (!written->option && is_for_stdout(other)))
         return GOES_ON;
     return usage_error(command, "%s%s and --%s both write '%.400s'", dashes, name,
@@ -122,6 +114,8 @@ static void list_options(const struct command_option *list, struct option option
     *letters = 0;
 }
 
+static uint32_t timeout; /* seconds; 0: none */
+
 static int take_value(const struct command *command, const struct command_option *option,
                       void *session)
 {
@@ -144,20 +138,17 @@ static int take_value(const struct command *command, const struct command_option
                                option->name, optarg);
         report_file_set(member, optarg, strcmp(option->name, "junit") == 0);
         break;
+    case OPTION_TIMEOUT:
     case OPTION_COUNT:
     case OPTION_SECONDS:
-        if (!parse_count(optarg, option->most, member))
-            return usage_error(command, "--%s takes %s from 1 to %" PRIu32 ", not '%s'",
-                               option->name, option->kind == OPTION_COUNT ? "a number" : "seconds",
-                               option->most, optarg);
+        if (!parse_count(optarg, option->most, option->kind == OPTION_TIMEOUT ? &timeout : member))
+            return usage_error(command, "--%s takes a number from 1 to %" PRIu32 ", not '%s'",
+                               option->name, option->most, optarg);
         break;
     case OPTION_BYTES:
-        if (!parse_size(optarg, member))
-            return usage_error(command, "'%s' is no size such as 512M", optarg);
-        break;
     case OPTION_NUMBER:
         if (!parse_size(optarg, member))
-            return usage_error(command, "'%s' is no number such as 4T", optarg);
+            return usage_error(command, "'%s' is no number such as 512M", optarg);
         break;
     }
     return EXIT_VERIFIED;
@@ -174,27 +165,14 @@ struct taken {
     struct supervision supervision;
 };
 
-static uint32_t timeout; /* seconds; 0: none */
-
-int take_timeout(const struct command *command, const struct command_option *option, void *session,
-                 const char *text)
-{
-    (void)session;
-    if (parse_count(text, option->most, &timeout))
-        return EXIT_VERIFIED;
-    return usage_error(command, "--%s takes seconds from 1 to %" PRIu32 ", not '%s'", option->name,
-                       option->most, text);
-}
-
 static int take_option(struct taken *taken, const struct command_option *option)
 {
     const struct command *command = taken->command;
     struct supervision *supervision = &taken->supervision;
     if (option->kind == OPTION_HELP)
         return print_help(command);
-    const int code = option->take == take_operations
-                         ? EXIT_VERIFIED
-                         : take_value(command, option, taken->session);
+    const int code = option->take == take_operations ? EXIT_VERIFIED
+                                                     : take_value(command, option, taken->session);
     if (code != EXIT_VERIFIED)
         return code;
     if (option->decides_device)

@@ -1,5 +1,6 @@
 #include "cli/requests.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,7 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
 struct requests {
     const struct healcl_transcript *transcript;
     struct request_facts *facts;
-    const struct request_observer *observer;
+    struct progress *progress;
     size_t input_count;
     size_t *inputs;    /* that come with requests, by number */
     const void **data; /* of these */
@@ -232,8 +233,7 @@ static enum healcl_status run_all(const struct requests *requests, struct healcl
     for (size_t i = 0; i < requests->input_count; i++)
         TRY(healcl_session_bind(session, requests->inputs[i], requests->data[i], error));
     for (uint32_t i = 0; i <= facts->count; i++) {
-        if (requests->observer)
-            requests->observer->began(requests->observer->context, i);
+        progress_say(requests->progress, "request %" PRIu32 " of %" PRIu32, i, facts->count);
         const uint64_t start = monotonic_nanoseconds();
         TRY(healcl_session_run(session, error));
         const uint64_t end = monotonic_nanoseconds();
@@ -285,10 +285,10 @@ static void release(const struct requests *requests)
 
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct live_inputs *live,
-                                const struct request_observer *observer,
-                                struct request_facts *facts, struct healcl_error *error)
+                                struct progress *progress, struct request_facts *facts,
+                                struct healcl_error *error)
 {
-    struct requests requests = {.transcript = transcript, .facts = facts, .observer = observer};
+    struct requests requests = {.transcript = transcript, .facts = facts, .progress = progress};
     facts->nanoseconds = xcalloc(facts->count, sizeof *facts->nanoseconds);
     enum healcl_status status = find_inputs(&requests, live, error);
     if (status == HEALCL_OK)

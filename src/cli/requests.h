@@ -3,6 +3,7 @@
 #define HEALCL_CLI_REQUESTS_H
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "report/requests.h"
 
 /* What the options name, before the transcript is known. Freed with live_inputs_free. */
@@ -37,22 +38,17 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
                                     struct healcl_error *error);
 void live_inputs_free(struct live_inputs *live);
 
-/* Is told of each request. */
-struct request_observer {
-    void (*began)(void *context, uint32_t number);
-    void *context;
-};
-
 /*
  * Runs facts->count requests in one session, of which facts->done have come to their end where an
  * audit differs, which is no error. Each brings data from memory for its live inputs: those of
  * --input, and with --keep the uploads of other segments; without both the uploads of the segments
- * upload_ct..., or where there are none of the last segment that uploads. device: NULL for the host reference. observer: NULL for none.
+ * upload_ct..., or where there are none of the last segment that uploads. device: NULL for the host
+ * reference.
  */
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                 struct healcl_device *device, const struct live_inputs *live,
-                                const struct request_observer *observer,
-                                struct request_facts *facts, struct healcl_error *error);
+                                struct progress *progress, struct request_facts *facts,
+                                struct healcl_error *error);
 
 /* Frees what facts own, before the device is closed. */
 void requests_release(struct request_facts *facts);

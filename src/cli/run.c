@@ -151,12 +151,6 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
                  segment_count, *name ? name : "(no segment)", share);
 }
 
-/* Whether anybody sees what a run takes. */
-static bool shows_times(const struct run_command *self)
-{
-    return !self->quiet || self->json.path || self->trace_path;
-}
-
 /* ---------------------------------------------------------------- opening */
 
 static enum healcl_status choose_device(struct run_command *self, struct healcl_error *error)
@@ -196,23 +190,6 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
     return status;
 }
 
-static void warn_of_memory(struct run_command *self)
-{
-    uint64_t needed = self->transcript->plan->bytes_peak;
-    char need[UNIT_TEXT_SIZE], have[UNIT_TEXT_SIZE];
-    if (!self->info.unified_memory && needed > self->info.global_memory_bytes)
-        warn(self, "the tensors take %s, and the device says that it has %s",
-             text_bytes(needed, need), text_bytes(self->info.global_memory_bytes, have));
-}
-
-/* Whether the file alone says how it is planned and run. */
-static bool has_default_plan(const struct run_command *self)
-{
-    const struct healcl_limits *limits = &self->limits;
-    return !limits->operations && !limits->passes && limits->expand == HEALCL_EXPAND_VALID &&
-           self->device_memory_bytes == 0;
-}
-
 static enum healcl_status open_device(struct run_command *self, struct healcl_error *error)
 {
     char selector[24];
@@ -224,7 +201,11 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     const struct healcl_device_options options = {
         .selector = selector, .package = self->package, .no_fallback = self->no_fallback};
     struct device_opening opening = {.trace = self->trace};
-    if (self->served.count == 0 && !self->package && has_default_plan(self))
+    const struct healcl_limits *limits = &self->limits;
+    const bool has_default_plan = !limits->operations && !limits->passes &&
+                                  limits->expand == HEALCL_EXPAND_VALID &&
+                                  self->device_memory_bytes == 0;
+    if (self->served.count == 0 && !self->package && has_default_plan)
         self->compiling = compile_ahead_start(&self->info, self->facts.file, &opening.board);
     enum healcl_status status =
         device_open_for_run(&opencl_loader, &options, &opening, &self->device, error);
@@ -233,7 +214,10 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     self->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
     self->facts.self_test_nanoseconds = self->device->programs->self_test_nanoseconds;
     self->tuning = self->device->tuning;
-    warn_of_memory(self);
+    const uint64_t needed = self->transcript->plan->bytes_peak;
+    if (!self->info.unified_memory && needed > self->info.global_memory_bytes)
+        warn(self, "the tensors take %s, and the device says that it has %s", TEXT_BYTES(needed),
+             TEXT_BYTES(self->info.global_memory_bytes));
     return status;
 }
 
@@ -255,12 +239,6 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
     return status == HEALCL_OK ? open_device(self, error) : status;
 }
 
-static void on_request(void *context, uint32_t number)
-{
-    struct run_command *self = context;
-    progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->served.count);
-}
-
 static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
     struct request_facts *served = &self->served;
@@ -269,9 +247,8 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
     served->no_verify = self->facts.no_verify;
     served->audit.share = self->audit / 100;
     served->audit.seed = self->audit_seed;
-    const struct request_observer observer = {on_request, self};
-    TRY(requests_run(self->transcript, self->device, &self->live, &observer, served, error));
-    return HEALCL_OK;
+    return requests_run(self->transcript, self->device, &self->live, &self->progress, served,
+                        error);
 }
 
 /* What kernels took, by rates that are kept, or else measured now. Without rates there are no
@@ -299,8 +276,8 @@ static void time_steady(struct run_command *self)
     steady->no_verify = self->facts.no_verify;
     if (self->device)
         device_pool_empty(self->device); /* the session has one of its own */
-    if (requests_run(self->transcript, self->device, &self->live, NULL, steady, &error) ==
-        HEALCL_OK)
+    if (requests_run(self->transcript, self->device, &self->live, &self->progress, steady,
+                     &error) == HEALCL_OK)
         self->facts.steady = steady;
     else
         warn(self, "requests are not timed: %s", error.message);
@@ -335,7 +312,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         .inputs = self->live.inputs,
         .input_count = self->live.count,
         .no_verify = self->facts.no_verify,
-        .no_warm_up = self->no_warm_up || !shows_times(self),
+        .no_warm_up = self->no_warm_up || (self->quiet && !self->json.path && !self->trace_path),
         .profile = self->json.path || self->trace || self->verbose,
         .repeat = self->repeat,
         .dump_dir = self->dump_dir,
@@ -550,10 +527,8 @@ static const char *incompatible(const struct run_command *self)
         bool is_wrong;
         const char *why;
     } rules[] = {
-        {self->reference && self->selector,
-         "--reference runs without a device, --device names one"},
-        {self->reference && self->package,
-         "--reference runs without a device, --package is for one"},
+        {self->reference && (self->selector || self->package),
+         "--reference runs without a device, which --device and --package are for"},
         {self->device_memory_bytes > 0 && (self->reference || serves),
          "--max-device-memory goes without --reference and --requests"},
         {self->quiet && self->verbose, "--quiet and --verbose exclude each other"},
@@ -561,9 +536,7 @@ static const char *incompatible(const struct run_command *self)
          "--keep says what requests do not upload: --requests or --steady is missing"},
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
          "--steady goes without --requests and --max-device-memory"},
-        {self->reference && audits, "--audit compares with the reference: it wants a device"},
-        {!serves && audits, "--audit is of requests: --requests is missing"},
-        {!audits && self->audit_seed > 0, "--audit-seed goes with --audit"},
+        {audits && (self->reference || !serves), "--audit goes with --requests, on a device"},
         {self->kernels && (self->reference || serves),
          "--kernels goes without --reference and --requests"},
         {serves && (self->repeat > 1 || self->junit.path || self->trace_path || self->dump_dir),
@@ -603,77 +576,47 @@ const struct command command_run = {
         "\n"
         "Usage: healcl run [OPTIONS] FILE\n"
         "\n"
-        "  -d, --device SEL         the device: 0:1 (platform and device), part of a platform's\n"
-        "                           or device's name, cpu, gpu or acc; or reference, as below;\n"
-        "                           else the environment's HEALCL_DEVICE, else the best there is\n"
-        "                           (healcl devices)\n"
-        "      --package PACKAGE    build nothing: take all programs from what healcl compile "
-        "made\n"
-        "                           (docs/PACKAGES.md)\n"
+        "  -d, --device SEL         the device: 0:1 (platform and device), part of a name, cpu, "
+        "gpu\n"
+        "                           or acc; or reference; else HEALCL_DEVICE's, or the best\n"
+        "      --package PACKAGE    build nothing: take programs from what healcl compile made\n"
         "      --reference          run on the host reference, without OpenCL: slow and plain\n"
-        "      --no-fallback        refuse what the device cannot run, as it builds no kernel for\n"
-        "                           it; otherwise the host reference runs that, which is told\n"
+        "      --no-fallback        refuse what the device cannot run; the reference runs it else\n"
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"
         "  -i, --input ENTRY=FILE   take an upload's data from a .npy file, and compare nothing;\n"
-        "                           repeatable. ENTRY: its number, or its tensor's name\n"
+        "                           ENTRY: its number, or its tensor's name; repeatable\n"
         "      --requests N         run as a service does, N times in one session: all stays on\n"
-        "                           the device but live inputs, which come from memory: the\n"
-        "                           uploads of segments upload_ct..., or of the last segment that\n"
-        "                           uploads, or what --input and --keep say; prints latencies\n"
-        "      --steady N           the same behind the run, one after the other\n"
-        "      --keep SEGMENT       with --requests or --steady: only uploads of this segment\n"
-        "                           stay, those of others come with each request; repeatable\n"
-        "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
-        "                           steps of requests are done again by the host reference, and\n"
-        "                           compared; a difference ends the request and the command,\n"
-        "                           with exit code 1 (docs/EMBEDDING.md)\n"
+        "                           the device but live inputs: the uploads of segments\n"
+        "                           upload_ct..., or of the last segment that uploads, or what\n"
+        "                           --input and --keep say; prints latencies\n"
+        "      --steady N           the same behind the run\n"
+        "      --keep SEGMENT       of requests: only uploads of this segment stay; repeatable\n"
+        "      --audit SHARE        of --requests: within this share of the time, as 2%, repeat\n"
+        "                           steps on the host reference, and end with exit code 1 where\n"
+        "                           one differs (docs/EMBEDDING.md)\n"
         "      --audit-seed N       draw other steps for audits\n"
-        "      --no-warmup          count the first run too, which compiles kernels; without it\n"
-        "                           that one is a run more\n"
+        "      --no-warmup          count the first run too, which compiles kernels\n"
         "      --timeout S          give up after S seconds, with exit code 4\n"
         "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
-        "                           output: differences and errors then go to standard error\n"
-        "                           (docs/JSON.md)\n"
+        "                           output (docs/JSON.md)\n"
         "      --junit FILE|-       the same as JUnit XML, a test case for each segment\n"
-        "                           (docs/CI.md)\n"
-        "      --trace FILE         write what happened when, on the host and the device, for\n"
-        "                           Perfetto or Chrome (docs/TRACE.md)\n"
-        "      --kernels            say what each kernel took in the last repetition, how that\n"
-        "                           compares with what the device's rates allow, which are\n"
-        "                           measured unless they are kept, and where a general variant\n"
-        "                           ran, why\n"
+        "      --trace FILE         write what happened when, for Perfetto (docs/TRACE.md)\n"
+        "      --kernels            say what each kernel took, what the device's rates allow, and\n"
+        "                           why a general variant ran\n"
         "      --dump DIR           write the results there as .npy files, and results.json\n",
     .more_help =
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
-        "                           suffix K, M, G or T. By default the host's memory for the\n"
-        "                           reference and devices that share it; others refuse only a\n"
-        "                           tensor larger than their largest buffer\n"
+        "                           suffix K, M, G or T (docs/MEMORY.md)\n"
         "      --max-device-memory SIZE\n"
-        "                           allocate at most this on the device: tensors that are not\n"
-        "                           needed soon are kept by the host, or uploaded again\n"
-        "                           (docs/MEMORY.md)\n"
-        "      --work-limit N       refuse an operation that visits more elements, such as the\n"
-        "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
-        "                           default\n"
-        "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
-        "                           by default as is valid (docs/HEAL-SDK.md)\n"
-        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
-        "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
-        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
-        "                           and any options of compilers\n"
+        "                           allocate at most this on the device: the host keeps the rest\n"
+        "      --work-limit N       refuse an operation that visits more elements; 4T by default\n"
+        "      --expand spec|sdk    the order of expand's arguments "
+        "(docs/HEAL-SDK.md)\n" OPERATIONS_HELP
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
-        "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"
-        "  -v, --verbose            also times by operation, what a cold start took, and the\n"
-        "                           source of an error\n"
+        "  -v, --verbose            also times by operation, and the source of an error\n"
         "  -h, --help               this text\n"
-        "\n"
-        "Times of operations, for -v, --json and --trace, are taken in up to 5 further runs. "
-        "There\n"
-        "stands too which share of a segment's time the device's rates allow, where healcl "
-        "devices\n"
-        "--measure or healcl inspect --roofline has measured them.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
         "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",

@@ -25,14 +25,13 @@ struct opening {
     uint64_t memory_limit;        /* of the tensors of one rank; 0: there is none */
 };
 
-/*
- * Begins MPI, and takes a command line into a command's memory, which has opening. A mistake,
- * which all ranks have, is told by rank 0 alone. check looks whether the command's own options go
- * together; NULL: it has none. Returns GOES_ON or the exit code, the same at all ranks.
- */
-typedef int opening_check(const struct command *command, const void *memory);
-int opening_take(struct opening *opening, struct ranks *ranks, const struct command *command,
-                 int argc, char **argv, void *memory, opening_check *check);
+/* Takes a command line into a command's memory, which has opening, before MPI begins: a mistake,
+ * which all ranks have, is told by the first one alone. Returns GOES_ON or the exit code. */
+int opening_take(struct opening *opening, const struct command *command, int argc, char **argv,
+                 void *memory);
+
+/* Begins MPI, and the report of rank 0. Returns GOES_ON or the exit code of all. */
+int opening_start(struct opening *opening, struct ranks *ranks);
 
 /*
  * Opens both. The ranks of a host take its devices in turn: those that devices names; else the one

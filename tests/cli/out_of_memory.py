@@ -34,7 +34,6 @@ ON_HOST = [
     "run --reference transcripts/gather.json",
     "run --reference transcripts/payloads.json",
     "ops --json -",
-    "version --json -",
 ]
 ON_DEVICE = [
     "devices --no-self-test --json -",
