@@ -10,7 +10,6 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "compare/compare.h"
-#include "compare/describe.h"
 #include "core/clock.h"
 #include "programs/opening.h"
 #include "programs/self_test.h"
@@ -227,56 +226,47 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
 
 /* ---------------------------------------------------------------- telling */
 
-/* Into the file of the device. Only the whole table counts. */
-static enum healcl_status keep_results(const struct check_command *self,
-                                       struct comparison *comparison, struct healcl_error *error)
+/* Puts this device into the document. Only a check of the whole table counts. */
+static void describe_device(const struct check_command *self, struct comparison *comparison)
 {
     const struct device_info *info = &self->device->info;
     const struct check_totals totals = check_totals_of_all(&self->facts);
-    struct compare_device *device;
-    compare_describe_host(comparison, host_memory());
-    TRY(comparison_add_device(comparison, &device, error));
-    device->name = comparison_keep(comparison, info->name);
-    device->type = device_type_name(info->type);
-    device->platform = comparison_keep(comparison, info->platform);
-    device->platform_version = comparison_keep(comparison, info->platform_version);
-    device->vendor = comparison_keep(comparison, info->vendor);
-    device->driver = comparison_keep(comparison, info->driver);
-    device->version = comparison_keep(comparison, info->version);
-    device->emulator = device_is_emulator(info);
-    device->compute_units = info->compute_units;
-    device->clock_mhz = info->clock_mhz;
-    device->check = (struct compare_check){
-        .done = true,
-        .verified = check_is_right(&self->facts),
-        .quick = self->quick,
-        .calls = totals.cells,
-        .failed = totals.failures,
-        .unsupported = totals.unsupported,
-        .message = comparison_keep(
-            comparison, self->facts.self_test_failure ? self->facts.self_test_failure : "")};
-    compare_describe_end(comparison);
-    compare_conclude(comparison);
-    TRY(comparison_status(comparison, error));
-    return compare_write_results(comparison, self->results, error);
+    const char *failure = self->facts.self_test_failure;
+    cJSON *device = compare_add_device(comparison, NULL);
+    compare_put_text(device, "name", info->name);
+    compare_put_text(device, "type", device_type_name(info->type));
+    compare_put_text(device, "platform", info->platform);
+    compare_put_text(device, "platform_version", info->platform_version);
+    compare_put_text(device, "vendor", info->vendor);
+    compare_put_text(device, "driver", info->driver);
+    compare_put_text(device, "version", info->version);
+    compare_put(device, "emulator", cJSON_CreateBool(device_is_emulator(info)));
+    compare_put_number(device, "compute_units", info->compute_units);
+    compare_put_number(device, "clock_mhz", info->clock_mhz);
+    compare_put(device, "check.quick", cJSON_CreateBool(self->quick));
+    compare_put(device, "check.verified", cJSON_CreateBool(check_is_right(&self->facts)));
+    compare_put_number(device, "check.calls", (double)totals.cells);
+    compare_put_number(device, "check.failed", (double)totals.failures);
+    compare_put_number(device, "check.unsupported", (double)totals.unsupported);
+    compare_put_text(device, "check.message", failure ? failure : "");
 }
 
-/* Returns an exit code. */
+/* Into the file of the device. Returns an exit code. */
 static int write_results(const struct check_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
+    struct comparison comparison;
     int code = EXIT_VERIFIED;
     if (!self->results)
         return EXIT_VERIFIED;
-    struct comparison *comparison = xcalloc(1, sizeof *comparison); /* too large for the stack */
-    enum healcl_status status = comparison_init(comparison, &error);
-    if (status == HEALCL_OK)
-        status = keep_results(self, comparison, &error);
-    if (status != HEALCL_OK)
+    comparison_init(&comparison, host_memory());
+    describe_device(self, &comparison);
+    compare_describe_load(&comparison, "load_after");
+    compare_conclude(&comparison);
+    if (compare_write_results(&comparison, self->results, &error) != HEALCL_OK)
         code = print_error(NULL, &error, false);
     healcl_error_clear(&error);
-    comparison_release(comparison);
-    free(comparison);
+    comparison_release(&comparison);
     return code;
 }
 

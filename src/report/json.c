@@ -23,18 +23,6 @@ void json_write(cJSON *document, FILE *stream)
     cJSON_Delete(document);
 }
 
-void json_begin(struct json *json, const char *version)
-{
-    *json = (struct json){.top = cJSON_CreateObject()};
-    json_add_string(json->top, "healcl", version);
-}
-
-enum healcl_status json_print(struct json *json, FILE *stream)
-{
-    json_write(json->top, stream);
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- building */
 
 static cJSON *add(cJSON *parent, const char *key, cJSON *item)

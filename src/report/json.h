@@ -89,23 +89,4 @@ bool json_decimal_of(const cJSON *item, double *value);
  */
 uint64_t json_number_of(const cJSON *item);
 
-/* ---- as src/compare calls it ---- */
-
-struct json {
-    cJSON *top;
-    bool failed; /* never */
-};
-void json_begin(struct json *json, const char *version);
-enum healcl_status json_print(struct json *json, FILE *stream);
-#define json_object(json, parent, key) ((void)(json), json_add_object(parent, key))
-#define json_array(json, parent, key) ((void)(json), json_add_array(parent, key))
-#define json_string(json, parent, key, value) ((void)(json), json_add_string(parent, key, value))
-#define json_string_or_null(json, parent, key, value) \
-    ((void)(json), json_add_string_or_null(parent, key, value))
-#define json_number(json, parent, key, value) ((void)(json), json_add_number(parent, key, value))
-#define json_integer(json, parent, key, value) ((void)(json), json_add_integer(parent, key, value))
-#define json_decimal(json, parent, key, value) ((void)(json), json_add_decimal(parent, key, value))
-#define json_bool(json, parent, key, value) ((void)(json), json_add_bool(parent, key, value))
-#define json_null(json, parent, key) ((void)(json), json_add_string_or_null(parent, key, NULL))
-
 #endif

@@ -120,7 +120,7 @@ def check_compare(folder):
     assert [case[2] for case in cases] == ["passed", "skipped", "error", "failure"], cases
     assert cases[1][3] == "nothing to verify" and "unknown operation" in cases[2][3], cases
     assert cases[3][3] == "different: 1 of 3, transcript's fault" and "tensor 102" in cases[3][4], cases
-    assert "\nhealcl run --reference" in cases[0][4], cases
+    assert "healcl run --reference" in cases[0][4], cases
 
     done = run("compare", "-d", "no such device", "--junit", "-", files[0])
     (_, _, outcome, message, _), = read(done.stdout)
