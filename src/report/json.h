@@ -21,16 +21,12 @@ void json_write(cJSON *document, FILE *stream);
 cJSON *json_add_object(cJSON *parent, const char *key);
 cJSON *json_add_array(cJSON *parent, const char *key);
 void json_add_string(cJSON *parent, const char *key, const char *value);
-void json_add_string_or_null(cJSON *parent, const char *key, const char *value);
 void json_add_number(cJSON *parent, const char *key, uint64_t value);
 void json_add_numbers(cJSON *parent, const char *key, const uint64_t *values, size_t count);
-void json_add_integer(cJSON *parent, const char *key, int64_t value);
 void json_add_integers(cJSON *parent, const char *key, const int64_t *values, size_t count);
-void json_add_decimal(cJSON *parent, const char *key, double value); /* 8 digits */
-void json_add_bool(cJSON *parent, const char *key, bool value);
 
 /* Adds several members: JSON_ADD(object, STRING("name", name), NUMBER("steps", count)). A string of
- * NULL is null. */
+ * NULL is null; decimals have 8 digits. */
 struct json_member {
     const char *key;
     enum { JSON_STRING, JSON_NUMBER, JSON_INTEGER, JSON_DECIMAL, JSON_FLAG } kind;

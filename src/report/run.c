@@ -91,9 +91,9 @@ static void add_verdict(cJSON *document, const struct run_facts *facts)
 {
     const struct healcl_report *report = facts->report;
     if (report->verdict == HEALCL_NOTHING_TO_VERIFY)
-        json_add_string_or_null(document, "verified", NULL);
+        JSON_ADD(document, STRING("verified", NULL));
     else
-        json_add_bool(document, "verified", report->verdict == HEALCL_VERIFIED);
+        JSON_ADD(document, FLAG("verified", report->verdict == HEALCL_VERIFIED));
     cJSON *results = json_add_object(document, "results");
     JSON_ADD(results, NUMBER("total", report->results), NUMBER("expected", facts->plan->expected),
              NUMBER("compared", report->results_compared),
