@@ -5,7 +5,7 @@
 
 /* ---------------------------------------------------------------- JSON */
 
-enum { CASE_SIZE = 128, TABLE_WIDTH = 80 };
+enum { CASE_SIZE = 128 };
 
 static void append(char text[CASE_SIZE], const char *before, const char *word)
 {
@@ -157,18 +157,15 @@ void report_bench_text(const cJSON *document, const struct style *style)
         {"runs", RUNS("body."), VIEW_RIGHT},
     };
     const cJSON *examples = json_at(document, "examples");
-    struct style wide = *style;
-    if (wide.width == 0)
-        wide.width = TABLE_WIDTH;
     view_line(style, document, "device", "{device.name}");
     if (json_number_at(document, "results") > 0) {
         putc('\n', style->stream);
-        VIEW_TABLE(&wide, json_at(document, "results"), columns);
+        VIEW_TABLE(style, json_at(document, "results"), columns);
     }
     if (!examples)
         return;
     putc('\n', style->stream);
-    VIEW_TABLE(&wide, examples, example_columns);
+    VIEW_TABLE(style, examples, example_columns);
     (void)view_each(style, examples,
                     "{op}, {example}:{entry}: the body takes {ratio:.2} ({ratio_low:.2} to "
                     "{ratio_high:.2}) times as long as the kernel");
