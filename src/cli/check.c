@@ -282,7 +282,7 @@ static int tell(struct check_command *self)
     FILE *stream = report_file_stream(&self->junit);
     if (stream) {
         report_check_junit(document, stream);
-        code = report_file_end(&self->junit, HEALCL_OK, code, false);
+        code = report_file_end(&self->junit, code, false);
     }
     code = finish_output(report_file_json(&self->json, document, code, false));
     if (code == EXIT_VERIFIED)

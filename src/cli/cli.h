@@ -189,9 +189,6 @@ bool is_smart_terminal(FILE *stream);
  * could be written. */
 int finish_output(int code);
 
-/* The exit code of a printer of report.h: all that can fail is memory, which is told. */
-int printed(enum healcl_status status);
-
 /* ---- limits ---- */
 
 /* Takes the value of --expand, a member of enum healcl_expand. */

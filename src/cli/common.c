@@ -91,13 +91,6 @@ int finish_output(int code)
     return code == EXIT_VERIFIED ? EXIT_USAGE : code;
 }
 
-int printed(enum healcl_status status)
-{
-    if (status != HEALCL_OK)
-        print_notice("out of memory");
-    return exit_code(status);
-}
-
 /* ---------------------------------------------------------------- arguments */
 
 int usage_error(const struct command *command, const char *format, ...)

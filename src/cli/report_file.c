@@ -59,12 +59,11 @@ FILE *report_file_stream(struct report_file *output)
     return output->on_stdout ? stdout : output->file.stream;
 }
 
-int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose)
+int report_file_end(struct report_file *output, int code, bool verbose)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int end = printed(written);
-    if (end == EXIT_VERIFIED && !output->on_stdout &&
-        new_file_commit(&output->file, &error) != HEALCL_OK)
+    int end = EXIT_VERIFIED;
+    if (!output->on_stdout && new_file_commit(&output->file, &error) != HEALCL_OK)
         end = print_error(NULL, &error, verbose);
     if (end == EXIT_VERIFIED)
         verdict_tell_report(output->number);
@@ -80,7 +79,7 @@ int report_file_json(struct report_file *output, cJSON *document, int code, bool
         return code;
     }
     json_write(document, stream);
-    return report_file_end(output, HEALCL_OK, code, verbose);
+    return report_file_end(output, code, verbose);
 }
 
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
@@ -91,12 +90,12 @@ int report_files_error(struct report_file *json, struct report_file *junit, cons
     FILE *stream = report_file_stream(json);
     if (stream) {
         report_error_json(file, error, false, stream);
-        (void)report_file_end(json, HEALCL_OK, code, verbose);
+        (void)report_file_end(json, code, verbose);
     }
     stream = junit ? report_file_stream(junit) : NULL;
     if (stream) {
         report_error_junit(file, error, stream);
-        (void)report_file_end(junit, HEALCL_OK, code, verbose);
+        (void)report_file_end(junit, code, verbose);
     }
     return code;
 }

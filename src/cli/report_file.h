@@ -33,7 +33,7 @@ FILE *report_file_stream(struct report_file *output);
 
 /* Ends what a printer of report.h has written to the stream: lets the file appear, or says why it
  * cannot. Returns code, or where that is EXIT_VERIFIED what this comes to. */
-int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose);
+int report_file_end(struct report_file *output, int code, bool verbose);
 
 /* Writes a document where it is wanted, and frees it. Returns as report_file_end. */
 int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose);

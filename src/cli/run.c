@@ -394,7 +394,7 @@ static int finish_run(struct run_command *self)
     FILE *stream = report_file_stream(&self->junit);
     if (stream) {
         report_run_junit(&self->facts, stream);
-        printing = report_file_end(&self->junit, HEALCL_OK, printing, self->verbose);
+        printing = report_file_end(&self->junit, printing, self->verbose);
     }
     int trace_code = write_trace(self);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;

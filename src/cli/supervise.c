@@ -161,7 +161,7 @@ static void write_report(struct report_file *report, const char *file,
         report_error_junit(file, why, stream);
     else
         report_error_json(file, why, true, stream);
-    (void)finish_output(report_file_end(report, HEALCL_OK, EXIT_VERIFIED, false));
+    (void)finish_output(report_file_end(report, EXIT_VERIFIED, false));
     report_file_discard(report);
 }
 

@@ -124,9 +124,10 @@ cJSON *json_row(cJSON *list, const char *key, const char *value)
 void json_increase(cJSON *object, const char *key, uint64_t value)
 {
     cJSON *sum = cJSON_GetObjectItemCaseSensitive(object, key);
-    if (!sum)
-        sum = add(object, key, cJSON_CreateNumber(0));
-    cJSON_SetNumberValue(sum, sum->valuedouble + (double)value);
+    if (sum)
+        cJSON_SetNumberValue(sum, sum->valuedouble + (double)value);
+    else
+        add(object, key, cJSON_CreateNumber((double)value));
 }
 
 /* ---------------------------------------------------------------- reading */

@@ -37,8 +37,8 @@ void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *
 /* Adds a line to the text of the last case. */
 __attribute__((format(printf, 2, 3))) void junit_line(struct junit *junit, const char *format, ...);
 
-/* Prints the whole and frees it. Returns HEALCL_OK. */
-enum healcl_status junit_print(struct junit *junit, FILE *stream);
+/* Prints the whole and frees it. */
+void junit_print(struct junit *junit, FILE *stream);
 
 /* ---- of the commands ---- */
 

@@ -436,5 +436,5 @@ void report_run_junit(const struct run_facts *facts, FILE *stream)
             if (facts->differences[j].segment == i)
                 junit_line(&junit, "%s", facts->differences[j].line);
     }
-    (void)junit_print(&junit, stream);
+    junit_print(&junit, stream);
 }

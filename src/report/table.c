@@ -125,7 +125,7 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
     putc('\n', stream);
 }
 
-enum healcl_status table_print(struct table *table, FILE *stream, unsigned width)
+void table_print(struct table *table, FILE *stream, unsigned width)
 {
     size_t line = 0, *widths = xcalloc(table->column_count, sizeof *widths);
     const size_t needed = measure(table, widths);
@@ -140,5 +140,4 @@ enum healcl_status table_print(struct table *table, FILE *stream, unsigned width
     }
     free(widths);
     free_table(table);
-    return HEALCL_OK;
 }

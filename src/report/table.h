@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "core/status.h"
-
 struct table;
 
 struct table_column {
@@ -25,8 +23,7 @@ __attribute__((format(printf, 2, 3))) void table_cell(struct table *table, const
 /* Adds a line of its own above the next row; it may be longer than the table is wide. */
 void table_line(struct table *table, const char *text);
 
-/* Prints the table, at most width columns wide if width is not 0, and frees it. Returns HEALCL_OK.
- */
-enum healcl_status table_print(struct table *table, FILE *stream, unsigned width);
+/* Prints the table, at most width columns wide if width is not 0, and frees it. */
+void table_print(struct table *table, FILE *stream, unsigned width);
 
 #endif

@@ -244,5 +244,5 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
         table_cell(table, "%s", cell ? cell : columns[i].flags & VIEW_BLANK ? "" : "-");
         free(cell);
     }
-    (void)table_print(table, style->stream, style->width);
+    table_print(table, style->stream, style->width);
 }
