@@ -52,7 +52,6 @@ struct coverage_row {
     const struct operation_table *table;          /* whose kernels serve its calls too; or NULL */
     bool refused;                                 /* so it should be, and is */
     struct check_counts cells[ARRANGEMENT_COUNT]; /* those that applied */
-    const char *excluded[ARRANGEMENT_COUNT];      /* why none applied; a literal */
     int failures; /* cells that were not right, and dtypes that were not refused */
     int replaced; /* cells that a kernel of the table's manifests had a part in */
 };

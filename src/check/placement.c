@@ -57,32 +57,23 @@ static int partner_number(const struct problem *problem, bool same_shape, uint32
     return -1;
 }
 
-static int partner_of_out(const struct problem *problem, bool same_shape)
+bool arrangement_applies(const struct problem *problem, enum arrangement arrangement)
 {
-    return partner_number(problem, same_shape, 0);
-}
-
-const char *arrangement_excluded(const struct problem *problem, enum arrangement arrangement)
-{
-    int tensors = 0, repeats = 0;
+    const bool in_place = arrangement == ARRANGEMENT_IN_PLACE;
+    bool has_tensor = false, repeats = false;
     for (int i = 0; i < PARAMETERS_MAX; i++) {
-        tensors += problem->tensors[i].present;
-        repeats += is_input(problem, i) && repeated_axis(&problem->tensors[i], 0) >= 0;
+        has_tensor = has_tensor || problem->tensors[i].present;
+        repeats = repeats || (is_input(problem, i) && repeated_axis(&problem->tensors[i], 0) >= 0);
     }
-    if (arrangement != ARRANGEMENT_CONTIGUOUS && tensors == 0)
-        return "no tensor among the arguments";
-    if (arrangement == ARRANGEMENT_BROADCAST && repeats == 0)
-        return "no input to repeat";
-    if (arrangement == ARRANGEMENT_IN_PLACE || arrangement == ARRANGEMENT_OVERLAP) {
-        if (problem->out < 0)
-            return "nothing is written";
-        if (partner_of_out(problem, false) < 0)
-            return "no input of the output's dtype";
-        if (arrangement == ARRANGEMENT_IN_PLACE &&
-            (problem_reshapes(problem->form) || partner_of_out(problem, true) < 0))
-            return "no input of the output's shape and dtype";
+    switch (arrangement) {
+    case ARRANGEMENT_CONTIGUOUS: return true;
+    case ARRANGEMENT_BROADCAST: return repeats;
+    case ARRANGEMENT_IN_PLACE:
+    case ARRANGEMENT_OVERLAP:
+        return partner_number(problem, in_place, 0) >= 0 &&
+               !(in_place && problem_reshapes(problem->form));
+    default: return has_tensor;
     }
-    return NULL;
 }
 
 /* ---------------------------------------------------------------- layouts */
@@ -176,7 +167,6 @@ static void finish_flat(struct placement *placement, const struct problem *probl
     storage->dtype = problem->tensors[problem->out].dtype;
     storage->shape = layout_of_shape(1, &end);
     placement->storage_count++;
-    placement->shared = true;
 }
 
 /* ---------------------------------------------------------------- arrangements */
@@ -247,85 +237,6 @@ static void arrange_any(struct place *place, const struct problem_tensor *tensor
     }
 }
 
-/* The output, one input whose contents matter, and any others: anywhere in one storage. */
-static void share_any(struct placement *placement, const struct problem *problem, bool *together,
-                      struct random *random)
-{
-    const struct problem_tensor *out = &problem->tensors[problem->out];
-    bool has_critical = false;
-    for (int i = 0; i < PARAMETERS_MAX; i++) {
-        bool shares =
-            i == problem->out ||
-            (is_input(problem, i) && problem->tensors[i].dtype == out->dtype &&
-             (problem_is_free(&problem->tensors[i]) || !has_critical) && random_once_in(random, 2));
-        if (!shares)
-            continue;
-        struct place *place = &placement->places[i];
-        has_critical = has_critical || !problem_is_free(&problem->tensors[i]);
-        together[i] = true;
-        place->leading = false;
-        for (uint32_t axis = 0; axis < LAYOUT_RANK; axis++) {
-            place->before[axis] = place->after[axis] = 0;
-            place->step[axis] = 1;
-        }
-        place->start = random_between(random, 0, random_once_in(random, 2) ? 3 : 60);
-        place->flat_step = random_once_in(random, 3) ? 2 : 1;
-    }
-    /* Often the very same elements, in the same or another order. */
-    int partner = partner_of_out(problem, true);
-    if (partner >= 0 && together[partner] && random_once_in(random, 2)) {
-        struct place *place = &placement->places[partner];
-        const struct place *as = &placement->places[problem->out];
-        place->start = as->start;
-        place->flat_step = as->flat_step;
-        memset(place->repeated, 0, sizeof place->repeated);
-        if (random_once_in(random, 2))
-            memcpy(place->order, as->order, sizeof place->order);
-    }
-    finish_flat(placement, problem, together);
-}
-
-/* Shifted views of one storage of several axes: out and an input of its shape. */
-static void share_shifted(struct placement *placement, const struct problem *problem, int partner,
-                          struct random *random)
-{
-    struct place *out = &placement->places[problem->out], *in = &placement->places[partner];
-    uint32_t rank = problem->tensors[partner].shape.rank;
-    place_init(out);
-    place_init(in);
-    for (int i = 0; i < ROOMY_AXES && rank > 0; i++) {
-        int64_t axis = random_between(random, 0, rank - 1);
-        out->step[axis] = in->step[axis] = random_once_in(random, 3) ? 2 : 1;
-        out->before[axis] = random_between(random, 0, 2);
-        in->before[axis] = random_between(random, 0, 2);
-        out->after[axis] = 2 - out->before[axis];
-        in->after[axis] = 2 - in->before[axis];
-    }
-    finish_alone(placement, problem, problem->out);
-    in->storage = out->storage;
-    set_layout(in, &problem->tensors[partner], &placement->storages[out->storage].shape);
-    placement->shared = true;
-}
-
-static void make_random(struct placement *placement, const struct problem *problem,
-                        struct random *random)
-{
-    bool together[PARAMETERS_MAX] = {false};
-    int partner = partner_of_out(problem, true);
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        if (problem->tensors[i].present)
-            arrange_any(&placement->places[i], &problem->tensors[i], i == problem->out, random);
-    if (partner >= 0 && random_once_in(random, 4)) {
-        share_shifted(placement, problem, partner, random);
-        together[partner] = together[problem->out] = true;
-    } else if (problem->out >= 0 && random_once_in(random, 2)) {
-        share_any(placement, problem, together, random);
-    }
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        if (problem->tensors[i].present && !together[i])
-            finish_alone(placement, problem, i);
-}
-
 /* The output and an input in one storage. */
 static void share_with(struct placement *placement, const struct problem *problem, int partner,
                        enum arrangement arrangement, uint64_t variant, bool *together)
@@ -341,7 +252,6 @@ static void share_with(struct placement *placement, const struct problem *proble
         arrange(out, tensor, true, both[variant % 3], variant);
         finish_alone(placement, problem, problem->out);
         *in = *out;
-        placement->shared = true;
         return;
     }
     if (arrangement == ARRANGEMENT_BESIDE) {
@@ -362,24 +272,29 @@ static void make(struct placement *placement, const struct problem *problem,
                  enum arrangement arrangement, int alone, int partner, uint64_t variant,
                  struct random *random)
 {
+    const bool is_random = arrangement == ARRANGEMENT_RANDOM;
     bool together[PARAMETERS_MAX] = {false};
     memset(placement, 0, sizeof *placement);
-    for (int i = 0; i < PARAMETERS_MAX; i++)
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
         place_init(&placement->places[i]);
-    if (arrangement == ARRANGEMENT_RANDOM)
-        make_random(placement, problem, random);
-    else if (arrangement == ARRANGEMENT_IN_PLACE || arrangement == ARRANGEMENT_OVERLAP ||
-             arrangement == ARRANGEMENT_BESIDE)
+        if (is_random && problem->tensors[i].present)
+            arrange_any(&placement->places[i], &problem->tensors[i], i == problem->out, random);
+    }
+    if (is_random && random_once_in(random, 2)) {
+        arrangement = random_once_in(random, 2) ? ARRANGEMENT_IN_PLACE : ARRANGEMENT_OVERLAP;
+        partner = partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, 0);
+        variant = random_bits(random);
+    }
+    if (partner >= 0 && (arrangement == ARRANGEMENT_IN_PLACE ||
+                         arrangement == ARRANGEMENT_OVERLAP || arrangement == ARRANGEMENT_BESIDE))
         share_with(placement, problem, partner, arrangement, variant, together);
     for (int i = 0; i < PARAMETERS_MAX; i++) {
-        if (problem->tensors[i].present && !together[i] && arrangement != ARRANGEMENT_RANDOM) {
-            if (alone < 0 || i == alone)
+        if (problem->tensors[i].present && !together[i]) {
+            if (!is_random && (alone < 0 || i == alone))
                 arrange(&placement->places[i], &problem->tensors[i], i == problem->out, arrangement,
                         variant);
             finish_alone(placement, problem, i);
         }
-        for (uint32_t axis = 0; axis < LAYOUT_RANK; axis++)
-            placement->repeats = placement->repeats || placement->places[i].repeated[axis];
     }
 }
 
@@ -387,7 +302,7 @@ void placement_make(struct placement *placement, const struct problem *problem,
                     enum arrangement arrangement, uint64_t variant, struct random *random)
 {
     make(placement, problem, arrangement, -1,
-         partner_of_out(problem, arrangement == ARRANGEMENT_IN_PLACE), variant, random);
+         partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, 0), variant, random);
 }
 
 /* ---------------------------------------------------------------- room around storages */

@@ -25,8 +25,8 @@ enum arrangement {
 
 const char *arrangement_name(enum arrangement arrangement);
 
-/* NULL, or why a problem has no such arrangement: "no input has the output's shape". */
-const char *arrangement_excluded(const struct problem *problem, enum arrangement arrangement);
+/* Whether a problem has such an arrangement. */
+bool arrangement_applies(const struct problem *problem, enum arrangement arrangement);
 
 struct place {
     uint32_t storage;
@@ -51,8 +51,6 @@ struct placement {
     uint32_t storage_count;
     struct placed_storage storages[PARAMETERS_MAX];
     struct place places[PARAMETERS_MAX]; /* of the problem's tensors */
-    bool shared;                         /* two tensors share a storage */
-    bool repeats;                        /* some axis is repeated */
 };
 
 void placement_make(struct placement *placement, const struct problem *problem,

@@ -356,7 +356,7 @@ static void repeat_example(const struct example *example, const struct problem *
     }
 }
 
-/* A problem with values of a kind, and its answer; where the body refuses them, with those of the
+/* A problem with values of a kind; where the body refuses them, with those of the
  * example. False where it refuses these too. */
 static bool solve(const struct example *example, const struct problem *sizes,
                   enum value_kind *values, struct random *random, struct problem *problem,
@@ -369,8 +369,7 @@ static bool solve(const struct example *example, const struct problem *sizes,
         problem_data_init(data, problem, random);
         if (*values == VALUES_EXAMPLE)
             repeat_example(example, problem, data);
-        problem_solve(data, problem);
-        if (data->failure.status == HEALCL_OK)
+        if (problem_is_valid(problem, data))
             return true;
         problem_data_release(data);
     }
@@ -445,7 +444,7 @@ static void make_calls(const struct calls *calls, enum example_side side, const 
     problem.table = calls->examples->tables[side];
     for (int i = 0; i <= ARRANGEMENT_RANDOM; i++) {
         const enum arrangement arrangement = (enum arrangement)i;
-        if (i < ARRANGEMENT_COUNT && arrangement_excluded(&problem, arrangement))
+        if (!arrangement_applies(&problem, arrangement))
             continue;
         for (uint32_t part = 0;
              (part == 0 || (calls->has_all_parts && side == EXAMPLE_KERNEL)) && !is_wrong(counts) &&

@@ -4,9 +4,8 @@
 
 #include "check/writer.h"
 
-/* Copies between a view's elements in a storage's image and an array in C order. */
+/* Copies an array in C order to a view's elements in a storage's image. */
 void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed);
-void view_gather(const struct layout *layout, size_t size, const void *image, void *packed);
 
 /* Room for a slice of each axis as an argument. */
 enum { VIEW_INDEX_SIZE = 64 * LAYOUT_RANK };
