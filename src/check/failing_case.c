@@ -161,95 +161,6 @@ static struct layout argument_layout(const struct candidate *candidate, int i)
     return layout;
 }
 
-/*
- * How a view is made from a storage of one axis: from offset on, that is reshaped to extents,
- * sliced with steps, and its axes moved. Axes without elements of their own come last, and are
- * repeated.
- */
-struct recipe {
-    uint32_t order[LAYOUT_RANK]; /* axes by falling strides */
-    int64_t extent[LAYOUT_RANK], step[LAYOUT_RANK];
-    int64_t inner; /* elements behind each one: an axis of which the first is taken */
-    int64_t total; /* elements from offset on */
-};
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static int64_t own_stride(const struct layout *layout, uint32_t axis)
-{
-    return layout->shape[axis] > 1 ? layout->stride[axis] : 0;
-}
-
-/* Returns whether the view can be made so. */
-static bool find_recipe(const struct layout *layout, struct recipe *recipe)
-{
-    int64_t grain = 0; /* elements of the storage in one of the axis */
-    bool fits = true;
-    recipe->total = 1;
-    for (uint32_t axis = 0, at; axis < layout->rank; axis++) {
-        for (at = axis;
-             at > 0 && own_stride(layout, recipe->order[at - 1]) < own_stride(layout, axis); at--)
-            recipe->order[at] = recipe->order[at - 1];
-        recipe->order[at] = axis;
-    }
-    for (uint32_t i = 0; i < layout->rank; i++) {
-        const int64_t stride = own_stride(layout, recipe->order[i]), outer = grain;
-        recipe->step[i] = recipe->extent[i] = 1;
-        if (stride == 0)
-            continue;
-        grain = common_divisor(stride, grain);
-        recipe->step[i] = stride / grain;
-        const int64_t span = (layout->shape[recipe->order[i]] - 1) * recipe->step[i] + 1;
-        recipe->extent[i] = outer == 0 ? span : outer / grain;
-        recipe->total *= recipe->extent[i];
-        fits = fits && span <= recipe->extent[i];
-    }
-    recipe->inner = grain > 0 ? grain : 1;
-    recipe->total *= recipe->inner;
-    return fits;
-}
-
-/* t<i> = the recipe's part of s<i>, from offset on, with the layout's axes. */
-static void put_view(struct writer *writer, const struct recipe *recipe,
-                     const struct layout *layout, int i, int64_t offset)
-{
-    char name[16], text[SHAPE_TEXT_SIZE], index[VIEW_INDEX_SIZE] = "";
-    struct layout extents = {.rank = layout->rank + 1};
-    uint32_t order[LAYOUT_RANK];
-    bool is_whole = recipe->inner == 1;
-    int used = 0;
-    for (uint32_t j = 0; j < layout->rank; j++) {
-        const uint32_t axis = recipe->order[j];
-        const int64_t size = own_stride(layout, axis) > 0 ? layout->shape[axis] : 1;
-        extents.shape[j] = recipe->extent[j];
-        is_whole = is_whole && size == recipe->extent[j];
-        used += sprintf(index + used, ":%" PRId64 ":%" PRId64 ",", (size - 1) * recipe->step[j] + 1,
-                        recipe->step[j]);
-    }
-    extents.shape[layout->rank] = recipe->inner;
-    extents.rank -= is_whole;
-    snprintf(name, sizeof name, "t%d", i);
-    writer_call(writer, name, "get_slice", "s%d [%" PRId64 ":%" PRId64 "]", i, offset,
-                offset + recipe->total);
-    writer_call(writer, name, "reshape", "%s %s", name, layout_shape_text(&extents, text));
-    if (!is_whole)
-        writer_call(writer, name, "get_slice", "%s [%s0]", name, index);
-    memcpy(order, recipe->order, sizeof order);
-    view_order_axes(writer, name, layout->rank, order);
-    for (uint32_t axis = 0; axis < layout->rank; axis++)
-        if (layout->shape[axis] > 1 && layout->stride[axis] == 0)
-            writer_call(writer, name, "expand", "%s %" PRIu32 " %" PRId64, name, axis,
-                        layout->shape[axis]);
-}
-
 /* The operand whose tensor this one is, too: the first such. */
 static int tensor_number(const struct candidate *candidate, int i)
 {
@@ -268,24 +179,22 @@ static int tensor_number(const struct candidate *candidate, int i)
  * on: vectors lie as they did. Returns false where it cannot be made. */
 static bool put_tensor(struct writer *writer, const struct candidate *candidate, int i)
 {
-    const struct layout layout = argument_layout(candidate, i);
+    struct layout layout = argument_layout(candidate, i);
     const size_t size = dtype_size(dtype_of(candidate, i));
     const int64_t start = layout.offset - layout.offset % 8;
-    struct recipe recipe;
-    char name[16];
-    if (!find_recipe(&layout, &recipe))
-        return false;
     const int64_t inside = step_operand(candidate->step, i)->storage->elements - start;
-    const int64_t count = layout.offset - start + recipe.total;
+    char storage[16], name[16];
+    layout.offset -= start;
+    const int64_t count = view_end(&layout);
     char *bytes = xcalloc((size_t)count, size);
     memcpy(bytes, image_of(candidate, i) + (size_t)start * size,
            (size_t)(inside < count ? inside : count) * size);
     const struct layout flat = layout_of_shape(1, &count);
-    snprintf(name, sizeof name, "s%d", i);
-    writer_upload(writer, name, dtype_of(candidate, i), &flat, false, bytes);
+    snprintf(storage, sizeof storage, "s%d", i);
+    snprintf(name, sizeof name, "t%d", i);
+    writer_upload(writer, storage, dtype_of(candidate, i), &flat, false, bytes);
     free(bytes);
-    put_view(writer, &recipe, &layout, i, layout.offset - start);
-    return true;
+    return view_put(writer, name, storage, &layout);
 }
 
 /* ---------------------------------------------------------------- writing the operation */

@@ -222,7 +222,7 @@ static enum healcl_status different(const struct problem *problem,
                                     const struct placement *placement, const char *where,
                                     const struct difference *difference, struct healcl_error *error)
 {
-    char call[PROBLEM_TEXT_SIZE], strides[SHAPE_TEXT_SIZE], shape[SHAPE_TEXT_SIZE];
+    char call[PROBLEM_TEXT_SIZE], strides[SHAPE_TEXT_SIZE];
     struct writer text = {0};
     (void)ERROR(error, HEALCL_DIFFERENT, "%s is %" PRId64 ", not %" PRId64, where,
                 difference->actual, difference->expected);
@@ -234,10 +234,9 @@ static enum healcl_status different(const struct problem *problem,
         if (!problem->tensors[i].present)
             continue;
         memcpy(as_shape.shape, place->layout.stride, sizeof as_shape.shape);
-        writer_put(&text, "  %s: offset %" PRId64 ", strides %s, in storage %u of shape %s",
+        writer_put(&text, "  %s: offset %" PRId64 ", strides %s, in storage %u of %" PRId64,
                    problem->form->parameters[i].name, place->layout.offset,
-                   layout_shape_text(&as_shape, strides), place->storage,
-                   layout_shape_text(&storage->shape, shape));
+                   layout_shape_text(&as_shape, strides), place->storage, storage->elements);
         if (storage->after > 0)
             writer_put(&text, ", between %" PRId64 " and %" PRId64 " other elements",
                        storage->before, storage->after);
