@@ -121,7 +121,7 @@ struct changes {
 static int64_t other_size(struct random *random, int64_t size)
 {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 16, 64, 65, 129, 257};
-    switch (random_between(random, 0, 3)) {
+    switch (size > DERIVED_ELEMENTS_MAX ? 0 : random_between(random, 0, 3)) {
     case 0: return size;
     case 1: return size * random_between(random, 1, 3) + random_between(random, 0, 1);
     default: return sizes[random_between(random, 0, sizeof sizes / sizeof *sizes - 1)];
@@ -165,7 +165,9 @@ static void change_sizes(struct problem *problem, struct random *random)
             continue;
         while (same < changes.count && changes.of[same].from != value)
             same++;
-        value = same < changes.count ? changes.of[same].to : value + random_between(random, -1, 1);
+        value = same < changes.count
+                    ? changes.of[same].to
+                    : (int64_t)((uint64_t)value + (uint64_t)random_between(random, -1, 1));
         snprintf(problem->text[i], ARGUMENT_TEXT_SIZE, "%" PRId64, value);
     }
 }
