@@ -158,7 +158,7 @@ static enum healcl_status print_examples(const struct bench_example *examples, s
             const struct bench_example *example = &examples[i];
             const double median = example->of[side].median_ns;
             char text[COLUMN_TEXT_SIZE];
-            if (!example->of[side].is_measured)
+            if (example->of[side].samples == 0)
                 continue;
             table_cell(table, "%s", example->example->operation->name);
             table_cell(table, "%s:%zu", example->example->file, example->example->entry);
@@ -231,7 +231,7 @@ static void add_example(struct json *json, cJSON *object, const struct bench_exa
     json_number(json, object, "entry", example->example->entry);
     json_bool(json, object, "checked", is_checked(example));
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        if (!example->of[side].is_measured)
+        if (example->of[side].samples == 0)
             continue;
         cJSON *times = json_object(json, object, example_side_name((enum example_side)side));
         if (side == EXAMPLE_KERNEL)
