@@ -10,7 +10,7 @@ static const int64_t all_k[] = {1, 2, 3, 8, 24};
 static const int64_t quick_n[] = {2, 16, 512};
 static const int64_t quick_k[] = {1, 3};
 
-enum { VARIANTS_TRIED = 64 };
+enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -27,7 +27,7 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
             sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
 }
 
-size_t coverage_sizes_of(const struct coverage_sizes *sizes, const struct form *form)
+static size_t sizes_of(const struct coverage_sizes *sizes, const struct form *form)
 {
     return sizes->count + problem_has_many_moduli(form);
 }
@@ -244,7 +244,7 @@ void coverage_check_row(struct healcl_device *device, const struct coverage_size
         check_refused(&check);
         return;
     }
-    size_t count = coverage_sizes_of(sizes, row->form);
+    size_t count = sizes_of(sizes, row->form);
     for (size_t i = 0; i < count; i++) {
         const struct coverage_cell cells = coverage_cell_of(sizes, row, i);
         check_size(&check, &cells);
