@@ -77,7 +77,7 @@ class Memory:
                        "audit": Mode([*run, *AUDITED, SMALL], 2, firsts=True),
                        "package": Mode([*run, "--package", package, SMALL], 2),
                        "calls": Mode([build / "examples/example_calls"], 1, 1),
-                       "check": Mode([*check, "flatten"], 1, firsts=True),
+                       "check": Mode([*check, "device_to_host"], 1, firsts=True),
                        "computes": Mode([*check, "modneg"], 0, firsts=True)}
 
     def run(self, mode, position, code=None):
