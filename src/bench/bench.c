@@ -523,23 +523,15 @@ enum healcl_status bench_example(struct healcl_device *device, const struct benc
                                  struct healcl_error *error)
 {
     const struct vendor_operation *vendor = example_vendor(example->example->operation);
-    for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        struct bench_result result = {.samples = 0};
-        const char *ran;
-        if (side == EXAMPLE_KERNEL ? vendor->kernel_count == 0 : vendor->body_count == 0)
-            continue;
-        TRY(measure_side(device, options, examples, example->example, (enum example_side)side, NULL,
-                         &ran, &result, error));
-        example->kernel = side == EXAMPLE_KERNEL ? ran : example->kernel;
-        example->of[side] = (struct bench_times){result.samples > 0,
-                                                 result.samples,
-                                                 result.launches,
-                                                 result.median_ns,
-                                                 result.min_ns,
-                                                 result.max_ns,
-                                                 {result.quartile_ns[0], result.quartile_ns[1]}};
-    }
-    return HEALCL_OK;
+    const char *ran;
+    memset(example->of, 0, sizeof example->of);
+    if (vendor->kernel_count > 0)
+        TRY(measure_side(device, options, examples, example->example, EXAMPLE_KERNEL, NULL,
+                         &example->kernel, &example->of[EXAMPLE_KERNEL], error));
+    return vendor->body_count == 0
+               ? HEALCL_OK
+               : measure_side(device, options, examples, example->example, EXAMPLE_BODY, NULL, &ran,
+                              &example->of[EXAMPLE_BODY], error);
 }
 
 enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,

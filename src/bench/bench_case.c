@@ -243,17 +243,16 @@ static void put_moduli(struct writer *writer, const struct bench_case *self)
     writer_call(writer, "q_column", "unsqueeze", "q 1");
 }
 
-/* "roots" [k,n] and "n_inv" [k]: powers of real roots, so that the transforms are true ones. */
+/* "roots" [k,n] and "n_inv" [k]: any residues, for what they are takes no time. */
 static void put_roots(struct writer *writer, const struct bench_case *self)
 {
     int64_t n = get(self, BENCH_N), k = modulus_count(self);
-    bool inverse = strstr(self->operation->arguments, "n_inv") != NULL;
     int64_t *table = allocate(n * k), *n_inv = allocate(k);
-    for (int64_t j = 0; j < k; j++) {
-        uint64_t q = self->moduli[j], root = primitive_root(q, (uint64_t)n);
-        n_inv[j] = (int64_t)inverse_modulo((uint64_t)n % q, q);
-        root_table(inverse ? inverse_modulo(root, q) : root, q, (uint64_t)n, table + j * n);
-    }
+    struct random random = {BENCH_TENSORS + 1};
+    for (int64_t i = 0; i < n * k; i++)
+        table[i] = random_between(&random, 1, (int64_t)self->moduli[i / n] - 1);
+    for (int64_t j = 0; j < k; j++)
+        n_inv[j] = random_between(&random, 1, (int64_t)self->moduli[j] - 1);
     upload(writer, "roots", modulus_dtype(self), k, n, table);
     upload(writer, "n_inv", modulus_dtype(self), 0, k, n_inv);
 }

@@ -116,26 +116,21 @@ static void add_choice(struct lister *lister, enum kernel_family family, enum ke
         add(lister, name, "%s", choice);
 }
 
-static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+/* A shape of kernels, and its variants but for the first one, which goes before others by itself.
+ */
+static void add_shape(struct lister *lister, enum kernel_family tuned_as, enum kernel_shape shape,
                       uint32_t transform_local_size)
 {
-    bool any;
-    add_choice(lister, family, shape, NULL, shape_tunables(family, shape, &any),
-               transform_local_size);
-}
-
-/* The variants of a shape, but for the first one, which goes before others by itself. */
-static void add_variants(struct lister *lister, enum kernel_family tuned_as,
-                         enum kernel_shape shape, uint32_t transform_local_size)
-{
     const struct family *family;
+    bool any;
+    add_choice(lister, tuned_as, shape, NULL, shape_tunables(tuned_as, shape, &any),
+               transform_local_size);
     for (size_t place = 0; (family = family_at(place)); place++) {
         bool is_first = true;
-        if (family->preference != tuned_as || !family->tunes_variants)
-            continue;
         for (size_t i = 0; i < family->count; i++) {
             const struct variant *variant = &family->variants[i];
-            if (variant->shape != shape)
+            if (family->preference != tuned_as || !family->tunes_variants ||
+                variant->shape != shape)
                 continue;
             if (!is_first)
                 add_choice(lister, tuned_as, shape, variant->name, variant->tunables,
@@ -145,29 +140,15 @@ static void add_variants(struct lister *lister, enum kernel_family tuned_as,
     }
 }
 
-static const uint32_t cpu_sizes[] = {1, 8, 64}, other_sizes[] = {64, 128, 256, 512};
-static const uint32_t cpu_elements[] = {64, 1024, 16384}, other_elements[] = {1, 2, 4, 16};
-
-enum {
-    CPU_SIZES = sizeof cpu_sizes / sizeof *cpu_sizes,
-    OTHER_SIZES = sizeof other_sizes / sizeof *other_sizes,
-    CPU_ELEMENTS = sizeof cpu_elements / sizeof *cpu_elements,
-    OTHER_ELEMENTS = sizeof other_elements / sizeof *other_elements
-};
-
-/* A family's default shape, then the others, each with its variants. */
-static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes,
-                        int size_count)
+/* A family's default shape, then the others. */
+static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes)
 {
     const struct device_tuning *tuning = &lister->report->tuning;
     add_shape(lister, family, tuning->shapes[family], tuning->transform_local_size);
-    add_variants(lister, family, tuning->shapes[family], tuning->transform_local_size);
     for (int s = 0; s < SHAPE_COUNT; s++)
-        for (int i = 0; i < size_count; i++)
-            if (kernel_family_has(family, (enum kernel_shape)s)) {
-                add_shape(lister, family, (enum kernel_shape)s, sizes[i]);
-                add_variants(lister, family, (enum kernel_shape)s, sizes[i]);
-            }
+        for (const uint32_t *size = sizes; *size; size++)
+            if (kernel_family_has(family, (enum kernel_shape)s))
+                add_shape(lister, family, (enum kernel_shape)s, *size);
 }
 
 bool tune_is_subject(const char *name)
@@ -184,24 +165,24 @@ bool tune_is_subject(const char *name)
 
 static void list_all(struct lister *lister)
 {
+    static const uint32_t cpu_sizes[] = {1, 8, 64, 0}, other_sizes[] = {64, 128, 256, 512, 0},
+                          cpu_elements[] = {64, 1024, 16384, 0},
+                          other_elements[] = {1, 2, 4, 16, 0};
     const struct device_info *info = lister->info;
     const struct device_tuning *tuning = &lister->report->tuning;
     bool is_cpu = info->type & CL_DEVICE_TYPE_CPU;
     const uint32_t *sizes = is_cpu ? cpu_sizes : other_sizes;
-    const uint32_t *elements = is_cpu ? cpu_elements : other_elements;
-    int size_count = is_cpu ? CPU_SIZES : OTHER_SIZES;
-    int element_count = is_cpu ? CPU_ELEMENTS : OTHER_ELEMENTS;
 
     add_number(lister, LOCAL_SIZE, tuning->local_size);
-    for (int i = 0; i < size_count; i++)
-        add_number(lister, LOCAL_SIZE, sizes[i]);
+    for (const uint32_t *size = sizes; *size; size++)
+        add_number(lister, LOCAL_SIZE, *size);
     add_number(lister, ELEMENTS, tuning->elements_per_item);
-    for (int i = 0; i < element_count; i++)
-        add_number(lister, ELEMENTS, elements[i]);
+    for (const uint32_t *count = is_cpu ? cpu_elements : other_elements; *count; count++)
+        add_number(lister, ELEMENTS, *count);
     for (uint32_t bytes = tuning->access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
         add_number(lister, ACCESS, bytes);
     for (int family = 0; family < FAMILY_COUNT; family++)
-        list_family(lister, (enum kernel_family)family, sizes, size_count);
+        list_family(lister, (enum kernel_family)family, sizes);
     for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
         add(lister, MULTIPLY, "%s=%s", MULTIPLY,
             multiply_name((enum multiply)((tuning->multiply + i) % MULTIPLY_COUNT)));

@@ -22,7 +22,6 @@ struct diagnosis_state {
     const struct step *first;
     size_t count;
     void *result; /* of a download, on the reference */
-    bool taken;   /* the device has delivered it */
 };
 
 static bool is_constant(const struct diagnosis_state *state, const struct tensor *tensor)
@@ -78,7 +77,6 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     enum dtype dtype = step->in[0]->storage->dtype;
     int64_t elements = layout_elements(&step->in[0]->layout);
     (void)error;
-    state->taken = true;
     for (int64_t i = 0; i < elements; i++) {
         int64_t actual = dtype_load(dtype, data, i);
         int64_t expected = dtype_load(dtype, state->result, i);
@@ -97,7 +95,6 @@ static enum healcl_status run_on_device(struct diagnosis_state *state, struct he
     struct executor *executor = state->executor;
     alone.first_step = (size_t)(state->first - state->plan->steps);
     alone.step_count = state->count;
-    state->taken = false;
     return executor->class->run_segment(executor, &alone, &sink, &result, error);
 }
 

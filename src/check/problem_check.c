@@ -11,11 +11,6 @@
 #include "reference/reference.h"
 #include "run/device_executor.h"
 
-static size_t tensor_bytes(const struct problem_tensor *tensor)
-{
-    return (size_t)layout_elements(&tensor->shape) * dtype_size(tensor->dtype);
-}
-
 /* ---------------------------------------------------------------- plans of problems */
 
 enum healcl_status problem_plan(struct planned *planned, const struct problem *problem,
@@ -59,92 +54,21 @@ void problem_data_init(struct problem_data *data, const struct problem *problem,
                        struct random *random)
 {
     memset(data, 0, sizeof *data);
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        if (problem->tensors[i].present) {
-            data->packed[i] = xmalloc(tensor_bytes(&problem->tensors[i]));
-            problem_fill(&problem->tensors[i], random, data->packed[i]);
-        }
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        const struct problem_tensor *tensor = &problem->tensors[i];
+        if (!tensor->present)
+            continue;
+        data->packed[i] =
+            xcalloc((size_t)layout_elements(&tensor->shape), dtype_size(tensor->dtype));
+        problem_fill(tensor, random, data->packed[i]);
+    }
 }
 
 void problem_data_release(struct problem_data *data)
 {
     for (int i = 0; i < PARAMETERS_MAX; i++)
         free(data->packed[i]);
-    free(data->result);
-    healcl_error_clear(&data->failure);
     memset(data, 0, sizeof *data);
-}
-
-static void set_result(struct problem_data *data, enum dtype dtype, int64_t elements)
-{
-    free(data->result);
-    data->result_dtype = dtype;
-    data->result_elements = elements;
-    data->result = xcalloc((size_t)elements, dtype_size(dtype));
-}
-
-/* The reference works on the data's own arrays; the output's values go into the result. */
-static void lend_tensors(struct reference *reference, const struct plan *plan,
-                         const struct problem *problem, const struct placement *placement,
-                         struct problem_data *data)
-{
-    for (int i = 0; i < PARAMETERS_MAX; i++) {
-        const struct problem_tensor *tensor = &problem->tensors[i];
-        void *memory = data->packed[i];
-        if (!tensor->present)
-            continue;
-        if (i == problem->out) {
-            set_result(data, tensor->dtype, layout_elements(&tensor->shape));
-            memcpy(data->result, memory, tensor_bytes(tensor));
-            memory = data->result;
-        }
-        reference_lend(reference, planned_storage(plan, placement->places[i].storage), memory);
-    }
-}
-
-static enum healcl_status solve_step(struct reference *reference, const struct step *step,
-                                     struct problem_data *data, struct healcl_error *error)
-{
-    if (step->kind != STEP_DOWNLOAD)
-        return reference_step(reference, step, error);
-    const struct tensor *made = step->in[0];
-    set_result(data, made->storage->dtype, layout_elements(&made->layout));
-    return data->result_elements > 0 ? reference_read(reference, made, data->result, error)
-                                     : HEALCL_OK;
-}
-
-static enum healcl_status solve_plan(const struct plan *plan, const struct problem *problem,
-                                     const struct placement *placement, struct problem_data *data,
-                                     struct healcl_error *error)
-{
-    struct reference *reference = NULL;
-    enum healcl_status status = reference_create(plan, &reference, error);
-    if (status != HEALCL_OK)
-        return status;
-    lend_tensors(reference, plan, problem, placement, data);
-    for (size_t i = 0; status == HEALCL_OK && i < plan->step_count; i++)
-        if (!step_is_left_out(&plan->steps[i], NULL))
-            status = solve_step(reference, &plan->steps[i], data, error);
-    data->dropped_digits = reference->dropped_digits;
-    reference_free(reference);
-    return status;
-}
-
-void problem_solve(struct problem_data *data, const struct problem *problem)
-{
-    struct placement placement;
-    struct planned planned;
-    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
-    enum healcl_status status = problem_plan(&planned, problem, &placement, &data->failure);
-    if (status == HEALCL_OK)
-        status = solve_plan(planned.plan, problem, &placement, data, &data->failure);
-    if (status == HEALCL_NO_MEMORY)
-        xmalloc_fail();
-    if (status == HEALCL_REFUSED)
-        status = wrongly_refused(&data->failure);
-    if (status != HEALCL_OK)
-        error_prefix(&data->failure, "the reference: ");
-    planned_release(&planned);
 }
 
 /* ---------------------------------------------------------------- images of storages */
@@ -206,18 +130,48 @@ static void images_release(struct images *images)
         free(images->bytes[i]);
 }
 
-/* What the tensors hold, where some share elements. */
-static void read_images(struct problem_data *data, const struct problem *problem,
-                        const struct placement *placement, const struct images *images)
+/* ---------------------------------------------------------------- the reference */
+
+/* What the reference makes of the images of a plan's storages. */
+struct answer {
+    enum dtype dtype; /* of a tensor that the call makes, or of what it downloads */
+    int64_t elements;
+    void *made; /* NULL: there is none */
+    uint64_t dropped_digits;
+};
+
+static enum healcl_status answer_step(struct reference *reference, const struct step *step,
+                                      struct answer *answer, struct healcl_error *error)
 {
-    for (int i = 0; i < PARAMETERS_MAX; i++) {
-        const struct problem_tensor *tensor = &problem->tensors[i];
-        if (!tensor->present)
-            continue;
-        data->packed[i] = xmalloc(tensor_bytes(tensor));
-        view_gather(&placement->places[i].layout, dtype_size(tensor->dtype),
-                    images->bytes[placement->places[i].storage], data->packed[i]);
-    }
+    if (step->kind != STEP_DOWNLOAD)
+        return reference_step(reference, step, error);
+    answer->dtype = step->in[0]->storage->dtype;
+    answer->elements = layout_elements(&step->in[0]->layout);
+    answer->made = xcalloc((size_t)answer->elements, dtype_size(answer->dtype));
+    return answer->elements > 0 ? reference_read(reference, step->in[0], answer->made, error)
+                                : HEALCL_OK;
+}
+
+/* The images become what they are to be. The caller frees answer->made, also where this fails. */
+static enum healcl_status answer_find(struct answer *answer, const struct plan *plan,
+                                      struct images *images, struct healcl_error *error)
+{
+    struct reference *reference = NULL;
+    enum healcl_status status = reference_create(plan, &reference, error);
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    for (uint32_t i = 0; i < images->count; i++)
+        reference_lend(reference, planned_storage(plan, i), images->bytes[i]);
+    for (size_t i = 0; status == HEALCL_OK && i < plan->step_count; i++)
+        if (!step_is_left_out(&plan->steps[i], NULL))
+            status = answer_step(reference, &plan->steps[i], answer, error);
+    answer->dropped_digits = reference->dropped_digits;
+    reference_free(reference);
+    if (status == HEALCL_REFUSED)
+        status = wrongly_refused(error);
+    if (status != HEALCL_OK)
+        error_prefix(error, "the reference: ");
+    return status;
 }
 
 /* ---------------------------------------------------------------- the device */
@@ -244,7 +198,7 @@ static struct difference difference_of(enum dtype dtype, const char *actual, con
 
 /* Compares a download with the answer. */
 struct sink_context {
-    const struct problem_data *data;
+    const struct answer *answer;
     struct difference difference;
     bool taken;
 };
@@ -254,13 +208,12 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 {
     (void)error;
     struct sink_context *sink = context;
-    const struct problem_data *data = sink->data;
-    enum dtype dtype = data->result_dtype;
-    sink->taken = step->in[0]->storage->dtype == dtype &&
-                  layout_elements(&step->in[0]->layout) == data->result_elements;
+    const struct answer *answer = sink->answer;
+    sink->taken = step->in[0]->storage->dtype == answer->dtype &&
+                  layout_elements(&step->in[0]->layout) == answer->elements;
     if (sink->taken)
-        sink->difference = difference_of(dtype, bytes, data->result,
-                                         (size_t)data->result_elements * dtype_size(dtype));
+        sink->difference = difference_of(answer->dtype, bytes, answer->made,
+                                         (size_t)answer->elements * dtype_size(answer->dtype));
     return HEALCL_OK;
 }
 
@@ -269,7 +222,7 @@ static enum healcl_status different(const struct problem *problem,
                                     const struct placement *placement, const char *where,
                                     const struct difference *difference, struct healcl_error *error)
 {
-    char call[PROBLEM_TEXT_SIZE], strides[SHAPE_TEXT_SIZE], shape[SHAPE_TEXT_SIZE];
+    char call[PROBLEM_TEXT_SIZE], strides[SHAPE_TEXT_SIZE];
     struct writer text = {0};
     (void)ERROR(error, HEALCL_DIFFERENT, "%s is %" PRId64 ", not %" PRId64, where,
                 difference->actual, difference->expected);
@@ -281,10 +234,9 @@ static enum healcl_status different(const struct problem *problem,
         if (!problem->tensors[i].present)
             continue;
         memcpy(as_shape.shape, place->layout.stride, sizeof as_shape.shape);
-        writer_put(&text, "  %s: offset %" PRId64 ", strides %s, in storage %u of shape %s",
+        writer_put(&text, "  %s: offset %" PRId64 ", strides %s, in storage %u of %" PRId64,
                    problem->form->parameters[i].name, place->layout.offset,
-                   layout_shape_text(&as_shape, strides), place->storage,
-                   layout_shape_text(&storage->shape, shape));
+                   layout_shape_text(&as_shape, strides), place->storage, storage->elements);
         if (storage->after > 0)
             writer_put(&text, ", between %" PRId64 " and %" PRId64 " other elements",
                        storage->before, storage->after);
@@ -385,49 +337,58 @@ enum healcl_status problem_upload(struct executor *executor, const struct proble
     return status;
 }
 
-/* Uploads, runs and compares. HEALCL_DIFFERENT where something differs. */
-static enum healcl_status run(struct executor *executor, const struct problem *problem,
-                              const struct placement *placement, const struct problem_data *data,
-                              struct images *images, struct healcl_error *error)
+/* One call on both sides. */
+struct attempt {
+    const struct problem *problem;
+    const struct placement *placement;
+    struct images images; /* before it, then as they are to be */
+    struct answer answer;
+};
+
+/* Runs what was uploaded and compares. HEALCL_DIFFERENT where something differs. */
+static enum healcl_status run(struct executor *executor, const struct attempt *attempt,
+                              struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     const struct plan *plan = launcher->plan;
-    struct sink_context context = {.data = data};
+    struct sink_context context = {.answer = &attempt->answer};
     const struct result_sink sink = {.context = &context, .take = take};
-    TRY(upload(launcher, placement, images, error));
     TRY(executor_run(executor, plan, &sink, error));
     const struct difference digits = {.actual = (int64_t)executor->dropped_digits,
-                                      .expected = (int64_t)data->dropped_digits};
+                                      .expected = (int64_t)attempt->answer.dropped_digits};
     /* A manifest's kernel cannot say. */
     if (digits.actual != digits.expected && !vendors_kernel(plan, launcher->device).name)
-        return different(problem, placement, "the number of values with dropped digits", &digits,
-                         error);
-    if (problem->out < 0)
-        TRY(check_result(problem, placement, &context, error));
-    else
-        view_scatter(&placement->places[problem->out].layout, dtype_size(data->result_dtype),
-                     images->bytes[placement->places[problem->out].storage], data->result);
-    for (uint32_t i = 0; i < images->count; i++)
-        TRY(compare_storage(launcher, problem, placement, i, images->bytes[i], error));
+        return different(attempt->problem, attempt->placement,
+                         "the number of values with dropped digits", &digits, error);
+    if (attempt->answer.made)
+        TRY(check_result(attempt->problem, attempt->placement, &context, error));
+    for (uint32_t i = 0; i < attempt->images.count; i++)
+        TRY(compare_storage(launcher, attempt->problem, attempt->placement, i,
+                            attempt->images.bytes[i], error));
     return HEALCL_OK;
 }
 
-static enum healcl_status plan_and_run(struct healcl_device *device, const struct problem *problem,
-                                       const struct placement *placement,
-                                       const struct problem_data *data, struct images *images,
+/* device: NULL: the reference alone, which may refuse the data. */
+static enum healcl_status plan_and_run(struct attempt *attempt, struct healcl_device *device,
                                        struct healcl_error *error)
 {
     struct planned planned;
     struct executor *executor = NULL;
-    enum healcl_status status = problem_plan(&planned, problem, placement, error);
-    if (status == HEALCL_OK)
+    enum healcl_status status = problem_plan(&planned, attempt->problem, attempt->placement, error);
+    if (status == HEALCL_REFUSED)
+        status = wrongly_refused(error);
+    if (status == HEALCL_OK && device)
         status = device_executor_create(device, planned.plan, false, &executor, error);
+    if (executor)
+        status =
+            upload(device_executor_launcher(executor), attempt->placement, &attempt->images, error);
     if (status == HEALCL_OK)
-        status = run(executor, problem, placement, data, images, error);
+        status = answer_find(&attempt->answer, planned.plan, &attempt->images, error);
+    if (status == HEALCL_OK && device)
+        status = run(executor, attempt, error);
     if (status == HEALCL_NO_MEMORY)
         xmalloc_fail();
-    if (status == HEALCL_REFUSED &&
-        (!planned.plan || (executor && device_executor_has_refused(executor))))
+    if (status == HEALCL_REFUSED && executor && device_executor_has_refused(executor))
         status = wrongly_refused(error);
     if (executor)
         executor->class->destroy(executor);
@@ -439,25 +400,22 @@ enum check_result problem_check(struct healcl_device *device, const struct probl
                                 const struct placement *placement, const struct problem_data *data,
                                 struct random *random, struct healcl_error *error)
 {
-    struct images images;
-    struct problem_data placed = {.result = NULL};
-    enum healcl_status status;
-    images_init(&images, problem, placement, data, random);
-    /* Tensors that share elements hold what was placed last: the answer is another one then. */
-    if (placement->shared || placement->repeats) {
-        read_images(&placed, problem, placement, &images);
-        problem_solve(&placed, problem);
-        data = &placed;
-    }
-    if (data->failure.status != HEALCL_OK)
-        status = ERROR(error, data->failure.status, "%s", data->failure.message);
-    else
-        status = plan_and_run(device, problem, placement, data, &images, error);
-    problem_data_release(&placed);
-    images_release(&images);
+    struct attempt attempt = {.problem = problem, .placement = placement};
+    images_init(&attempt.images, problem, placement, data, random);
+    const enum healcl_status status = plan_and_run(&attempt, device, error);
+    free(attempt.answer.made);
+    images_release(&attempt.images);
     return status == HEALCL_OK          ? CHECK_EQUAL
            : status == HEALCL_DIFFERENT ? CHECK_DIFFERENT
                                         : CHECK_REFUSED;
+}
+
+bool problem_is_valid(const struct problem *problem, const struct problem_data *data)
+{
+    struct random random = {0};
+    struct placement placement;
+    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
+    return problem_check(NULL, problem, &placement, data, &random, NULL) == CHECK_EQUAL;
 }
 
 enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,

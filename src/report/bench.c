@@ -52,11 +52,11 @@ static void add_parameter(cJSON *parent, enum bench_parameter parameter, int64_t
         json_add_number(parent, key, (uint64_t)value);
 }
 
-static void add_times(cJSON *object, uint32_t samples, uint32_t launches, const double times[3])
+static void add_times(cJSON *object, const struct bench_result *result)
 {
-    JSON_ADD(object, NUMBER("samples", samples), NUMBER("launches", launches),
-             DECIMAL("median_ns", times[0]), DECIMAL("min_ns", times[1]),
-             DECIMAL("max_ns", times[2]));
+    JSON_ADD(object, NUMBER("samples", result->samples), NUMBER("launches", result->launches),
+             DECIMAL("median_ns", result->median_ns), DECIMAL("min_ns", result->min_ns),
+             DECIMAL("max_ns", result->max_ns));
 }
 
 static void add_result(cJSON *object, const struct bench_result *result)
@@ -71,8 +71,7 @@ static void add_result(cJSON *object, const struct bench_result *result)
     json_add_integers(object, "shape", result->shape.shape, result->shape.rank);
     JSON_ADD(object, STRING("unit", bench_unit_name(result->unit)), NUMBER("units", result->units),
              NUMBER("bytes", result->bytes));
-    add_times(object, result->samples, result->launches,
-              (double[]){median, result->min_ns, result->max_ns});
+    add_times(object, result);
     JSON_ADD(object, DECIMAL("ns_per_unit", result->units > 0 ? median / (double)result->units : 0),
              DECIMAL("gb_per_s", median > 0 ? (double)result->bytes / median : 0));
 }
@@ -103,14 +102,13 @@ static void add_example(cJSON *object, const struct bench_example *example)
              STRING("example", example->example->file), NUMBER("entry", example->example->entry),
              FLAG("checked", is_checked(example)));
     for (int i = 0; i < EXAMPLE_SIDES; i++) {
-        const struct bench_times *side = &example->of[i];
-        if (!side->is_measured)
+        const struct bench_result *side = &example->of[i];
+        if (side->samples == 0)
             continue;
         cJSON *times = json_add_object(object, example_side_name((enum example_side)i));
         if (i == EXAMPLE_KERNEL)
             json_add_string(times, "name", example->kernel);
-        add_times(times, side->samples, side->launches,
-                  (double[]){side->median_ns, side->min_ns, side->max_ns});
+        add_times(times, side);
     }
     if (ratio_of(example) <= 0)
         return;
