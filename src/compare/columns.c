@@ -137,13 +137,10 @@ static bool is_known(const struct compare_column *column, const cJSON *value)
 
 bool compare_is_shown(const struct compare_column *column, const struct comparison *comparison)
 {
-    bool shown = !(column->places & WHERE_KNOWN);
-    const cJSON *run;
-    cJSON_ArrayForEach(run, comparison->runs)
-    {
-        shown |= is_known(column, compare_value(column, comparison, run));
-    }
-    return shown;
+    const cJSON *run = column->places & WHERE_KNOWN ? comparison->runs->child : NULL;
+    while (run && !is_known(column, compare_value(column, comparison, run)))
+        run = run->next;
+    return run || !(column->places & WHERE_KNOWN);
 }
 
 static void put_range(const cJSON *run, const char *path, char note[CELL_SIZE])

@@ -43,6 +43,11 @@ const char *compare_text(const cJSON *object, const char *path)
     return text ? text : "";
 }
 
+bool compare_same(const cJSON *a, const cJSON *b, const char *path)
+{
+    return strcmp(compare_text(a, path), compare_text(b, path)) == 0;
+}
+
 void compare_put(cJSON *object, const char *path, cJSON *item)
 {
     char name[KEY_SIZE];

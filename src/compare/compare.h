@@ -41,6 +41,9 @@ const cJSON *compare_at(const cJSON *object, const char *path);
 double compare_number(const cJSON *object, const char *path);
 const char *compare_text(const cJSON *object, const char *path);
 
+/* Whether two objects have the same text there. */
+bool compare_same(const cJSON *a, const cJSON *b, const char *path);
+
 /* All put an item at a path, in place of what is there. A text is cleaned of control characters. */
 void compare_put(cJSON *object, const char *path, cJSON *item);
 void compare_put_number(cJSON *object, const char *path, double number);

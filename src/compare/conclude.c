@@ -156,7 +156,7 @@ static bool differ_alike(const cJSON *a, const cJSON *b)
     if (compare_number(a, "results.different") < compare_number(b, "results.different") ||
         compare_number(a, "results.different") > compare_number(b, "results.different"))
         return false;
-    for (;; x = x->next, y = y->next) {
+    for (;; x = x->next, y = y ? y->next : NULL) {
         const char *one = x ? x->valuestring : later, *other = y ? y->valuestring : later;
         if (strncmp(one, later, sizeof later - 1) == 0)
             return strncmp(other, later, sizeof later - 1) == 0;

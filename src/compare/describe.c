@@ -114,6 +114,8 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
     char *block = xmalloc(BLOCK), digest[24];
     uint64_t bytes = 0;
     ssize_t got;
+    if (!state)
+        xmalloc_fail();
     XXH64_reset(state, 0);
     for (; (got = read(file, block, BLOCK)) > 0; bytes += (uint64_t)got)
         XXH64_update(state, block, (size_t)got);

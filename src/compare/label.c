@@ -103,11 +103,6 @@ static void put_title(const struct comparison *comparison, cJSON *device)
 static const char *const keys[] = {"platform", "name", "driver", "index", "baseline"};
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static bool same(const cJSON *a, const cJSON *b, const char *key)
-{
-    return strcmp(compare_text(a, key), compare_text(b, key)) == 0;
-}
-
 /* How many devices, this one too, have its title and its first keys, and are a baseline's or not as
  * it is. */
 static size_t count_alike(const struct comparison *comparison, const cJSON *device, size_t count)
@@ -116,10 +111,10 @@ static size_t count_alike(const struct comparison *comparison, const cJSON *devi
     size_t found = 0;
     cJSON_ArrayForEach(other, comparison->devices)
     {
-        bool alike = same(other, device, "title") &&
+        bool alike = compare_same(other, device, "title") &&
                      !compare_at(other, "baseline") == !compare_at(device, "baseline");
         for (size_t i = 0; i < count; i++)
-            alike &= same(other, device, keys[i]);
+            alike &= compare_same(other, device, keys[i]);
         found += alike;
     }
     return found;

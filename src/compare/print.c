@@ -57,8 +57,9 @@ static void add_heading(struct printed *to, const char *heading, bool is_text)
     char *lower = to->headings[to->count];
     snprintf(lower, HEADING_SIZE, "%s", heading);
     lower[0] = to->form == PRINT_TERMINAL ? (char)tolower((unsigned char)lower[0]) : lower[0];
-    to->columns[to->count++] =
-        (struct table_column){lower, is_text ? TABLE_LEFT : TABLE_RIGHT, is_text && to->count == 1};
+    to->columns[to->count] =
+        (struct table_column){lower, is_text ? TABLE_LEFT : TABLE_RIGHT, to->count == 0};
+    to->count++;
 }
 
 static void put_cell(const struct printed *to, const char *text)
@@ -109,9 +110,9 @@ static void end_table(const struct printed *to)
 
 static void put_device(const struct printed *to, const cJSON *device)
 {
-    char *text = to->form == PRINT_TERMINAL ? xasprintf("%s  %s", compare_text(device, "index"),
-                                                        compare_text(device, "label"))
-                                            : xstrdup(compare_text(device, "label"));
+    const bool is_terminal = to->form == PRINT_TERMINAL;
+    char *text = xasprintf("%s%s%s", is_terminal ? compare_text(device, "index") : "",
+                           is_terminal ? "  " : "", compare_text(device, "label"));
     put_cell(to, text);
     free(text);
 }

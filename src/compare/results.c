@@ -196,8 +196,7 @@ static bool is_first(const struct comparison *comparison, const cJSON *device)
     const cJSON *other;
     cJSON_ArrayForEach(other, comparison->devices)
     {
-        if (strcmp(compare_text(other, "name"), compare_text(device, "name")) == 0 &&
-            strcmp(compare_text(other, "vendor"), compare_text(device, "vendor")) == 0)
+        if (compare_same(other, device, "name") && compare_same(other, device, "vendor"))
             break;
     }
     return other == device;

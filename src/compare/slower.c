@@ -7,7 +7,6 @@
  * most, and so that of the ratio of two in 5 % at most.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "check/xmalloc.h"
 #include "compare/compare.h"
@@ -37,14 +36,9 @@ static bool interval_of(const cJSON *samples, struct interval *interval)
 
 /* ---------------------------------------------------------------- which runs belong together */
 
-static bool same(const cJSON *a, const cJSON *b, const char *path)
-{
-    return strcmp(compare_text(a, path), compare_text(b, path)) == 0;
-}
-
 static bool is_called_as(const cJSON *a, const cJSON *b)
 {
-    return same(a, b, "name") && same(a, b, "platform");
+    return compare_same(a, b, "name") && compare_same(a, b, "platform");
 }
 
 /* Whether saved is what a device here was: called the same, in a host with the same processor.
@@ -53,15 +47,15 @@ static bool is_same_device(const struct comparison *comparison, const cJSON *dev
                            const cJSON *saved)
 {
     if (!compare_at(saved, "baseline") || !is_called_as(device, saved) ||
-        !same(comparison->top, saved, "host.processor"))
+        !compare_same(comparison->top, saved, "host.processor"))
         return false;
-    if (same(device, saved, "index"))
+    if (compare_same(device, saved, "index"))
         return true;
     const cJSON *other;
     cJSON_ArrayForEach(other, comparison->devices)
     {
-        if (same(other, saved, "baseline") && is_called_as(device, other) &&
-            same(device, other, "index"))
+        if (compare_same(other, saved, "baseline") && is_called_as(device, other) &&
+            compare_same(device, other, "index"))
             return false;
     }
     return true;

@@ -114,7 +114,7 @@ def comparison_names(healcl, folder, made):
     except ImportError:
         print("python3-jsonschema is missing: the schema was not used")
     with open(page, encoding="utf-8") as file:
-        assert file.read().count("key_switch[STAGES=3,SHARED=2] of key_switch.json ran 1 of key_switch on ") == 2
+        assert file.read().count('"name":"key_switch[STAGES=3,SHARED=2]"') == 2
 
 
 def key_switch(healcl, folder):
