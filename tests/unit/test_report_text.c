@@ -242,9 +242,8 @@ static void test_view_table(void **state)
     (void)state;
     struct capture capture;
     const struct style style = {.stream = capture_start(&capture)};
-    static const struct view_column views[] = {{"name", "{name}", 0},
-                                               {"time", "{time:time}", VIEW_RIGHT},
-                                               {"note", "{note}", VIEW_BLANK}};
+    static const struct view_column views[] = {
+        {"name", "{name}", 0}, {"time", "{time:time}", VIEW_RIGHT}, {"note", "{note}", VIEW_BLANK}};
     cJSON *rows = cJSON_CreateArray();
     json_add_string(json_add_object(rows, NULL), "name", "a");
     JSON_ADD(json_add_object(rows, NULL), STRING("name", "bb"), NUMBER("time", 12),
@@ -263,16 +262,11 @@ static void test_view_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_time),
-        cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_wrap),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_table_shrinks),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_view),
-        cmocka_unit_test(test_view_table),
+        cmocka_unit_test(test_bytes), cmocka_unit_test(test_time),
+        cmocka_unit_test(test_clean), cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_table), cmocka_unit_test(test_table_shrinks),
+        cmocka_unit_test(test_json),  cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_view),  cmocka_unit_test(test_view_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
