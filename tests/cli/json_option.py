@@ -74,7 +74,7 @@ def check_usage(command, arguments, folder):
         assert result.returncode == 2 and not result.stdout, (command, wrong, result)
         assert result.stderr.startswith("healcl: ") and "--json" in result.stderr, (command, wrong, result)
         assert result.stderr.count("\n") == 1, (command, wrong, result)
-    assert f"  --json FILE|-" in run(command, "--help").stdout, command
+    assert "  --json FILE|-" in run(command, "--help").stdout, command
     assert not os.listdir(folder), os.listdir(folder)
 
 
