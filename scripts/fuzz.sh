@@ -56,7 +56,7 @@ dictionary() {
     entry_reader | scan) sources=src/transcript ;;
     planner) sources='src/ops src/transcript' ;;
     npy) sources=src/transcript/npy.c ;;
-    comparison*) sources='src/compare/read.c src/compare/columns.c' ;;
+    comparison*) sources='src/compare/fill.c src/compare/columns.c' ;;
     manifest) sources='src/extensions src/ops/ops.def' ;;
     package) sources=src/package/manifest.c ;;
     kept | tuning) sources='src/programs/self_test_kept.c src/device/tuning.c' ;;

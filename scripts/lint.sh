@@ -81,7 +81,7 @@ run core|transcript|ops|plan|extensions|reference|device|programs|kernels|run
 check core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check
 bench core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check|bench|cl
 report core|transcript|ops|plan|extensions|device|programs|kernels|run|check|bench|report
-compare core|report|compare
+compare core|check|report|compare
 cli core|transcript|ops|plan|extensions|package|device|programs|run|check|bench|report|compare|cli
 mpi core|transcript|ops|plan|extensions|package|device|programs|run|check|bench|report|compare|cli|mpi
 END

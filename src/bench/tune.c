@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/xmalloc.h"
 #include "kernels/variant.h"
 #include "programs/opening.h"
 #include "programs/tuning_kept.h"
@@ -315,13 +316,11 @@ bool tune_is_decided(const struct tune_report *report, const char *subject)
 
 /* ---------------------------------------------------------------- measuring */
 
-static const struct tune_measurer real_measurer = {bench_run, bench_kernel};
-
 /* One call of tune_measure. */
 struct tuner {
     struct healcl_device **device;
     const struct tune_options *options;
-    const struct tune_measurer *measurer;
+    tune_bench *bench;
     struct tune_report *report;
 };
 
@@ -348,7 +347,6 @@ static enum healcl_status tuning_of(const struct tune_alternative *alternative,
     return tuning_parse(tuning, alternative->choice, "tune", info, error);
 }
 
-/* Adds what a measurement has found. */
 static void add_times(struct tune_alternative *alternative, const struct bench_result *result)
 {
     alternative->nanoseconds += result->min_ns; /* what else runs only adds */
@@ -365,8 +363,8 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
     uint32_t measured = 0;
     for (; example; example = example_next(example)) {
         struct bench_result result;
-        TRY(tuner->measurer->kernel(*tuner->device, bench, examples, example, alternative->kernel,
-                                    &result, error));
+        TRY(bench_kernel(*tuner->device, bench, examples, example, alternative->kernel, &result,
+                         error));
         measured += result.samples > 0;
         add_times(alternative, &result);
     }
@@ -375,54 +373,34 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
     return HEALCL_OK;
 }
 
-/* Whether a case is one of those that an alternative of a replacement is measured by. */
-static bool becomes_step(const struct tune_alternative *alternative,
-                         const struct tune_case *measured)
-{
-    return strcmp(measured->operation, operation_of_step(alternative->subject)) == 0;
-}
-
-/* Where none is listed for the families, one with its own defaults is measured. */
-static enum healcl_status run_replaced(struct tuner *tuner, struct tune_alternative *alternative,
-                                       const struct bench_options *bench,
-                                       struct healcl_error *error)
-{
-    const struct tune_case own = {.operation = operation_of_step(alternative->subject)};
-    bool found = false;
-    for (int i = 0; i <= CASE_COUNT; i++) {
-        const struct tune_case *measured = i < CASE_COUNT ? &cases[i] : &own;
-        struct bench_result result;
-        if (i < CASE_COUNT ? !becomes_step(alternative, measured) : found)
-            continue;
-        found = true;
-        TRY(tuner->measurer->bench(*tuner->device, bench_operation_find(measured->operation),
-                                   &measured->settings, bench, &result, error));
-        add_times(alternative, &result);
-    }
-    return HEALCL_OK;
-}
-
-/* Measures the cases of an alternative. A variant that can run none of them
- * on the device is refused: another one has the times. */
+/* Measures the cases of an alternative; where there is none for a replacement, one with its own
+ * defaults. A variant that can run none of them on the device is refused: another one has the
+ * times. */
 static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative *alternative,
                                     struct healcl_error *error)
 {
-    struct bench_options bench = {.repeat = SAMPLES, .memory_limit = tuner->options->memory_limit};
-    struct bench_result result;
+    const struct tune_options *options = tuner->options;
+    const bool replaces = alternative->kernel != NULL;
+    const struct bench_options bench = {.repeat = SAMPLES,
+                                        .memory_limit = options->memory_limit,
+                                        .table = replaces ? options->table : NULL};
+    bool has_run = !strchr(alternative->choice, ':'), measured = false; /* it names no variant */
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
-    if (alternative->kernel)
-        bench.table = tuner->options->table;
     if (alternative->operation)
         return run_examples(tuner, alternative, &bench, error);
-    if (alternative->kernel)
-        return run_replaced(tuner, alternative, &bench, error);
-    bool has_run = !strchr(alternative->choice, ':'); /* it names no variant */
-    for (int i = 0; i < CASE_COUNT; i++) {
-        if (!decides(alternative->subject, &cases[i]))
+    const char *step = replaces ? operation_of_step(alternative->subject) : NULL;
+    const struct tune_case own = {.operation = step};
+    for (int i = 0; i <= CASE_COUNT; i++) {
+        const struct tune_case *one = i < CASE_COUNT ? &cases[i] : &own;
+        struct bench_result result;
+        if (i == CASE_COUNT ? !replaces || measured
+            : replaces      ? strcmp(one->operation, step) != 0
+                            : !decides(alternative->subject, one))
             continue;
-        TRY(tuner->measurer->bench(*tuner->device, bench_operation_find(cases[i].operation),
-                                   &cases[i].settings, &bench, &result, error));
+        TRY(tuner->bench(*tuner->device, bench_operation_find(one->operation), &one->settings,
+                         &bench, &result, error));
         add_times(alternative, &result);
+        measured = true;
         has_run |= result.by_preferred;
     }
     if (!has_run)
@@ -440,7 +418,9 @@ static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative 
     alternative->outcome = status == HEALCL_DIFFERENT ? TUNE_WRONG
                            : status != HEALCL_OK      ? TUNE_FAILED
                                                       : TUNE_RIGHT;
-    if (status == HEALCL_USAGE || status == HEALCL_NO_MEMORY) {
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    if (status == HEALCL_USAGE) {
         if (error)
             *error = problem;
         else
@@ -523,7 +503,7 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
 {
     struct tuner tuner = {.device = device,
                           .options = options,
-                          .measurer = options->measurer ? options->measurer : &real_measurer,
+                          .bench = options->bench ? options->bench : bench_run,
                           .report = report};
     struct tune_alternative *list = report->alternatives;
     for (size_t first = 0, end; first < report->count; first = end) {

@@ -80,19 +80,13 @@ const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVER
 /* Returns false for what names no cell: k is at most COPRIME_MAX. */
 bool coverage_cell_parse(const char *text, struct coverage_cell *cell);
 
-/* A call that was not right. */
-struct coverage_call {
-    struct manifest_kernel kernel; /* that had a part in it; without a name where none had */
-    const struct problem *problem; /* NULL for a dtype that is not refused; and data */
-    const struct problem_data *data;
-};
-
-/* Is told of every cell that was not right: why->status is HEALCL_DIFFERENT where it differs,
- * HEALCL_REFUSED where it is beyond the device. */
+/* Gets every cell that was not right: why->status is HEALCL_DIFFERENT where it differs,
+ * HEALCL_REFUSED where it is beyond the device. kernel: of a manifest, that had a part in it;
+ * without a name where none had. */
 struct coverage_observer {
     void *context;
     void (*failed)(void *context, const struct coverage_row *row, const struct coverage_cell *cell,
-                   const struct coverage_call *call, const struct healcl_error *why);
+                   const struct manifest_kernel *kernel, const struct healcl_error *why);
 };
 
 /* The cells of a row of one size: number counts up to coverage_sizes_of. */

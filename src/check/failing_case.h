@@ -1,6 +1,6 @@
 /*
- * The smallest case that a device gets wrong: a step of a plan, cut down to few rows of its tensors,
- * which lie as they did, and written as a transcript of its own.
+ * The smallest case that a device gets wrong: a step of a plan, cut down to few rows of its
+ * tensors, which lie as they did, and written as a transcript of its own.
  */
 #ifndef HEALCL_CHECK_FAILING_CASE_H
 #define HEALCL_CHECK_FAILING_CASE_H

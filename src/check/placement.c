@@ -499,7 +499,7 @@ static void put_tensor(struct writer *writer, const struct place *place,
                         tensor->shape.shape[axis]);
 }
 
-static void put_call(struct writer *writer, const struct problem *problem, const void *payload)
+static void put_call(struct writer *writer, const struct problem *problem)
 {
     const struct form *form = problem->form;
     enum operation_result result = form->operation->result;
@@ -507,11 +507,6 @@ static void put_call(struct writer *writer, const struct problem *problem, const
     const char *out = result == RESULT_NEW     ? "made"
                       : result == RESULT_ALIAS ? name_of("t", (uint32_t)problem->out, name)
                                                : NULL;
-    if (problem->payload.present) {
-        writer_upload(writer, out, problem->payload.dtype, &problem->payload.shape,
-                      problem->payload_fortran, payload);
-        return;
-    }
     for (uint32_t i = 0, used = 0; i < form->parameter_count; i++) {
         const char *word = problem->tensors[i].present ? name_of("t", i, tensor) : problem->text[i];
         used += (uint32_t)sprintf(words + used, "%s ", word);
@@ -519,11 +514,9 @@ static void put_call(struct writer *writer, const struct problem *problem, const
     writer_call(writer, out, form->name, "%s", words);
 }
 
-char *placement_transcript(const struct placement *placement, const struct problem *problem,
-                           const void *payload)
+char *placement_transcript(const struct placement *placement, const struct problem *problem)
 {
     struct writer writer = {0};
-    enum operation_id operation = form_id(problem->form);
     for (uint32_t i = 0; i < placement->storage_count; i++) {
         char name[32], shape[SHAPE_TEXT_SIZE];
         const struct placed_storage *storage = &placement->storages[i];
@@ -543,15 +536,8 @@ char *placement_transcript(const struct placement *placement, const struct probl
     for (uint32_t i = 0; i < PARAMETERS_MAX; i++)
         if (problem->tensors[i].present)
             put_tensor(&writer, &placement->places[i], &problem->tensors[i], i);
-    if (operation == OPERATION_FREE_DEVICE_TENSOR) {
-        /* Another name keeps the tensor, its storage has none any more. */
-        writer_call(&writer, "made", "new_reference", "t0");
-        writer_entry(&writer, "FREE_DEVICE_TENSOR", "tensor_name", "storage0");
-    }
-    put_call(&writer, problem, payload);
-    if (operation == OPERATION_EMPTY)
-        writer_call(&writer, "made", "set_const_val", "made 42");
-    if (problem->is_new && operation != OPERATION_DEVICE_TO_HOST)
+    put_call(&writer, problem);
+    if (problem->form->operation->result == RESULT_NEW)
         writer_download(&writer, "made", DTYPE_INT64, NULL, NULL);
     return writer_finish(&writer);
 }

@@ -73,8 +73,7 @@ bool placement_make_part(struct placement *placement, const struct problem *prob
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
 
 /* The transcript of the call, its storages first, one `empty` each; what it makes is downloaded.
- * payload: of host_to_device, else NULL. Freed with free(); NULL where memory is lacking. */
-char *placement_transcript(const struct placement *placement, const struct problem *problem,
-                           const void *payload);
+ * Freed with free(). */
+char *placement_transcript(const struct placement *placement, const struct problem *problem);
 
 #endif

@@ -20,17 +20,14 @@ struct planned {
     struct plan *plan; /* NULL: it is refused */
 };
 
-/* The caller releases it, also where this fails. payload: of host_to_device, else NULL. Errors: as
- * of plans. */
+/* The caller releases it, also where this fails. Errors: as of plans. */
 enum healcl_status problem_plan(struct planned *planned, const struct problem *problem,
-                                const struct placement *placement, const void *payload,
-                                struct healcl_error *error);
+                                const struct placement *placement, struct healcl_error *error);
 void planned_release(struct planned *planned);
 
 /* The elements of a problem's tensors in C order, and the answer. */
 struct problem_data {
     void *packed[PARAMETERS_MAX]; /* of the tensors that are present */
-    void *payload;
     void *result; /* of the output, or of the tensor that the call makes; NULL: not known yet */
     enum dtype result_dtype;
     int64_t result_elements;
@@ -59,11 +56,6 @@ struct check_counts {
     uint32_t calls, passed, unsupported;
 };
 
-/* Counts a call that ended so. Its error becomes *why where that has none, or has one beyond the
- * device and this one is worse: true then; else it is cleared. */
-bool check_count(struct check_counts *counts, enum healcl_status status, struct healcl_error *error,
-                 struct healcl_error *why);
-
 /* Runs the problem on the device, placed. The data's answer is used where the tensors share no
  * elements, and must be known then. */
 enum check_result problem_check(struct healcl_device *device, const struct problem *problem,
@@ -78,18 +70,15 @@ enum healcl_status problem_upload(struct executor *executor, const struct proble
                                   struct healcl_error *error);
 
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
- * there is none. */
-struct manifest_kernel problem_kernel(const struct healcl_device *device,
-                                      const struct problem *problem,
-                                      const struct placement *placement,
-                                      const struct problem_data *data);
+ * there is none. Errors: as of plans. */
+enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,
+                                  const struct placement *placement,
+                                  struct manifest_kernel *kernel);
 
-/* Hands look the plan of a problem with contiguous tensors; false where there is none. */
-bool problem_look(const struct problem *problem, struct random *random,
-                  void (*look)(void *context, const struct plan *plan), void *context);
-
-/* Whether planning refuses the problem, with its tensors contiguous. */
-bool problem_is_refused(const struct problem *problem, struct random *random,
-                        struct healcl_error *error);
+/* Plans a problem with contiguous tensors, and hands look the plan, unless look is NULL. Errors: as
+ * of plans. */
+enum healcl_status problem_look(const struct problem *problem,
+                                void (*look)(void *context, const struct plan *plan), void *context,
+                                struct healcl_error *error);
 
 #endif

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "check/example.h"
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "compare/compare.h"
-#include "compare/describe.h"
 #include "core/clock.h"
 #include "programs/opening.h"
 #include "programs/self_test.h"
@@ -29,7 +29,6 @@ struct check_command {
     struct progress progress;
     struct healcl_device *device;
     struct healcl_error self_test; /* what it said */
-    bool no_memory;                /* it ran out: nothing is known of the device */
     struct coverage_sizes sizes;
     struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
     size_t row_count;
@@ -59,19 +58,18 @@ static void count_kernel(struct check_command *self, const struct manifest_kerne
 
 /* Keeps a failure, with a copy of its detail. */
 static void on_failure(void *context, const struct coverage_row *row,
-                       const struct coverage_cell *cell, const struct coverage_call *call,
+                       const struct coverage_cell *cell, const struct manifest_kernel *kernel,
                        const struct healcl_error *why)
 {
     struct check_command *self = context;
-    self->no_memory |= why->status == HEALCL_NO_MEMORY;
-    if (why->status != HEALCL_REFUSED && call->kernel.name)
-        count_kernel(self, &call->kernel);
+    if (why->status != HEALCL_REFUSED && kernel->name)
+        count_kernel(self, kernel);
     size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
     if (self->facts.failure_count >= most)
         return;
     struct check_failure *kept = &self->failures[self->facts.failure_count++];
-    *kept = (struct check_failure){row, *cell, *why, call->kernel};
-    kept->why.detail = why->detail ? strdup(why->detail) : NULL;
+    *kept = (struct check_failure){row, *cell, *why, *kernel};
+    kept->why.detail = why->detail ? xstrdup(why->detail) : NULL;
 }
 
 static bool is_wanted(const struct check_command *self, const struct coverage_row *row)
@@ -98,19 +96,17 @@ static void choose_rows(struct check_command *self)
         }
 }
 
-/* False where there was no memory. */
-static bool choose_examples(struct check_command *self)
+static void choose_examples(struct check_command *self)
 {
     const struct operation_table *table = table_of(self);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
     if (!table || self->one_cell)
-        return true;
-    self->examples = calloc(operation_count(table), sizeof *self->examples);
-    for (size_t i = 0; self->examples && (operation = example_operation_at(table, i)); i++)
+        return;
+    self->examples = xcalloc(operation_count(table), sizeof *self->examples);
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++)
         if (!self->operation || operation == named)
             self->examples[self->example_count++].operation = operation;
-    return self->examples != NULL;
 }
 
 /* Once the device is open. */
@@ -181,7 +177,7 @@ static void check_rows(struct check_command *self)
 {
     const struct coverage_observer observer = {self, on_failure};
     begin_table(self);
-    for (size_t i = 0; i < self->row_count && !self->no_memory; i++) {
+    for (size_t i = 0; i < self->row_count; i++) {
         struct coverage_row *row = &self->rows[i];
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
@@ -194,19 +190,18 @@ static void check_rows(struct check_command *self)
         else
             coverage_check_row(self->device, &self->sizes, row, &observer);
         self->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
-        if (i + 1 == self->row_count || self->no_memory || form_id(row[1].form) != operation)
+        if (i + 1 == self->row_count || form_id(row[1].form) != operation)
             end_operation(self, operation);
     }
 }
 
 static void check_examples(struct check_command *self)
 {
-    for (size_t i = 0; i < self->example_count && !self->no_memory; i++) {
+    for (size_t i = 0; i < self->example_count; i++) {
         struct example_check *check = &self->examples[i];
         progress_say(&self->progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
                      check->operation->name);
         example_check(self->device, &self->calls, check);
-        self->no_memory = check->why.status == HEALCL_NO_MEMORY;
     }
 }
 
@@ -222,69 +217,56 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
     progress_say(&self->progress, "opening the device");
     TRY(device_open(&opencl_loader, self->selector, &self->device, error));
     if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
-        NO_MEMORY(error);
+        xmalloc_fail();
     describe(self);
     check_rows(self);
     check_examples(self);
-    if (self->no_memory)
-        NO_MEMORY(error);
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- telling */
 
-/* Into the file of the device. Only the whole table counts. */
-static enum healcl_status keep_results(const struct check_command *self,
-                                       struct comparison *comparison, struct healcl_error *error)
+/* Puts this device into the document. Only a check of the whole table counts. */
+static void describe_device(const struct check_command *self, struct comparison *comparison)
 {
     const struct device_info *info = &self->device->info;
     const struct check_totals totals = check_totals_of_all(&self->facts);
-    struct compare_device *device;
-    compare_describe_host(comparison, host_memory());
-    TRY(comparison_add_device(comparison, &device, error));
-    device->name = comparison_keep(comparison, info->name);
-    device->type = device_type_name(info->type);
-    device->platform = comparison_keep(comparison, info->platform);
-    device->platform_version = comparison_keep(comparison, info->platform_version);
-    device->vendor = comparison_keep(comparison, info->vendor);
-    device->driver = comparison_keep(comparison, info->driver);
-    device->version = comparison_keep(comparison, info->version);
-    device->emulator = device_is_emulator(info);
-    device->compute_units = info->compute_units;
-    device->clock_mhz = info->clock_mhz;
-    device->check = (struct compare_check){
-        .done = true,
-        .verified = check_is_right(&self->facts),
-        .quick = self->quick,
-        .calls = totals.cells,
-        .failed = totals.failures,
-        .unsupported = totals.unsupported,
-        .message = comparison_keep(
-            comparison, self->facts.self_test_failure ? self->facts.self_test_failure : "")};
-    compare_describe_end(comparison);
-    compare_conclude(comparison);
-    TRY(comparison_status(comparison, error));
-    return compare_write_results(comparison, self->results, error);
+    const char *failure = self->facts.self_test_failure;
+    cJSON *device = compare_add_device(comparison, NULL);
+    compare_put_text(device, "name", info->name);
+    compare_put_text(device, "type", device_type_name(info->type));
+    compare_put_text(device, "platform", info->platform);
+    compare_put_text(device, "platform_version", info->platform_version);
+    compare_put_text(device, "vendor", info->vendor);
+    compare_put_text(device, "driver", info->driver);
+    compare_put_text(device, "version", info->version);
+    compare_put(device, "emulator", cJSON_CreateBool(device_is_emulator(info)));
+    compare_put_number(device, "compute_units", info->compute_units);
+    compare_put_number(device, "clock_mhz", info->clock_mhz);
+    compare_put(device, "check.quick", cJSON_CreateBool(self->quick));
+    compare_put(device, "check.verified", cJSON_CreateBool(check_is_right(&self->facts)));
+    compare_put_number(device, "check.calls", (double)totals.cells);
+    compare_put_number(device, "check.failed", (double)totals.failures);
+    compare_put_number(device, "check.unsupported", (double)totals.unsupported);
+    compare_put_text(device, "check.message", failure ? failure : "");
 }
 
-/* Returns an exit code. */
+/* Into the file of the device. Returns an exit code. */
 static int write_results(const struct check_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    struct comparison *comparison = calloc(1, sizeof *comparison); /* too large for the stack */
+    struct comparison comparison;
     int code = EXIT_VERIFIED;
-    if (!self->results || !comparison) {
-        free(comparison);
-        return self->results ? printed(HEALCL_NO_MEMORY) : EXIT_VERIFIED;
-    }
-    enum healcl_status status = comparison_init(comparison, &error);
-    if (status == HEALCL_OK)
-        status = keep_results(self, comparison, &error);
-    if (status != HEALCL_OK)
+    if (!self->results)
+        return EXIT_VERIFIED;
+    comparison_init(&comparison, host_memory());
+    describe_device(self, &comparison);
+    compare_describe_load(&comparison, "load_after");
+    compare_conclude(&comparison);
+    if (compare_write_results(&comparison, self->results, &error) != HEALCL_OK)
         code = print_error(NULL, &error, false);
     healcl_error_clear(&error);
-    comparison_release(comparison);
-    free(comparison);
+    comparison_release(&comparison);
     return code;
 }
 
@@ -364,24 +346,22 @@ static const struct command_option options[] = {
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct check_command *self = calloc(1, sizeof *self); /* too large for the stack */
-    if (!self)
-        return printed(HEALCL_NO_MEMORY);
+    struct check_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON && self->results && (self->operation || self->one_cell))
         code = usage_error(command, "--results keeps checks of all operations, and one is named");
     if (code == GOES_ON) {
         coverage_sizes_init(&self->sizes, self->quick);
         choose_rows(self);
-        if (!choose_examples(self))
-            code = printed(HEALCL_NO_MEMORY);
-        else if (self->row_count + self->example_count > 0)
+        choose_examples(self);
+        if (self->row_count + self->example_count > 0)
             code = check_and_tell(self);
         else if (self->one_cell)
             code = usage_error(command, "there is no such case");
         else
-            code = usage_error(command, "unknown operation '%s'; healcl ops lists them",
-                               self->operation);
+            code = usage_error(
+                command, "unknown operation '%s', or one without kernels; healcl ops lists them",
+                self->operation);
     }
     free(self->examples);
     free(self);

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "compare/compare.h"
-#include "compare/describe.h"
-#include "compare/fresh_caches.h"
 #include "core/clock.h"
 
 enum {
@@ -20,7 +19,6 @@ enum {
     TIMEOUT_DEFAULT = 600,
     MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
     STEADY_MAX = 15,      /* requests, enough for an interval */
-    BASELINES_MAX = 32,
 };
 
 /* The files that are written: one of each kind. */
@@ -33,7 +31,7 @@ enum output_kind {
     OUTPUT_COUNT
 };
 
-static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) = {
+static void (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) = {
     [OUTPUT_JSON] = compare_print_json, [OUTPUT_JUNIT] = compare_print_junit,
     [OUTPUT_CSV] = compare_print_csv,   [OUTPUT_MARKDOWN] = compare_print_markdown,
     [OUTPUT_HTML] = compare_print_html,
@@ -45,38 +43,48 @@ static const int exit_codes[] = {
     [COMPARED_DIFFERENT] = EXIT_DIFFERENT,
 };
 
-enum { FOLDERS_MAX = 8, KEPT_MAX = 8 };
+/* Arguments, or values of an option that may be repeated. */
+struct words {
+    const char **of; /* with a NULL behind them, unless there are none */
+    size_t count;
+};
 
 /* One `healcl compare`. */
 struct compare_command {
-    const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
-    const char *ranks[COMPARE_RANKS_MAX]; /* reports of healcl-mpi */
-    size_t selector_count, baseline_count, ranks_count;
-    struct {
-        const char *option, *path;
-    } folders[FOLDERS_MAX]; /* of manifests, for runs: "--ops" or "--trust" */
-    size_t folder_count;
-    const char *kept[KEPT_MAX]; /* segments that steady requests do not upload */
-    size_t kept_count;
-    const char *results;                        /* a folder, or NULL */
+    struct words devices, baselines, kept; /* kept: segments that steady requests do not upload */
+    struct words folders;                  /* for runs: "--ops" or "--trust", and each folder */
+    const char *results;                   /* a folder, or NULL */
     const struct healcl_operations *operations; /* that were read from them, to find mistakes now */
-    bool keep_binaries[COMPARE_DEVICES_MAX];    /* its driver keeps nothing of its own */
-    const char *const *arguments;               /* of the command, its name first */
     char **files;
-    size_t argument_count, file_count;
-    bool no_measure, no_fallback, check, judges_times;
+    size_t file_count;
+    bool no_measure, no_fallback, judges_times;
     double fail_slower; /* percent */
     uint32_t repeat, timeout;
     struct report_file outputs[OUTPUT_COUNT];
     struct progress progress;
     struct comparison comparison;
-    size_t run_count; /* here: baselines' are behind them */
-    int interrupted;  /* the signal, or 0 */
+    size_t run_count, made; /* runs here: baselines' are behind them */
+    uint64_t begin;         /* of the first run */
+    int interrupted;        /* the signal, or 0 */
 };
 
-/* ---------------------------------------------------------------- child processes */
+static void add_word(struct words *words, const char *text)
+{
+    words->of = xrealloc(words->of, words->count + 2, sizeof *words->of);
+    words->of[words->count++] = text;
+    words->of[words->count] = NULL;
+}
 
-enum { ARGUMENTS_MAX = 18 + 2 * (FOLDERS_MAX + KEPT_MAX) };
+/* texts: up to NULL. */
+static void add_words(struct words *words, const char *const *texts)
+{
+    for (; texts && *texts; texts++)
+        add_word(words, *texts);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---------------------------------------------------------------- child processes */
 
 static const char json_for_us[] = "--json=" PROCESS_FILE;
 
@@ -97,17 +105,15 @@ static enum healcl_status run_child(struct compare_command *self, const char *co
 
 /* ---------------------------------------------------------------- devices */
 
-static enum healcl_status add_reference(struct compare_command *self, struct healcl_error *error)
+static void add_reference(struct compare_command *self)
 {
-    struct compare_device *device;
-    TRY(comparison_add_device(&self->comparison, &device, error));
-    device->selector = COMPARE_REFERENCE;
-    device->name = "host reference";
-    device->type = "host";
-    device->platform = "healcl";
-    device->driver = self->comparison.origin.healcl;
-    device->version = healcl_compiler;
-    return HEALCL_OK;
+    cJSON *device = compare_add_device(&self->comparison, NULL);
+    compare_put_text(device, "index", COMPARE_REFERENCE);
+    compare_put_text(device, "name", "host reference");
+    compare_put_text(device, "type", "host");
+    compare_put_text(device, "platform", "healcl");
+    compare_put_text(device, "driver", healcl_version());
+    compare_put_text(device, "version", healcl_compiler);
 }
 
 /* What `healcl devices` says. With selector, the device that it names is the default. */
@@ -115,15 +121,12 @@ static enum healcl_status ask_for_devices(struct compare_command *self, const ch
                                           struct process_result *result, struct healcl_error *error)
 {
     char seconds[16];
-    const char *arguments[9] = {PROCESS_NAME,     "devices",   json_for_us,
-                                "--no-self-test", "--timeout", seconds};
     snprintf(seconds, sizeof seconds, "%" PRIu32, self->timeout);
-    if (selector) {
-        arguments[6] = "-d";
-        arguments[7] = selector;
-    }
     progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
-    return run_child(self, arguments, self->timeout, result, error);
+    return run_child(self,
+                     WORDS(PROCESS_NAME, "devices", json_for_us, "--no-self-test", "--timeout",
+                           seconds, selector ? "-d" : NULL, selector),
+                     self->timeout, result, error);
 }
 
 /* The device that selector names. Where even asking for it kills the child it is added by its
@@ -131,21 +134,16 @@ static enum healcl_status ask_for_devices(struct compare_command *self, const ch
 static enum healcl_status add_selected(struct compare_command *self, const char *selector,
                                        struct healcl_error *error)
 {
-    struct comparison *comparison = &self->comparison;
     struct process_result result;
     TRY(ask_for_devices(self, selector, &result, error));
-    size_t before = comparison->device_count;
-    enum healcl_status status = compare_read_devices(comparison, result.text, true, error);
-    if (status == HEALCL_OK && comparison->device_count == before) {
-        struct compare_device *device;
+    enum healcl_status status = HEALCL_OK;
+    if (compare_add_devices(&self->comparison, result.text, true) == 0) {
         if (result.end == PROCESS_EXITED && result.code == EXIT_USAGE)
             status = ERROR(error, HEALCL_USAGE, "%.600s", last_words(&result));
         else if (result.end == PROCESS_EXITED && result.code == EXIT_DEVICE)
             status = ERROR(error, HEALCL_DEVICE, "%.600s", last_words(&result));
         else
-            status = comparison_add_device(comparison, &device, error);
-        if (status == HEALCL_OK)
-            device->selector = selector;
+            compare_put_text(compare_add_device(&self->comparison, NULL), "index", selector);
     }
     process_result_release(&result);
     return status;
@@ -155,8 +153,8 @@ static enum healcl_status add_all_usable(struct compare_command *self, struct he
 {
     struct process_result result;
     TRY(ask_for_devices(self, NULL, &result, error));
-    enum healcl_status status = compare_read_devices(&self->comparison, result.text, false, error);
-    bool none = status == HEALCL_OK && self->comparison.device_count == 0;
+    enum healcl_status status = HEALCL_OK;
+    const bool none = compare_add_devices(&self->comparison, result.text, false) == 0;
     if (none && result.end == PROCESS_EXITED)
         status = ERROR(error, HEALCL_DEVICE, "%.600s",
                        *result.last_line ? last_words(&result) : "no device can be used");
@@ -169,299 +167,191 @@ static enum healcl_status add_all_usable(struct compare_command *self, struct he
 
 static enum healcl_status add_devices(struct compare_command *self, struct healcl_error *error)
 {
-    if (self->selector_count == 0)
+    if (self->devices.count == 0)
         return add_all_usable(self, error);
-    for (size_t i = 0; i < self->selector_count; i++) {
-        const char *selector = self->selectors[i];
-        if (strcmp(selector, COMPARE_REFERENCE) == 0)
-            TRY(add_reference(self, error));
+    for (size_t i = 0; i < self->devices.count; i++) {
+        if (strcmp(self->devices.of[i], COMPARE_REFERENCE) == 0)
+            add_reference(self);
         else
-            TRY(add_selected(self, selector, error));
+            TRY(add_selected(self, self->devices.of[i], error));
     }
     return HEALCL_OK;
 }
 
 /* How fast a device copies and multiplies; unknown where that fails. */
-static enum healcl_status measure(struct compare_command *self, struct compare_device *device,
+static enum healcl_status measure(struct compare_command *self, cJSON *device,
                                   struct healcl_error *error)
 {
-    const char *const arguments[] = {PROCESS_NAME, "devices",        json_for_us, "--measure",
-                                     "-d",         device->selector, NULL};
-    if (self->no_measure || strcmp(device->selector, COMPARE_REFERENCE) == 0)
-        return HEALCL_OK;
-    uint32_t timeout = self->timeout < MEASURE_TIMEOUT ? self->timeout : MEASURE_TIMEOUT;
-    struct process_result result;
-    progress_say(&self->progress, "measuring %s", device->selector);
-    TRY(run_child(self, arguments, timeout, &result, error));
-    compare_read_rates(&self->comparison, device, result.text);
-    process_result_release(&result);
-    return comparison_status(&self->comparison, error);
-}
-
-static enum healcl_status check(struct compare_command *self, struct compare_device *device,
-                                struct healcl_error *error)
-{
-    const char *const arguments[] = {PROCESS_NAME, "check",          "--quick", json_for_us,
-                                     "-d",         device->selector, NULL};
-    if (!self->check || strcmp(device->selector, COMPARE_REFERENCE) == 0)
+    const char *selector = compare_text(device, "index");
+    if (self->no_measure || compare_is_reference(device))
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&self->progress, "checking %s", device->selector);
-    TRY(run_child(self, arguments, self->timeout, &result, error));
-    enum healcl_status status = compare_read_check(&self->comparison, device, &result, error);
-    device->check.quick = true;
+    progress_say(&self->progress, "measuring %s", selector);
+    TRY(run_child(self, WORDS(PROCESS_NAME, "devices", json_for_us, "--measure", "-d", selector),
+                  self->timeout < MEASURE_TIMEOUT ? self->timeout : MEASURE_TIMEOUT, &result,
+                  error));
+    compare_take_rates(device, result.text);
     process_result_release(&result);
-    return status;
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- runs */
 
 /* "healcl run" of a transcript on a device, so often, with requests behind it unless that is once.
- * command: where that is told for people, without what only we want; may be NULL. */
+ * run: gets the command for people, without what only we want; or NULL. */
 static enum healcl_status run_file(struct compare_command *self, const char *selector,
-                                   size_t transcript, uint32_t repeat, const char **command,
+                                   size_t transcript, uint32_t repeat, cJSON *run,
                                    struct process_result *result, struct healcl_error *error)
 {
-    const char *arguments[ARGUMENTS_MAX] = {PROCESS_NAME, "run"};
+    struct words arguments = {.count = 0};
     const char *file = self->files[transcript];
-    size_t count = 2;
     char times[16], requests[16];
     snprintf(times, sizeof times, "%" PRIu32, repeat);
     snprintf(requests, sizeof requests, "%" PRIu32, repeat < STEADY_MAX ? repeat : STEADY_MAX);
-    if (strcmp(selector, COMPARE_REFERENCE) == 0) {
-        arguments[count++] = "--reference";
-    } else {
-        arguments[count++] = "-d";
-        arguments[count++] = selector;
-    }
+    add_words(&arguments, WORDS(PROCESS_NAME, "run"));
+    if (strcmp(selector, COMPARE_REFERENCE) == 0)
+        add_word(&arguments, "--reference");
+    else
+        add_words(&arguments, WORDS("-d", selector));
     if (self->no_fallback)
-        arguments[count++] = "--no-fallback";
-    for (size_t i = 0; i < self->folder_count; i++) {
-        arguments[count++] = self->folders[i].option;
-        arguments[count++] = self->folders[i].path;
+        add_word(&arguments, "--no-fallback");
+    add_words(&arguments, self->folders.of);
+    add_words(&arguments, WORDS("--repeat", times));
+    if (run)
+        add_words(&arguments, WORDS("--steady", requests));
+    for (size_t i = 0; run && i < self->kept.count; i++)
+        add_words(&arguments, WORDS("--keep", self->kept.of[i]));
+    if (run) {
+        add_word(&arguments, file);
+        compare_put_command(run, arguments.of + 1, arguments.count - 1);
+        arguments.count--;
     }
-    arguments[count++] = "--repeat";
-    arguments[count++] = times;
-    if (command) {
-        arguments[count++] = "--steady";
-        arguments[count++] = requests;
-    }
-    for (size_t i = 0; command && i < self->kept_count; i++) {
-        arguments[count++] = "--keep";
-        arguments[count++] = self->kept[i];
-    }
-    arguments[count] = file;
-    if (command)
-        *command = compare_command_line(&self->comparison, arguments + 1, count);
-    arguments[count++] = "--quiet";
-    arguments[count++] = json_for_us;
-    arguments[count++] = "--";
-    arguments[count] = file;
-    return run_child(self, arguments, self->timeout, result, error);
-}
-
-static enum healcl_status run_once(struct compare_command *self, const struct compare_run *run,
-                                   struct compare_first *first, struct healcl_error *error)
-{
-    const char *selector = self->comparison.devices[run->device].selector;
-    struct process_result result;
-    TRY(run_file(self, selector, run->transcript, 1, NULL, &result, error));
-    compare_read_first(&self->comparison, first, &result);
-    process_result_release(&result);
-    return comparison_status(&self->comparison, error);
-}
-
-/* The same, by a process that keeps all binaries. */
-static enum healcl_status run_and_keep(struct compare_command *self, const struct compare_run *run,
-                                       struct compare_first *first, struct healcl_error *error)
-{
-    static const char keep[] = "HEALCL_KEEP_BINARIES";
-    bool ours = !getenv(keep) && setenv(keep, "1", 1) == 0;
-    enum healcl_status status = run_once(self, run, first, error);
-    if (ours)
-        (void)unsetenv(keep);
+    add_words(&arguments, WORDS("--quiet", json_for_us, "--", file));
+    const enum healcl_status status = run_child(self, arguments.of, self->timeout, result, error);
+    free(arguments.of);
     return status;
 }
 
-/* How long a process takes to its first result, with empty caches and once more. A driver whose
- * second build takes more than half as long keeps nothing itself, and healcl keeps its binaries
- * once that has cost enough: to measure that, one more process keeps them at once. */
-static enum healcl_status run_cold_and_warm(struct compare_command *self, struct compare_run *run,
-                                            struct healcl_error *error)
+static const char *selector_of(const struct compare_command *self, const cJSON *run)
 {
-    struct compare_first kept;
-    bool *keeps = &self->keep_binaries[run->device];
-    TRY(*keeps ? run_and_keep(self, run, &run->cold, error)
-               : run_once(self, run, &run->cold, error));
-    if (run->cold.nanoseconds > 0)
-        TRY(run_once(self, run, &run->warm, error));
-    if (*keeps || 2 * run->warm.compile_nanoseconds <= run->cold.compile_nanoseconds)
-        return HEALCL_OK;
-    *keeps = true;
-    TRY(run_and_keep(self, run, &kept, error));
-    return run_once(self, run, &run->warm, error);
+    return compare_text(compare_device(&self->comparison, compare_index(run, "device_at")),
+                        "index");
 }
 
-/* What `healcl tune` has kept goes along: it is no cache. */
-static enum healcl_status time_first_results(struct compare_command *self, struct compare_run *run,
-                                             struct healcl_error *error)
-{
-    const struct compare_device *device = &self->comparison.devices[run->device];
-    struct fresh_caches caches;
-    bool tuned = device->tuned && !getenv("HEALCL_TUNING");
-    if (self->no_measure || !compare_is_right(run) || !fresh_caches_begin(&caches))
-        return HEALCL_OK;
-    if (tuned)
-        (void)setenv("HEALCL_TUNING", device->tuning, 1);
-    progress_say(&self->progress, "%zu of %zu: %s: %s, first result",
-                 (size_t)(run - self->comparison.runs) + 1, self->run_count, device->selector,
-                 self->files[run->transcript]);
-    enum healcl_status status = run_cold_and_warm(self, run, error);
-    if (tuned)
-        (void)unsetenv("HEALCL_TUNING");
-    fresh_caches_end(&caches);
-    return status;
-}
-
-static enum healcl_status run_one(struct compare_command *self, struct compare_run *run,
+static enum healcl_status run_one(struct compare_command *self, cJSON *run,
                                   struct healcl_error *error)
 {
-    struct comparison *comparison = &self->comparison;
-    const char *selector = comparison->devices[run->device].selector;
-    const uint64_t begin = monotonic_nanoseconds();
+    const size_t transcript = compare_index(run, "transcript_at");
     struct process_result result;
-    progress_say(&self->progress, "%zu of %zu: %s: %s", (size_t)(run - comparison->runs) + 1,
-                 self->run_count, selector, self->files[run->transcript]);
-    TRY(run_file(self, selector, run->transcript, self->repeat, &run->command, &result, error));
-    enum healcl_status status = compare_read_run(comparison, run, &result, error);
+    progress_say(&self->progress, "%zu of %zu: %s: %s", self->made + 1, self->run_count,
+                 selector_of(self, run), self->files[transcript]);
+    TRY(run_file(self, selector_of(self, run), transcript, self->repeat, run, &result, error));
+    compare_take_run(&self->comparison, run, &result);
     process_result_release(&result);
-    run->taken_nanoseconds = monotonic_nanoseconds() - begin;
-    if (status == HEALCL_OK)
-        status = time_first_results(self, run, error);
-    run->taken_nanoseconds = monotonic_nanoseconds() - begin;
-    if (comparison_left(comparison) > 0)
-        progress_estimate(&self->progress, comparison_left(comparison));
-    return status;
+    return HEALCL_OK;
 }
 
 /* Asks the host reference, where results differ and it is not among the devices. */
 static enum healcl_status judge(struct compare_command *self, size_t transcript,
                                 struct healcl_error *error)
 {
-    struct compare_run *run;
-    TRY(comparison_add_judge(&self->comparison, transcript, &run, error));
+    cJSON *run = compare_add_judge(&self->comparison, transcript);
     if (!run)
         return HEALCL_OK;
     struct process_result result;
     progress_say(&self->progress, "host reference: %s, which differs", self->files[transcript]);
     TRY(run_file(self, COMPARE_REFERENCE, transcript, 1, NULL, &result, error));
-    enum healcl_status status = compare_read_run(&self->comparison, run, &result, error);
+    compare_take_run(&self->comparison, run, &result);
     process_result_release(&result);
-    return status;
-}
-
-/* Runs that are to come, of all devices that are there. */
-static enum healcl_status add_runs(struct compare_command *self, struct healcl_error *error)
-{
-    struct comparison *comparison = &self->comparison;
-    struct compare_run *run;
-    for (size_t i = 0; i < comparison->transcript_count; i++)
-        for (size_t j = 0; j < comparison->device_count; j++)
-            TRY(comparison_add_run(comparison, i, j, &run, error));
     return HEALCL_OK;
 }
 
-/* How a process fares as a whole, in memory and on a busy machine, moves all of its times: what is
- * slower must be so in another process, which then counts. */
-static enum healcl_status run_slower_again(struct compare_command *self, struct healcl_error *error)
+/* The first ones: those behind them are baselines'. How a process fares as a whole, in memory and
+ * on a busy machine, moves all of its times: what is slower must be so in another process, which
+ * then counts. */
+static enum healcl_status make_runs(struct compare_command *self, struct healcl_error *error)
 {
-    for (size_t i = 0; i < self->run_count; i++) {
-        struct compare_run *run = &self->comparison.runs[i];
-        if (!compare_is_slower(&self->comparison, run))
-            continue;
-        comparison_reset_run(run);
+    cJSON *run = self->comparison.runs->child;
+    self->begin = monotonic_nanoseconds();
+    for (size_t i = 0; i < self->run_count; i++, run = run->next) {
         TRY(run_one(self, run, error));
+        self->made++;
+        progress_estimate(&self->progress, (monotonic_nanoseconds() - self->begin) / self->made *
+                                               (self->run_count - self->made));
+    }
+    run = self->comparison.runs->child;
+    for (size_t i = 0; i < self->run_count; i++, run = run->next) {
+        self->made = i;
+        if (compare_judge(&self->comparison, run))
+            TRY(run_one(self, run, error));
     }
     return HEALCL_OK;
 }
 
-/* The first ones: those behind them are baselines'. */
-static enum healcl_status run_all(struct compare_command *self, size_t device_count,
-                                  struct healcl_error *error)
+static enum healcl_status run_all(struct compare_command *self, struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
-    for (size_t i = 0; i < device_count; i++) {
-        TRY(measure(self, &comparison->devices[i], error));
-        TRY(check(self, &comparison->devices[i], error));
+    for (size_t i = 0; i < compare_own_devices(comparison); i++) {
+        TRY(measure(self, compare_device(comparison, i), error));
     }
-    for (size_t i = 0; i < self->run_count; i++)
-        TRY(run_one(self, &comparison->runs[i], error));
-    TRY(run_slower_again(self, error));
-    for (size_t i = 0; i < comparison->transcript_count; i++)
+    TRY(make_runs(self, error));
+    for (size_t i = 0; i < self->file_count; i++)
         TRY(judge(self, i, error));
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- the whole */
 
-static enum healcl_status describe(struct compare_command *self, struct healcl_error *error)
-{
-    struct comparison *comparison = &self->comparison;
-    comparison->repeat = self->repeat;
-    comparison->timeout_seconds = self->timeout;
-    comparison->judges_times = self->judges_times;
-    comparison->fail_slower = self->fail_slower;
-    comparison->transcripts =
-        comparison_alloc(comparison, self->file_count * sizeof *comparison->transcripts);
-    if (!comparison->transcripts)
-        NO_MEMORY(error);
-    for (size_t i = 0; i < self->file_count; i++)
-        TRY(compare_describe_file(comparison, self->files[i],
-                                  &comparison->transcripts[comparison->transcript_count++], error));
-    compare_describe_environment(comparison);
-    comparison->command = compare_command_line(comparison, self->arguments, self->argument_count);
-    compare_describe_host(comparison, host_memory());
-    return comparison_status(comparison, error);
-}
-
 static enum healcl_status add_baselines(struct compare_command *self, struct healcl_error *error)
 {
-    for (size_t i = 0; i < self->baseline_count; i++) {
+    for (size_t i = 0; i < self->baselines.count; i++) {
         size_t added;
-        TRY(compare_read_baseline(&self->comparison, self->baselines[i], &added, error));
+        TRY(compare_add_baseline(&self->comparison, self->baselines.of[i], &added, error));
         if (added > 0)
             continue;
         progress_pause(&self->progress);
         print_notice("%s: warning: it has no run of the transcripts that are compared",
-                     self->baselines[i]);
+                     self->baselines.of[i]);
         progress_resume(&self->progress);
     }
     return HEALCL_OK;
 }
 
-static enum healcl_status compare(struct compare_command *self, struct healcl_error *error)
+/* All that can be wrong is found before the first run. */
+static enum healcl_status prepare(struct compare_command *self, struct healcl_error *error)
 {
-    TRY(describe(self, error));
+    struct comparison *comparison = &self->comparison;
+    compare_put_number(comparison->top, "repeat", self->repeat);
+    compare_put_number(comparison->top, "timeout_s", self->timeout);
+    if (self->judges_times)
+        compare_put_number(comparison->top, "fail_slower_percent", self->fail_slower);
+    for (size_t i = 0; i < self->file_count; i++)
+        TRY(compare_add_transcript(comparison, self->files[i], error));
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         TRY(report_file_open(&self->outputs[i], error));
     if (self->results)
         TRY(compare_make_results(self->results, error));
     TRY(add_devices(self, error));
-    TRY(add_runs(self, error));
-    size_t device_count = self->comparison.device_count;
-    self->run_count = self->comparison.run_count;
-    TRY(add_baselines(self, error)); /* one that is no good must not cost the runs */
-    for (size_t i = 0; i < self->ranks_count; i++)
-        TRY(compare_read_ranks(&self->comparison, self->ranks[i], error));
-    enum healcl_status status = run_all(self, device_count, error);
+    const size_t devices = compare_device_count(comparison);
+    for (size_t i = 0; i < self->file_count; i++)
+        for (size_t j = 0; j < devices; j++)
+            compare_add_run(comparison, i, j);
+    self->run_count = self->file_count * devices;
+    return add_baselines(self, error);
+}
+
+static enum healcl_status compare(struct compare_command *self, struct healcl_error *error)
+{
+    TRY(prepare(self, error));
+    enum healcl_status status = run_all(self, error);
     /* What was measured until then is not lost. */
-    if (self->interrupted && comparison_end_early(&self->comparison) > 0)
+    if (self->interrupted && compare_end_early(&self->comparison) > 0)
         status = HEALCL_OK;
-    if (status != HEALCL_OK)
-        return status;
-    compare_describe_end(&self->comparison);
-    compare_conclude(&self->comparison);
-    return comparison_status(&self->comparison, error);
+    if (status == HEALCL_OK) {
+        compare_describe_load(&self->comparison, "load_after");
+        compare_conclude(&self->comparison);
+    }
+    return status;
 }
 
 static int print_all(struct compare_command *self)
@@ -472,12 +362,13 @@ static int print_all(struct compare_command *self)
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         on_stdout |= self->outputs[i].on_stdout;
     if (!on_stdout) /* no table but alone */
-        code = printed(compare_print_table(&self->comparison, &style));
+        compare_print_table(&self->comparison, &style);
     for (size_t i = 0; i < OUTPUT_COUNT && code == EXIT_VERIFIED; i++) {
         FILE *stream = report_file_stream(&self->outputs[i]);
-        if (stream)
-            code = report_file_end(&self->outputs[i], printers[i](&self->comparison, stream), code,
-                                   false);
+        if (!stream)
+            continue;
+        printers[i](&self->comparison, stream);
+        code = report_file_end(&self->outputs[i], HEALCL_OK, code, false);
     }
     return code;
 }
@@ -495,30 +386,30 @@ static int write_results(const struct compare_command *self)
 }
 
 /* What is slower than allowed, and what could not be judged. */
-static void tell_slowdowns(const struct comparison *comparison)
+static void print_slowdowns(const struct comparison *comparison)
 {
-    for (size_t i = 0; i < comparison->run_count; i++) {
-        const struct compare_run *run = &comparison->runs[i];
-        const struct compare_device *device = &comparison->devices[run->device];
-        struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
-        const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
-        for (size_t j = 0; j < count; j++) {
-            char text[SLOWDOWN_TEXT_SIZE];
-            if (slowdowns[j].is_slower || slowdowns[j].reason)
-                print_notice("%s: %s%s %s: %s", comparison->transcripts[run->transcript].file,
-                             slowdowns[j].reason ? "warning: " : "", device->selector, device->name,
-                             compare_slowdown_text(comparison, &slowdowns[j], text));
+    const cJSON *run, *slowdown;
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
+        cJSON_ArrayForEach(slowdown, compare_at(run, "slowdowns"))
+        {
+            const bool is_judged = !compare_at(slowdown, "not_judged_because");
+            char *text = compare_slowdown_text(comparison, slowdown);
+            if (!is_judged || cJSON_IsTrue(compare_at(slowdown, "slower")))
+                print_notice("%s: %s%s %s: %s", compare_text(run, "transcript"),
+                             is_judged ? "" : "warning: ", compare_text(device, "index"),
+                             compare_text(device, "name"), text);
+            free(text);
         }
     }
 }
 
-static int compare_and_tell(struct compare_command *self)
+static int compare_and_report(struct compare_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     progress_start_long(&self->progress);
-    enum healcl_status status = comparison_init(&self->comparison, &error);
-    if (status == HEALCL_OK)
-        status = compare(self, &error);
+    enum healcl_status status = compare(self, &error);
     progress_end(&self->progress);
     int code = EXIT_VERIFIED;
     if (status == HEALCL_OK)
@@ -530,13 +421,12 @@ static int compare_and_tell(struct compare_command *self)
         code = write_results(self);
     if (status == HEALCL_OK && code == EXIT_VERIFIED && !self->interrupted) {
         fflush(stdout); /* what follows stands below the table */
-        tell_slowdowns(&self->comparison);
+        print_slowdowns(&self->comparison);
         code = exit_codes[compare_worst(&self->comparison)];
     }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         report_file_discard(&self->outputs[i]);
-    comparison_release(&self->comparison);
     code = finish_output(code);
     if (self->interrupted)
         raise(self->interrupted);
@@ -545,36 +435,11 @@ static int compare_and_tell(struct compare_command *self)
 
 /* ---------------------------------------------------------------- options */
 
-static int take_device(const struct command *command, const struct command_option *option,
-                       void *context, const char *text)
+static int take_word(const struct command *command, const struct command_option *option,
+                     void *context, const char *text)
 {
-    struct compare_command *self = context;
-    (void)option;
-    if (self->selector_count == COMPARE_DEVICES_MAX)
-        return usage_error(command, "more than %d devices", COMPARE_DEVICES_MAX);
-    self->selectors[self->selector_count++] = text;
-    return EXIT_VERIFIED;
-}
-
-static int take_baseline(const struct command *command, const struct command_option *option,
-                         void *context, const char *text)
-{
-    struct compare_command *self = context;
-    (void)option;
-    if (self->baseline_count == BASELINES_MAX)
-        return usage_error(command, "more than %d baselines", BASELINES_MAX);
-    self->baselines[self->baseline_count++] = text;
-    return EXIT_VERIFIED;
-}
-
-static int take_ranks(const struct command *command, const struct command_option *option,
-                      void *context, const char *text)
-{
-    struct compare_command *self = context;
-    (void)option;
-    if (self->ranks_count == COMPARE_RANKS_MAX)
-        return usage_error(command, "more than %d reports of ranks", COMPARE_RANKS_MAX);
-    self->ranks[self->ranks_count++] = text;
+    (void)command;
+    add_word((struct words *)(void *)((char *)context + option->member), text);
     return EXIT_VERIFIED;
 }
 
@@ -582,22 +447,8 @@ static int take_folder(const struct command *command, const struct command_optio
                        void *context, const char *text)
 {
     struct compare_command *self = context;
-    if (self->folder_count == FOLDERS_MAX)
-        return usage_error(command, "more than %d folders of manifests", FOLDERS_MAX);
-    self->folders[self->folder_count].option = is_trust(option) ? "--trust" : "--ops";
-    self->folders[self->folder_count++].path = text;
+    add_words(&self->folders, WORDS(is_trust(option) ? "--trust" : "--ops", text));
     return take_operations(command, option, self, text);
-}
-
-static int take_kept(const struct command *command, const struct command_option *option,
-                     void *context, const char *text)
-{
-    struct compare_command *self = context;
-    (void)option;
-    if (self->kept_count == KEPT_MAX)
-        return usage_error(command, "more than %d segments to keep", KEPT_MAX);
-    self->kept[self->kept_count++] = text;
-    return EXIT_VERIFIED;
 }
 
 static int take_percent(const struct command *command, const struct command_option *option,
@@ -612,18 +463,16 @@ static int take_percent(const struct command *command, const struct command_opti
 }
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, .take = take_device},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct compare_command, devices), .take = take_word},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, .take = take_kept},
+    {"keep", 0, OPTION_WORD, KEPT_IN(struct compare_command, kept), .take = take_word},
     {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
-    {"baseline", 0, OPTION_FILE, .take = take_baseline},
-    {"ranks", 0, OPTION_FILE, .take = take_ranks},
+    {"baseline", 0, OPTION_FILE, KEPT_IN(struct compare_command, baselines), .take = take_word},
     {"fail-slower", 0, OPTION_WORD, .take = take_percent},
     {"no-measure", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_measure)},
     {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_fallback)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
-    {"check", 0, OPTION_FLAG, KEPT_IN(struct compare_command, check)},
     {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct compare_command, results)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JSON])},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JUNIT])},
@@ -637,17 +486,22 @@ static int run(const struct command *command, int argc, char **argv)
 {
     struct compare_command self = {.timeout = TIMEOUT_DEFAULT};
     int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    if (self.judges_times && self.baseline_count == 0)
-        return usage_error(command, "--fail-slower compares with a --baseline, and none is named");
-    if (self.repeat == 0)
-        self.repeat = self.judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
-    self.arguments = (const char *const *)argv;
-    self.argument_count = (size_t)argc;
-    self.files = argv + optind;
-    self.file_count = (size_t)(argc - optind);
-    return compare_and_tell(&self);
+    if (code == GOES_ON && self.judges_times && self.baselines.count == 0)
+        code = usage_error(command, "--fail-slower compares with a --baseline, and none is named");
+    if (code == GOES_ON) {
+        if (self.repeat == 0)
+            self.repeat = self.judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
+        self.files = argv + optind;
+        self.file_count = (size_t)(argc - optind);
+        comparison_init(&self.comparison, host_memory());
+        compare_put_command(self.comparison.top, (const char *const *)argv, (size_t)argc);
+        code = compare_and_report(&self);
+        comparison_release(&self.comparison);
+    }
+    struct words *lists[] = {&self.devices, &self.baselines, &self.kept, &self.folders};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        free(lists[i]->of);
+    return code;
 }
 
 const struct command command_compare = {
@@ -670,17 +524,13 @@ const struct command command_compare = {
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
-        "      --ranks FILE   what healcl-mpi serve --json, or run, wrote: a row for each rank;\n"
-        "                     may be repeated\n"
         "      --no-fallback  run with healcl run --no-fallback: what a device cannot run fails;\n"
         "                     otherwise the host runs that, and tables and pages say so\n"
         "      --ops DIR      take operations and kernels from the manifests of a folder, as\n"
         "                     healcl run --ops; may be repeated\n"
         "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
         "                     and any options of compilers\n"
-        "      --check        also check every kernel of each device, as healcl check --quick\n"
-        "      --no-measure   do not measure how fast each device copies and multiplies, nor how\n"
-        "                     long a process takes to its first result, cold and warm\n"
+        "      --no-measure   do not measure how fast each device copies and multiplies\n"
         "      --fail-slower PERCENT  exit with 5 where a run's compute, or a steady request, "
         "takes\n"
         "                     more than so much longer than the baseline's, and the whole\n"
@@ -689,7 +539,7 @@ const struct command command_compare = {
         "      --results DIR  write what each device did into DIR/VENDOR-DEVICE.json, for others "
         "to\n"
         "                     check (docs/COMPARE.md); healcl check adds to it\n"
-        "      --html FILE|-  write a page with charts, which needs no other file\n"
+        "      --html FILE|-  write a page that sorts and filters, and needs no other file\n"
         "      --markdown FILE|-  write tables for an issue or a pull request\n"
         "      --csv FILE|-   write a line for each run\n"
         "      --json FILE|-  write everything as JSON (docs/COMPARE.md)\n"

@@ -6,7 +6,6 @@
 
 #include "bench/measure.h"
 #include "bench/roofline.h"
-#include "bench/transfers.h"
 #include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -222,9 +221,7 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     enum healcl_status status =
         device_open_tested(&opencl_loader, selector_of(info, selector), &device, &error);
     if (status == HEALCL_OK)
-        status = device_measure(device, rates, &error);
-    if (status == HEALCL_OK)
-        status = transfers_measure(device, rates, &error);
+        status = device_measure(device, false, rates, &error);
     if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
         print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);
@@ -282,17 +279,10 @@ static int print_devices(struct devices_command *self)
     const int testing = test_all(listing.devices, count, !self->no_tests && !self->measures, rates,
                                  seconds, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
-    const struct devices_facts facts = {.list = listing.devices,
-                                        .self_tests = self_tests,
-                                        .count = count,
-                                        .best = best,
-                                        .rates = rates,
-                                        .faults = listing.faults,
-                                        .fault_count = listing.fault_count,
-                                        .error = error.status == HEALCL_OK ? NULL : &error,
-                                        .is_of_driver = is_of_driver};
     const struct style style = style_of(stdout);
-    cJSON *document = report_devices(&facts);
+    cJSON *document = report_devices(&listing, best, self_tests, rates);
+    if (error.status != HEALCL_OK)
+        report_add_error(document, &error, is_of_driver);
     if (count > 0 && !self->json.on_stdout)
         report_devices_text(document, &style);
     code = report_file_json(&self->json, document, code, false);

@@ -83,12 +83,12 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
     TRY(list(self, error));
     if (self->dry_run)
         return HEALCL_OK;
-    struct tune_options options = {.memory_limit = host_memory(),
-                                   .force = self->force,
-                                   .table = self->operations ? self->operations->table : NULL,
-                                   .examples = &self->examples,
-                                   .measuring = say,
-                                   .context = self};
+    const struct tune_options options = {.memory_limit = host_memory(),
+                                         .force = self->force,
+                                         .table = self->operations ? self->operations->table : NULL,
+                                         .examples = &self->examples,
+                                         .measuring = say,
+                                         .context = self};
     TRY(tune_measure(&self->device, &options, &self->report, error));
     return keep(self, error);
 }

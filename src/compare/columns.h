@@ -1,76 +1,85 @@
-/*
- * What is told of each run of a comparison, of devices and of what surrounds them. A row is a
- * column, or a key, of every form in which a comparison is printed, of the JSON that is read from
- * child processes and from baselines, and of docs/compare.schema.json (tests/compare/schema.py
- * --write).
- */
+/* What is told of runs and devices. A row is a key of the document, and a column of every form in
+ * which it is printed. */
 #ifndef HEALCL_COMPARE_COLUMNS_H
 #define HEALCL_COMPARE_COLUMNS_H
 
 #include "compare/compare.h"
-#include "report/columns.h"
-#include "report/run_segments.h"
+#include "report/text.h"
 
-/* Where a column is told. */
-enum {
-    IN_CSV = COLUMN_PLACES,
-    IN_TERMINAL = IN_CSV << 1,
-    IN_MARKDOWN = IN_CSV << 2,
-    IN_VERDICTS = IN_CSV << 3, /* tables of the page */
-    IN_FIRST = IN_CSV << 4,
-    IN_COSTS = IN_CSV << 5,
-    IN_CARD = IN_CSV << 6, /* of a device, on the page */
-    NOTE_IN_TERMINAL = IN_CSV << 7,
-    WHERE_KNOWN = IN_CSV << 8, /* for people only where any run has a value */
+enum compare_kind {
+    KIND_TEXT,
+    KIND_FLAG,
+    KIND_COUNT,
+    KIND_TIME, /* nanoseconds */
+    KIND_BYTES,
+    KIND_DECIMAL,
+    KIND_FACTOR,
+    KIND_PERCENT,
+    KIND_SHARE, /* percent of a whole; people are told no more than all of it */
 };
 
-/* Of struct compare_run, whose context is the comparison. */
-extern const struct column_table compare_run_columns;
+/* How a column is told. */
+enum {
+    ALWAYS = 1,      /* an empty text or 0 where it is not known */
+    COPIED = 2,      /* out of what a child process wrote, or a saved comparison */
+    OF_DEVICE = 4,   /* a key of the run's device */
+    WHERE_KNOWN = 8, /* for people only where any run has a value */
+    IN_CSV = 16,
+    IN_TERMINAL = 32,
+    NOTE_IN_TERMINAL = 64,
+    IN_MARKDOWN = 128,
+    ON_PAGE = 256,    /* its table of runs, or of devices */
+    IN_DETAILS = 512, /* what the page unfolds */
+};
 
-/* The others have no context. */
-extern const struct column_table compare_device_columns; /* of struct compare_device */
-extern const struct column_table compare_check_columns;  /* of struct compare_check */
-extern const struct column_table compare_origin_columns; /* of struct compare_origin: the host */
+/* A word or two behind a value, for people. */
+enum compare_note { NO_NOTE, NOTE_NOISY, NOTE_RANGE, NOTE_CACHED, NOTE_CACHES };
 
-/* Of struct compare_rank, whose context is its struct compare_ranks. */
-extern const struct column_table compare_rank_columns;
+struct compare_column {
+    const char *path, *heading; /* heading: NULL for programs alone */
+    enum compare_kind kind;
+    unsigned places;
+    const char *csv; /* its name there, where it is not the path */
+    enum compare_note note;
+    const char *meaning; /* of the heading; or NULL */
+};
 
-/* Whether a column is told in such a place for people, of these ranks. */
-bool rank_column_is_shown(const struct column *column, const struct compare_ranks *ranks,
-                          unsigned place);
+struct compare_columns {
+    const struct compare_column *of;
+    size_t count;
+};
+extern const struct compare_columns compare_run_columns, compare_device_columns,
+    compare_host_columns;
 
-/* Those that are. */
-#define FOR_EACH_OF_RANKS(column, ranks, place)           \
-    FOR_EACH_COLUMN(column, &compare_rank_columns, place) \
-    if (rank_column_is_shown(column, ranks, place))
+#define FOR_EACH_COLUMN(column, table, place)                                                      \
+    for (const struct compare_column *column = (table)->of; column < (table)->of + (table)->count; \
+         column++)                                                                                 \
+        if (column->places & (place))
 
-/* Whether it is, of any report. */
-bool rank_column_is_shown_anywhere(const struct column *column, const struct comparison *comparison,
-                                   unsigned place);
-
-#define FOR_EACH_OF_ALL_RANKS(column, comparison, place)  \
-    FOR_EACH_COLUMN(column, &compare_rank_columns, place) \
-    if (rank_column_is_shown_anywhere(column, comparison, place))
-
-/* The command of healcl-mpi that wrote a report. */
-const char *compare_ranks_command(const struct compare_ranks *ranks);
-
-/* "0", "all". Returns text. */
-enum { RANK_TEXT_SIZE = 24 };
-const char *compare_rank_name(const struct compare_rank *rank, char text[RANK_TEXT_SIZE]);
-
-/* Whether a column is told in such a place for people, of these runs. */
-bool column_is_shown(const struct column *column, const struct comparison *comparison,
-                     unsigned place);
-
-/* Those that are. */
+/* Those of runs that are shown in a place to people. */
 #define FOR_EACH_SHOWN(column, comparison, place)        \
     FOR_EACH_COLUMN(column, &compare_run_columns, place) \
-    if (column_is_shown(column, comparison, place))
+    if (compare_is_shown(column, comparison))
+bool compare_is_shown(const struct compare_column *column, const struct comparison *comparison);
 
-/* column_text of a run. */
-const char *compare_column_text(const struct column *column, const struct comparison *comparison,
-                                const struct compare_run *run, bool with_note,
-                                char text[COLUMN_TEXT_SIZE]);
+/* Its value of a run; NULL: there is none. */
+const cJSON *compare_value(const struct compare_column *column, const struct comparison *comparison,
+                           const cJSON *run);
+
+/* "3.81 ms", "1.73 (1.70 to 1.76)" with its note, "-" where there is none. Returns text. */
+enum { CELL_SIZE = 160 };
+const char *compare_cell(const struct compare_column *column, const struct comparison *comparison,
+                         const cJSON *run, bool with_note, char text[CELL_SIZE]);
+
+/* Copies what columns say of a source, which may be NULL. */
+void compare_copy(cJSON *target, const cJSON *source, const struct compare_columns *table);
+
+/* For scripts: a list of objects with path, heading, kind and meaning. */
+cJSON *compare_columns_json(const struct compare_columns *table,
+                            const struct comparison *comparison, unsigned place);
+
+/* Prints a text, and the table of runs, as HTML. */
+void compare_print_text(FILE *stream, const char *text);
+void compare_print_plain(const struct comparison *comparison, FILE *stream);
 
 #endif

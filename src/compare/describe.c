@@ -1,7 +1,7 @@
-#include "compare/describe.h"
-
+/* What a comparison says of where it was made, and how it is repeated. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -9,8 +9,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "check/xmalloc.h"
+#include "compare/columns.h"
 #include "core/file.h"
-#include "report/text.h"
 
 /* ---------------------------------------------------------------- this machine */
 
@@ -55,132 +56,100 @@ static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
         fclose(file);
 }
 
-static void describe_governor(char governor[FACT_SIZE])
-{
-    *governor = 0;
-    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "re");
-    if (file && fgets(governor, FACT_SIZE, file))
-        governor[strcspn(governor, "\n")] = 0;
-    if (file)
-        fclose(file);
-}
-
-/* In hundredths; 0 where it is unknown. */
-static uint64_t load_now(void)
+void compare_describe_load(struct comparison *comparison, const char *key)
 {
     double load;
-    return getloadavg(&load, 1) == 1 ? (uint64_t)(100 * load + 0.5) : 0;
+    cJSON *host = cJSON_GetObjectItemCaseSensitive(comparison->top, "host");
+    compare_put_number(host, key, getloadavg(&load, 1) == 1 ? round(100 * load) / 100 : 0);
 }
 
-void compare_describe_end(struct comparison *comparison)
+void comparison_init(struct comparison *comparison, uint64_t memory_bytes)
 {
-    comparison->origin.load_after = load_now();
-}
-
-void compare_describe_host(struct comparison *comparison, uint64_t memory_bytes)
-{
-    struct compare_origin *origin = &comparison->origin;
-    char date[32] = "", system[256] = "", processor[FACT_SIZE], model[FACT_SIZE],
-         governor[FACT_SIZE];
-    time_t now = time(NULL);
+    char date[32] = "", system[256] = "", processor[FACT_SIZE], model[FACT_SIZE];
+    const time_t now = time(NULL);
     struct tm parts;
     struct utsname names;
+    cJSON *top = cJSON_CreateObject(), *host = cJSON_CreateObject();
+    *comparison = (struct comparison){.top = top, .judges = cJSON_CreateArray()};
     if (gmtime_r(&now, &parts))
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
     if (uname(&names) == 0)
         snprintf(system, sizeof system, "%s %s %s", names.sysname, names.release, names.machine);
     describe_processor(processor, model);
-    describe_governor(governor);
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    origin->processors = processors > 0 ? (uint64_t)processors : 0;
-    origin->memory_bytes = memory_bytes;
-    origin->load_before = origin->load_after = load_now();
-    origin->healcl = comparison_keep(comparison, healcl_version());
-    origin->commit = comparison_keep(comparison, healcl_commit());
-    origin->model = comparison_keep(comparison, model);
-    origin->governor = comparison_keep(comparison, governor);
-    origin->date = comparison_keep(comparison, date);
-    origin->system = comparison_keep(comparison, system);
-    origin->processor = comparison_keep(comparison, processor);
+    compare_copy(host, NULL, &compare_host_columns);
+    compare_put_text(host, "system", system);
+    compare_put_text(host, "processor", processor);
+    compare_put_text(host, "model", model);
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    compare_put_number(host, "processors", processors > 0 ? (double)processors : 0);
+    compare_put_number(host, "memory", (double)memory_bytes);
+    compare_put_text(top, "healcl", healcl_version());
+    compare_put_text(top, "commit", healcl_commit());
+    compare_put_text(top, "date", date);
+    compare_put_text(top, "command", "");
+    compare_put_number(top, "repeat", 1);
+    compare_put(top, "host", host);
+    compare_describe_load(comparison, "load_before");
+    comparison->transcripts = cJSON_AddArrayToObject(top, "transcripts");
+    comparison->devices = cJSON_AddArrayToObject(top, "devices");
+    comparison->runs = cJSON_AddArrayToObject(top, "runs");
+}
+
+void comparison_release(struct comparison *comparison)
+{
+    cJSON_Delete(comparison->top);
+    cJSON_Delete(comparison->judges);
+    *comparison = (struct comparison){.top = NULL};
 }
 
 /* ---------------------------------------------------------------- files */
 
-static enum healcl_status digest_file(FILE *file, struct compare_transcript *transcript,
-                                      struct healcl_error *error)
+enum healcl_status compare_add_transcript(struct comparison *comparison, const char *path,
+                                          struct healcl_error *error)
 {
     enum { BLOCK = 1 << 16 };
+    int file;
+    TRY(file_open_regular(path, &file, error));
     XXH64_state_t *state = XXH64_createState();
-    char *block = malloc(BLOCK);
-    enum healcl_status status = HEALCL_OK;
-    if (!state || !block) {
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    } else {
-        XXH64_reset(state, 0);
-        for (size_t got; (got = fread(block, 1, BLOCK, file)) > 0; transcript->bytes += got)
-            XXH64_update(state, block, got);
-        snprintf(transcript->digest, sizeof transcript->digest, "%016" PRIx64,
-                 (uint64_t)XXH64_digest(state));
-    }
+    char *block = xmalloc(BLOCK), digest[24];
+    uint64_t bytes = 0;
+    ssize_t got;
+    XXH64_reset(state, 0);
+    for (; (got = read(file, block, BLOCK)) > 0; bytes += (uint64_t)got)
+        XXH64_update(state, block, (size_t)got);
+    snprintf(digest, sizeof digest, "%016" PRIx64, (uint64_t)XXH64_digest(state));
     free(block);
     XXH64_freeState(state);
-    return status;
-}
-
-enum healcl_status compare_describe_file(struct comparison *comparison, const char *path,
-                                         struct compare_transcript *transcript,
-                                         struct healcl_error *error)
-{
-    transcript->file = comparison_keep(comparison, path);
-    int descriptor;
-    TRY(file_open_regular(path, &descriptor, error));
-    FILE *file = fdopen(descriptor, "r");
-    if (!file) {
-        close(descriptor);
-        NO_MEMORY(error);
-    }
-    enum healcl_status status = digest_file(file, transcript, error);
-    if (status == HEALCL_OK && ferror(file))
-        status = ERROR(error, HEALCL_USAGE, "cannot read " PATH_FORMAT, path);
-    fclose(file);
-    return status;
+    close(file);
+    if (got < 0)
+        FAIL(error, HEALCL_USAGE, "cannot read " PATH_FORMAT, path);
+    cJSON *transcript = cJSON_CreateObject();
+    compare_put_text(transcript, "file", path);
+    compare_put_number(transcript, "bytes", (double)bytes);
+    compare_put_text(transcript, "digest", digest);
+    cJSON_AddItemToArray(comparison->transcripts, transcript);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- command lines */
 
-size_t compare_home_length(const char *text)
+/* A word for a shell, without the home folder's name: it is nobody's business, and another's is
+ * elsewhere. */
+static void write_word(FILE *stream, const char *word)
 {
-    const char *home = getenv("HOME");
-    size_t length = home ? strlen(home) : 0;
+    const char *set = getenv("HOME");
+    char *home = xstrdup(set ? set : "");
+    size_t length = strlen(home);
     while (length > 0 && home[length - 1] == '/')
-        length--;
-    return length > 0 && strncmp(text, home, length) == 0 && text[length] == '/' ? length : 0;
-}
-
-/*
- * A word for a shell, without the home folder's name: it is nobody's business, and another's is
- * elsewhere. A shell knows '~' where a word begins and, in an assignment, behind a colon; elsewhere
- * "$HOME" stands for it.
- */
-static void write_word(FILE *stream, const char *word, bool assignment)
-{
-    const char *begin = word, *next = word;
+        home[--length] = 0;
     if (!*word)
         fputs("''", stream);
-    while (*next) {
-        bool path = next == word || next[-1] == ':' || next[-1] == '=';
-        size_t home = path ? compare_home_length(next) : 0;
-        if (home == 0) {
-            next++;
-            continue;
-        }
-        bool behind_colon = assignment && next > word && next[-1] == ':'; /* not a quoted one */
-        text_shell_part(stream, begin, (size_t)(next - begin) - behind_colon);
-        fputs(behind_colon ? ":~/" : next == word ? "~/" : "\"$HOME\"/", stream);
-        next += home + 1;
-        begin = next;
+    for (const char *found; length > 0 && (found = strstr(word, home)); word = found + length) {
+        text_shell_part(stream, word, (size_t)(found - word));
+        fputs("\"$HOME\"", stream);
     }
-    text_shell_part(stream, begin, (size_t)(next - begin));
+    text_shell_part(stream, word, strlen(word));
+    free(home);
 }
 
 /* What changes how transcripts run, which devices there are and which is the default. */
@@ -194,52 +163,31 @@ static void write_environment(FILE *stream)
         "OCLGRIND_BUILD_OPTIONS", "POCL_DEVICES",       "POCL_MAX_PTHREAD_COUNT",
         "HEALCL_OPENCL_LIBRARY",
     };
-    const char *blank = "";
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);
         if (!value || !*value)
             continue;
-        fprintf(stream, "%s%s=", blank, variables[i]);
-        write_word(stream, value, true);
-        blank = " ";
-    }
-}
-
-static void write_command(FILE *stream, const char *environment, const char *const *arguments,
-                          size_t count)
-{
-    fprintf(stream, "%s%shealcl", environment, *environment ? " " : "");
-    for (size_t i = 0; i < count; i++) {
+        fprintf(stream, "%s=", variables[i]);
+        write_word(stream, value);
         putc(' ', stream);
-        write_word(stream, arguments[i], false);
     }
 }
 
-/* The settings, or with arguments a command line. */
-static const char *keep_written(struct comparison *comparison, const char *const *arguments,
-                                size_t count)
+void compare_put_command(cJSON *object, const char *const *arguments, size_t count)
 {
     char *text = NULL;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
-    if (stream && arguments)
-        write_command(stream, comparison->environment, arguments, count);
-    else if (stream)
-        write_environment(stream);
-    bool written = stream && fclose(stream) == 0;
-    const char *kept = written ? comparison_keep(comparison, text) : "";
-    comparison->no_memory |= !written;
+    if (!stream)
+        xmalloc_fail();
+    write_environment(stream);
+    fputs("healcl", stream);
+    for (size_t i = 0; i < count; i++) {
+        putc(' ', stream);
+        write_word(stream, arguments[i]);
+    }
+    if (fclose(stream) != 0)
+        xmalloc_fail();
+    compare_put_text(object, "command", text);
     free(text);
-    return kept;
-}
-
-void compare_describe_environment(struct comparison *comparison)
-{
-    comparison->environment = keep_written(comparison, NULL, 0);
-}
-
-const char *compare_command_line(struct comparison *comparison, const char *const *arguments,
-                                 size_t count)
-{
-    return keep_written(comparison, arguments, count);
 }

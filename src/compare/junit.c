@@ -1,88 +1,85 @@
 /* A comparison as JUnit XML: a suite for each transcript, in it a case for each device that runs it
- * today, and one for each baseline that its time is held against. */
+ * here, and one for each baseline that its time is held against. */
 #include "report/junit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/xmalloc.h"
 #include "compare/compare.h"
 #include "report/text.h"
 
-enum { NAME_SIZE = 512 };
-
-static void put_details(struct junit *junit, const struct compare_run *run)
+static void put_details(struct junit *junit, const cJSON *run)
 {
-    struct compare_times times;
-    if (*run->message)
-        junit_line(junit, "%s", run->message);
-    for (size_t i = 0; i < run->difference_count; i++)
-        junit_line(junit, "%s", run->differences[i]);
-    for (enum compare_figure i = 0; i < COMPARE_LEADING; i++)
-        if (compare_times_of(run, i, &times))
-            junit_line(junit, "%s: median %s of %zu, spread %.1f %%%s", compare_figure_name(i),
-                       TEXT_TIME(times.median), run->times[i].count, compare_spread(&times),
-                       compare_spreads(run, i) ? " (noisy)" : "");
-    junit_line(junit, "%s", run->command);
+    const cJSON *line;
+    if (*compare_text(run, "message"))
+        junit_line(junit, "%s", compare_text(run, "message"));
+    cJSON_ArrayForEach(line, compare_at(run, "differences"))
+    {
+        junit_line(junit, "%s", line->valuestring);
+    }
+    junit_line(junit, "%s", compare_text(run, "command"));
 }
 
-static void put_verdict(struct junit *junit, const struct comparison *comparison,
-                        const struct compare_run *run, const char *name)
+static void put_verdict(struct junit *junit, const struct comparison *comparison, const cJSON *run,
+                        const char *name)
 {
-    const char *type = compare_outcome_name(run->outcome);
-    char text[OUTCOME_TEXT_SIZE], message[NAME_SIZE];
-    compare_outcome_text(comparison, run, text);
-    junit_case(junit, name, run->process_nanoseconds);
-    snprintf(message, sizeof message, "%s%s%.400s", text, *run->message ? ": " : "", run->message);
-    switch (run->outcome) {
-    case COMPARE_VERIFIED: break;
-    case COMPARE_UNVERIFIED: junit_outcome(junit, JUNIT_SKIPPED, type, message); break;
-    case COMPARE_DIFFERENT: junit_outcome(junit, JUNIT_FAILURE, type, message); break;
-    case COMPARE_UNPROVEN:
-    case COMPARE_REFUSED:
-    case COMPARE_FAILED:
-    case COMPARE_CRASHED:
-    case COMPARE_TIMED_OUT: junit_outcome(junit, JUNIT_ERROR, type, message); break;
-    }
+    char text[OUTCOME_SIZE];
+    const char *type = compare_text(run, "outcome"), *message = compare_text(run, "message");
+    const enum junit_outcome outcome = strcmp(type, "verified") == 0            ? JUNIT_PASSED
+                                       : strcmp(type, "nothing to verify") == 0 ? JUNIT_SKIPPED
+                                       : strcmp(type, "different") == 0         ? JUNIT_FAILURE
+                                                                                : JUNIT_ERROR;
+    char *whole = xasprintf("%s%s%.400s", compare_outcome_text(comparison, run, text),
+                            *message ? ": " : "", message);
+    junit_case(junit, name, (uint64_t)compare_number(run, "process_ns"));
+    if (outcome != JUNIT_PASSED)
+        junit_outcome(junit, outcome, type, whole);
     put_details(junit, run);
+    free(whole);
 }
 
-static void put_times(struct junit *junit, const struct comparison *comparison,
-                      const struct compare_run *run, const char *name)
+static void put_slowdown(struct junit *junit, const struct comparison *comparison, const cJSON *run,
+                         const cJSON *slowdown, const char *name)
 {
-    struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
-    const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
-    for (size_t i = 0; i < count; i++) {
-        const struct compare_run *saved = slowdowns[i].baseline;
-        struct compare_times times = {.median = 0};
-        char text[NAME_SIZE], told[SLOWDOWN_TEXT_SIZE];
-        (void)compare_times_of(run, slowdowns[i].figure, &times);
-        snprintf(text, sizeof text, "%.250s: %s against %.200s", name,
-                 saved ? compare_figure_name(slowdowns[i].figure) : "time",
-                 saved ? comparison->devices[saved->device].origin->baseline : "a baseline");
-        junit_case(junit, text, times.median);
-        compare_slowdown_text(comparison, &slowdowns[i], told);
-        if (slowdowns[i].reason)
-            junit_outcome(junit, JUNIT_SKIPPED, "not judged", told);
-        else if (slowdowns[i].is_slower)
-            junit_outcome(junit, JUNIT_FAILURE, "slower", told);
-        else
-            junit_line(junit, "%s", told);
-    }
+    const char *figure = compare_text(slowdown, "figure");
+    const bool is_steady = strcmp(figure, compare_figures[COMPARE_STEADY].name) == 0;
+    char *text = compare_slowdown_text(comparison, slowdown),
+         *title = *figure ? xasprintf("%.250s: %s against %.200s", name, figure,
+                                      compare_text(slowdown, "baseline"))
+                          : xasprintf("%.250s: time against a baseline", name);
+    junit_case(junit, title, (uint64_t)compare_number(run, compare_figures[is_steady].median));
+    if (compare_at(slowdown, "not_judged_because"))
+        junit_outcome(junit, JUNIT_SKIPPED, "not judged", text);
+    else if (cJSON_IsTrue(compare_at(slowdown, "slower")))
+        junit_outcome(junit, JUNIT_FAILURE, "slower", text);
+    else
+        junit_line(junit, "%s", text);
+    free(title);
+    free(text);
 }
 
-enum healcl_status compare_print_junit(const struct comparison *comparison, FILE *stream)
+void compare_print_junit(const struct comparison *comparison, FILE *stream)
 {
     struct junit junit;
+    const cJSON *run, *slowdown;
     junit_init(&junit, "healcl compare");
-    for (size_t i = 0; i < comparison->transcript_count; i++) {
-        junit_suite(&junit, comparison->transcripts[i].file);
-        FOR_EACH_RUN_OF(comparison, i, run)
+    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+        junit_suite(&junit, compare_text(compare_transcript(comparison, i), "file"));
+        FOR_EACH_RUN_OF(run, comparison, i)
         {
-            const struct compare_device *device = &comparison->devices[run->device];
-            char name[NAME_SIZE];
             if (!compare_is_own(comparison, run))
                 continue;
-            snprintf(name, sizeof name, "%.60s %.200s (%.200s)", device->selector, device->name,
-                     device->platform);
+            const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
+            char *name = xasprintf("%.60s %.200s (%.200s)", compare_text(device, "index"),
+                                   compare_text(device, "name"), compare_text(device, "platform"));
             put_verdict(&junit, comparison, run, name);
-            put_times(&junit, comparison, run, name);
+            cJSON_ArrayForEach(slowdown, compare_at(run, "slowdowns"))
+            {
+                put_slowdown(&junit, comparison, run, slowdown, name);
+            }
+            free(name);
         }
     }
-    return junit_print(&junit, stream);
+    (void)junit_print(&junit, stream);
 }

@@ -5,7 +5,7 @@
 
 /* ---------------------------------------------------------------- JSON */
 
-enum { CASE_SIZE = 128, TABLE_WIDTH = 80 };
+enum { CASE_SIZE = 128 };
 
 static void append(char text[CASE_SIZE], const char *before, const char *word)
 {
@@ -138,25 +138,6 @@ cJSON *report_bench(const struct device_info *device, const struct bench_result 
 #define SPREAD(of) "{" of "min_ns/" of "median_ns:+}..{" of "max_ns/" of "median_ns:+}"
 #define RUNS(of) "{" of "samples}x{" of "launches}"
 
-/* The times of a side of examples that have it. */
-static void print_side(const cJSON *examples, enum example_side side, const struct style *style)
-{
-    static const struct view_column columns[EXAMPLE_SIDES][5] = {
-        [EXAMPLE_KERNEL] = {{"kernel of", "{op}{checked!, not checked}", VIEW_SHRINKS},
-                            {"example", "{example}:{entry}", VIEW_SHRINKS},
-                            {"ns", "{kernel.median_ns:.0}", VIEW_RIGHT},
-                            {"spread", SPREAD("kernel."), VIEW_RIGHT},
-                            {"runs", RUNS("kernel."), VIEW_RIGHT}},
-        [EXAMPLE_BODY] = {{"body of", "{op}", VIEW_SHRINKS},
-                          {"example", "{example}:{entry}", VIEW_SHRINKS},
-                          {"ns", "{body.median_ns:.0}", VIEW_RIGHT},
-                          {"spread", SPREAD("body."), VIEW_RIGHT},
-                          {"runs", RUNS("body."), VIEW_RIGHT}},
-    };
-    putc('\n', style->stream);
-    VIEW_TABLE(style, examples, columns[side]);
-}
-
 void report_bench_text(const cJSON *document, const struct style *style)
 {
     static const struct view_column columns[] = {
@@ -165,19 +146,26 @@ void report_bench_text(const cJSON *document, const struct style *style)
         {"GB/s", "{gb_per_s:.1}", VIEW_RIGHT},  {"spread", SPREAD(""), VIEW_RIGHT},
         {"runs", RUNS(""), VIEW_RIGHT},
     };
+    static const struct view_column example_columns[] = {
+        {"operation", "{op}{checked!, not checked}", VIEW_SHRINKS},
+        {"example", "{example}:{entry}", VIEW_SHRINKS},
+        {"kernel ns", "{kernel.median_ns:.0}", VIEW_RIGHT},
+        {"spread", SPREAD("kernel."), VIEW_RIGHT},
+        {"runs", RUNS("kernel."), VIEW_RIGHT},
+        {"body ns", "{body.median_ns:.0}", VIEW_RIGHT},
+        {"spread", SPREAD("body."), VIEW_RIGHT},
+        {"runs", RUNS("body."), VIEW_RIGHT},
+    };
     const cJSON *examples = json_at(document, "examples");
-    struct style wide = *style;
-    if (wide.width == 0)
-        wide.width = TABLE_WIDTH;
     view_line(style, document, "device", "{device.name}");
     if (json_number_at(document, "results") > 0) {
         putc('\n', style->stream);
-        VIEW_TABLE(&wide, json_at(document, "results"), columns);
+        VIEW_TABLE(style, json_at(document, "results"), columns);
     }
     if (!examples)
         return;
-    print_side(examples, EXAMPLE_KERNEL, &wide);
-    print_side(examples, EXAMPLE_BODY, &wide);
+    putc('\n', style->stream);
+    VIEW_TABLE(style, examples, example_columns);
     (void)view_each(style, examples,
                     "{op}, {example}:{entry}: the body takes {ratio:.2} ({ratio_low:.2} to "
                     "{ratio_high:.2}) times as long as the kernel");

@@ -53,7 +53,8 @@ bool check_is_right(const struct check_facts *facts)
 static void add_members(cJSON *object, const struct check_counts *counts)
 {
     JSON_ADD(object, NUMBER("calls", counts->calls), NUMBER("passed", counts->passed),
-             NUMBER("unsupported", counts->unsupported));
+             NUMBER("unsupported", counts->unsupported),
+             NUMBER("failed", counts->calls - counts->passed - counts->unsupported));
 }
 
 static void add_row(cJSON *object, const struct coverage_row *row, uint64_t nanoseconds)
@@ -76,12 +77,12 @@ static void add_row(cJSON *object, const struct coverage_row *row, uint64_t nano
 }
 
 /* What was not right, with the command that repeats it. */
-static void add_why(cJSON *object, const struct check_facts *facts, const char *command,
+static void add_why(cJSON *object, const struct check_facts *facts, const char *option,
                     const char *operand, const struct healcl_error *why)
 {
     if (why->status == HEALCL_OK)
         return;
-    report_add_command(object, command, facts->device, facts->operations, operand);
+    report_add_command(object, "check", facts->device, facts->operations, option, operand);
     json_add_string(object, "message", why->message);
     if (why->detail)
         json_add_string(object, "detail", why->detail);
@@ -110,7 +111,7 @@ static void add_failure(cJSON *object, const struct check_facts *facts,
              FLAG("unsupported", failure->why.status == HEALCL_REFUSED));
     if (failure->kernel.name)
         add_kernel(json_add_object(object, "kernel"), &failure->kernel);
-    add_why(object, facts, "check --case", cell, &failure->why);
+    add_why(object, facts, "--case ", cell, &failure->why);
 }
 
 static void add_example(cJSON *object, const struct check_facts *facts,
@@ -126,11 +127,14 @@ static void add_example(cJSON *object, const struct check_facts *facts,
             add_kernel(calls, &check->kernel);
         add_members(calls, &check->of[side]);
     }
-    add_why(object, facts, "check --op", check->operation->name, &check->why);
+    add_why(object, facts, "--op ", check->operation->name, &check->why);
 }
 
 cJSON *report_check(const struct check_facts *facts)
 {
+    uint64_t unchecked = 0;
+    for (size_t i = 0; i < facts->example_count; i++)
+        unchecked += facts->examples[i].unchecked != NULL;
     const struct check_totals totals = check_totals_of_all(facts);
     cJSON *document = json_report();
     report_add_device(json_add_object(document, "device"), facts->device);
@@ -138,7 +142,8 @@ cJSON *report_check(const struct check_facts *facts)
                          facts->self_test_failure);
     JSON_ADD(document, FLAG("verified", check_is_right(facts)), NUMBER("calls", totals.cells),
              NUMBER("passed", totals.passed), NUMBER("failed", totals.failures),
-             NUMBER("unsupported", totals.unsupported), NUMBER("refused", totals.refused));
+             NUMBER("unsupported", totals.unsupported), NUMBER("refused", totals.refused),
+             NUMBER("unchecked", unchecked));
     cJSON *rows = json_add_array(document, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
         add_row(json_add_object(rows, NULL), &facts->rows[i], facts->row_nanoseconds[i]);
@@ -238,12 +243,10 @@ static bool is_repeated(const cJSON *failures, const cJSON *failure)
 void report_check_text(const cJSON *document, const struct style *style)
 {
     const cJSON *object, *failures = json_at(document, "failures");
-    uint64_t unchecked = 0;
     print_examples(document, style);
     putc('\n', style->stream);
     cJSON_ArrayForEach(object, json_at(document, "examples"))
     {
-        unchecked += json_at(object, "not_checked") != NULL;
         if (!view_text(style, object, "{op}, {message}"))
             continue;
         if (json_at(object, "detail")) /* a compiler's log */
@@ -258,19 +261,19 @@ void report_check_text(const cJSON *document, const struct style *style)
     }
     (void)view_each(style, json_at(document, "kernels"),
                     "{name}, of {manifest}: {failed} wrong calls of the table");
-    char *end = view_fill(document, json_number_at(document, "failed") > 0
-                                        ? "FAILED: {failed} of {calls} calls"
-                                    : json_number_at(document, "calls") == 0 &&
-                                            json_number_at(document, "refused") == 0
-                                        ? "nothing is checked"
-                                        : "{passed} calls are right, none wrong");
+    char *end = view_fill(
+        document,
+        json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls"
+        : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
+            ? "nothing is checked"
+        : json_number_at(document, "unsupported") > 0 ? "the other {passed} calls are right"
+                                                      : "all {passed} calls are right");
     fputs(end, style->stream);
     free(end);
-    if (unchecked > 0)
-        fprintf(style->stream, "; %" PRIu64 " operations are not checked", unchecked);
     (void)view_text(style, document,
                     "[; {unsupported:#?} are beyond this device]"
-                    "[; {refused:#?} combinations of dtypes are refused as they must be]");
+                    "[; {refused:#?} combinations of dtypes are refused as they must be]"
+                    "[; {unchecked:#?} operation{unchecked:s} not checked]");
 }
 
 void report_check_call_text(const cJSON *document, const struct style *style)

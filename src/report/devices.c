@@ -34,7 +34,7 @@ void report_add_tuning(cJSON *object, const struct device_tuning *tuning)
 {
     char text[TUNING_TEXT_SIZE];
     const char *source = tuning_source_name(tuning);
-    json_add_bool(object, "tuned", source != NULL);
+    JSON_ADD(object, FLAG("tuned", source != NULL));
     if (source)
         json_add_string(object, "tuned_by", source);
     if (tuning->kept_is_unreadable)
@@ -70,49 +70,37 @@ static void add_usable(cJSON *object, const struct device_info *info,
     add_findings(object, info);
 }
 
-static void add_rates(cJSON *object, const struct device_rates *rates)
+/* Of a platform that cannot be asked for its devices. */
+static void add_fault(cJSON *object, const struct platform_fault *fault)
 {
-    JSON_ADD(object, NUMBER("products_per_s", rates->products),
-             NUMBER("copied_bytes_per_s", rates->copied_bytes),
-             NUMBER("uploaded_bytes_per_s", rates->uploaded_bytes),
-             NUMBER("written_bytes_per_s", rates->written_bytes),
-             NUMBER("downloaded_bytes_per_s", rates->downloaded_bytes),
-             NUMBER("read_bytes_per_s", rates->read_bytes));
+    char text[80];
+    snprintf(text, sizeof text, "%s (%d)", opencl_error_name(fault->code), fault->code);
+    JSON_ADD(object, NUMBER("index", fault->platform_index), STRING("platform", fault->platform),
+             STRING("error", text));
 }
 
-/* The key is there only where there is something to report. */
-static void add_faults(cJSON *document, const struct devices_facts *facts)
-{
-    cJSON *list = facts->fault_count > 0 ? json_add_array(document, "platform_faults") : NULL;
-    for (size_t i = 0; i < facts->fault_count; i++) {
-        const struct platform_fault *fault = &facts->faults[i];
-        cJSON *object = json_add_object(list, NULL);
-        char text[80];
-        snprintf(text, sizeof text, "%s (%d)", opencl_error_name(fault->code), fault->code);
-        JSON_ADD(object, NUMBER("index", fault->platform_index),
-                 STRING("platform", fault->platform), STRING("error", text));
-    }
-}
-
-cJSON *report_devices(const struct devices_facts *facts)
+cJSON *report_devices(const struct device_listing *listing, size_t best,
+                      const struct self_test_result *self_tests, const struct device_rates *rates)
 {
     cJSON *document = json_report(), *devices = json_add_array(document, "devices");
-    for (size_t i = 0; i < facts->count; i++) {
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct device_info *info = &listing->devices[i];
         cJSON *object = json_add_object(devices, NULL);
-        const char *fault = device_unusable(&facts->list[i]);
-        report_add_device(object, &facts->list[i]);
-        json_add_bool(object, "usable", !fault);
+        const char *fault = device_unusable(info);
+        report_add_device(object, info);
+        JSON_ADD(object, FLAG("usable", !fault));
         if (fault)
             json_add_string(object, "unusable_because", fault);
         else
-            add_usable(object, &facts->list[i], &facts->self_tests[i]);
-        if (facts->rates && facts->rates[i].products > 0)
-            add_rates(object, &facts->rates[i]);
-        json_add_bool(object, "default", i == facts->best);
+            add_usable(object, info, &self_tests[i]);
+        if (rates && rates[i].products > 0)
+            JSON_ADD(object, NUMBER("products_per_s", rates[i].products),
+                     NUMBER("copied_bytes_per_s", rates[i].copied_bytes));
+        JSON_ADD(object, FLAG("default", i == best));
     }
-    add_faults(document, facts);
-    if (facts->error)
-        report_add_error(document, facts->error, facts->is_of_driver);
+    cJSON *faults = listing->fault_count > 0 ? json_add_array(document, "platform_faults") : NULL;
+    for (size_t i = 0; i < listing->fault_count; i++)
+        add_fault(json_add_object(faults, NULL), &listing->faults[i]);
     return document;
 }
 
@@ -150,12 +138,8 @@ void report_devices_text(const cJSON *document, const struct style *style)
               style->stream);
     if (has_rates)
         fputs("64x64: products of 64-bit integers, both halves of each; copy: bytes read and "
-              "written; uploads are decoded from a transcript, results compared with one\n",
+              "written\n",
               style->stream);
-    (void)view_each(style, list,
-                    "- {index}: uploads {uploaded_bytes_per_s:bytes}/s, its link "
-                    "{written_bytes_per_s:bytes}/s; results {downloaded_bytes_per_s:bytes}/s, its "
-                    "link {read_bytes_per_s:bytes}/s");
     (void)view_each(style, list, "- {index} is tuned by {tuned_by}");
     (void)view_each(style, list, "- {index}: {tuning_failure}");
     (void)view_each(style, json_at(document, "platform_faults"),

@@ -48,45 +48,52 @@ static void add_difference(cJSON *object, const struct diagnosis *diagnosis)
              INTEGER("expected", diagnosis->expected));
 }
 
-static void add_case(cJSON *document, const struct diagnosis_facts *facts)
+/* The smallest one, and a command that shows the fault, or for vendors' operations tries others. */
+static void add_case(cJSON *document, const struct device_info *device,
+                     const struct diagnosis *diagnosis, const struct healcl_operations *manifests,
+                     const char *case_path)
 {
-    const struct failing_case *smallest = &facts->diagnosis->smallest;
+    const struct failing_case *smallest = &diagnosis->smallest;
+    if (diagnosis->step->kind == STEP_VENDOR)
+        report_add_command(document, "check", device, manifests, "--op ",
+                           step_origin(diagnosis->step, NO_INPUT)->name);
     if (!smallest->transcript) {
-        json_add_string_or_null(document, "smallest", NULL);
+        JSON_ADD(document, STRING("smallest", NULL));
         return;
     }
     cJSON *object = json_add_object(document, "smallest");
     json_add_string(object, "call", smallest->text);
-    if (!facts->case_path)
+    if (!case_path)
         return;
-    json_add_string(object, "file", facts->case_path);
-    report_add_command(object, "run", facts->device, facts->operations, facts->case_path);
+    json_add_string(object, "file", case_path);
+    report_add_command(object, "run", device, manifests, "", case_path);
 }
 
-cJSON *report_diagnosis(const struct diagnosis_facts *facts)
+cJSON *report_diagnosis(const char *file, const struct device_info *device,
+                        const char *self_test_failure, const struct diagnosis *diagnosis,
+                        const struct healcl_operations *manifests, const char *case_path)
 {
     static const char *const kinds[] = {[DIAGNOSIS_AGREES] = "agrees",
                                         [DIAGNOSIS_DIFFERS] = "differs",
                                         [DIAGNOSIS_FAILS] = "fails",
                                         [DIAGNOSIS_EXPECTED] = "expects something else",
                                         [DIAGNOSIS_WHOLE] = "whole run differs"};
-    const struct diagnosis *diagnosis = facts->diagnosis;
-    cJSON *document = report_of(facts->file, facts->device);
-    report_add_self_test(document, facts->self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
-                         facts->self_test_failure);
-    JSON_ADD(document, STRING("outcome", kinds[diagnosis->kind]),
-             NUMBER("steps", diagnosis->steps));
-    if (diagnosis->kind == DIAGNOSIS_AGREES)
-        json_add_bool(document, "verified", diagnosis->whole == HEALCL_VERIFIED);
-    if (diagnosis->kind == DIAGNOSIS_WHOLE || diagnosis->kind == DIAGNOSIS_FAILS)
+    const enum diagnosis_kind kind = diagnosis->kind;
+    cJSON *document = report_of(file, device);
+    report_add_self_test(document, self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
+                         self_test_failure);
+    JSON_ADD(document, STRING("outcome", kinds[kind]), NUMBER("steps", diagnosis->steps));
+    if (kind == DIAGNOSIS_AGREES)
+        JSON_ADD(document, FLAG("verified", diagnosis->whole == HEALCL_VERIFIED));
+    if (kind == DIAGNOSIS_WHOLE || kind == DIAGNOSIS_FAILS)
         json_add_string(document, "failure", diagnosis->failure.message);
     if (!diagnosis->step)
         return document;
     add_step(json_add_object(document, "first"), diagnosis);
-    if (diagnosis->kind != DIAGNOSIS_FAILS)
+    if (kind != DIAGNOSIS_FAILS)
         add_difference(json_add_object(document, "difference"), diagnosis);
-    if (diagnosis->kind != DIAGNOSIS_EXPECTED)
-        add_case(document, facts);
+    if (kind != DIAGNOSIS_EXPECTED)
+        add_case(document, device, diagnosis, manifests, case_path);
     return document;
 }
 
@@ -118,7 +125,6 @@ void report_diagnosis_text(const cJSON *document, enum diagnosis_kind kind,
                     "output's"},
         {"smallest", "{smallest.call}"},
         {"written", "{smallest.file}"},
-        {"shown by", "{smallest.repeat}"},
     };
     view_line(style, document, "transcript", "{transcript}");
     view_line(style, document, "device", "{device.name}");
@@ -135,11 +141,13 @@ void report_diagnosis_text(const cJSON *document, enum diagnosis_kind kind,
     else {
         print_step(document, style);
         VIEW_LINES(style, document, lines);
+        (void)view_text(style, document, "  {smallest.repeat}");
     }
     if (kind == DIAGNOSIS_EXPECTED)
         fputs("\nthe device agrees with the host reference; it is the transcript that expects "
               "something else\n",
               style->stream);
     else if (cJSON_IsNull(json_at(document, "smallest")))
-        report_label(style, "smallest", "none: no smaller transcript of this step alone fails");
+        view_line(style, document, "smallest",
+                  "none: no smaller transcript of this step alone fails[; {repeat} tries others]");
 }

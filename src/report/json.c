@@ -2,6 +2,7 @@
 
 #include <healcl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,18 +22,6 @@ void json_write(cJSON *document, FILE *stream)
     fprintf(stream, "%s\n", text);
     cJSON_free(text);
     cJSON_Delete(document);
-}
-
-void json_begin(struct json *json, const char *version)
-{
-    *json = (struct json){.top = cJSON_CreateObject()};
-    json_add_string(json->top, "healcl", version);
-}
-
-enum healcl_status json_print(struct json *json, FILE *stream)
-{
-    json_write(json->top, stream);
-    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- building */
@@ -64,20 +53,21 @@ void json_add_string(cJSON *parent, const char *key, const char *value)
     free(clean);
 }
 
-void json_add_string_or_null(cJSON *parent, const char *key, const char *value)
+/* A double would round what is above 2^53. */
+__attribute__((format(printf, 3, 4))) static void add_raw(cJSON *parent, const char *key,
+                                                          const char *format, ...)
 {
-    if (value)
-        json_add_string(parent, key, value);
-    else
-        add(parent, key, cJSON_CreateNull());
+    char text[32];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    add(parent, key, cJSON_CreateRaw(text));
 }
 
-/* Numbers are raw: a double would round what is above 2^53. */
 void json_add_number(cJSON *parent, const char *key, uint64_t value)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    add(parent, key, cJSON_CreateRaw(text));
+    add_raw(parent, key, "%" PRIu64, value);
 }
 
 void json_add_numbers(cJSON *parent, const char *key, const uint64_t *values, size_t count)
@@ -98,30 +88,23 @@ void json_add_integers(cJSON *parent, const char *key, const int64_t *values, si
 {
     cJSON *array = json_add_array(parent, key);
     for (size_t i = 0; i < count; i++)
-        json_add_integer(array, NULL, values[i]);
-}
-
-void json_add_decimal(cJSON *parent, const char *key, double value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.8g", value);
-    add(parent, key, cJSON_CreateRaw(text));
-}
-
-void json_add_bool(cJSON *parent, const char *key, bool value)
-{
-    add(parent, key, cJSON_CreateBool(value));
+        add_raw(array, NULL, "%" PRId64, values[i]);
 }
 
 void json_add_members(cJSON *object, const struct json_member *members)
 {
     for (; members->key; members++)
         switch (members->kind) {
-        case JSON_STRING: json_add_string_or_null(object, members->key, members->string); break;
+        case JSON_STRING:
+            if (members->string)
+                json_add_string(object, members->key, members->string);
+            else
+                add(object, members->key, cJSON_CreateNull());
+            break;
         case JSON_NUMBER: json_add_number(object, members->key, members->number); break;
-        case JSON_INTEGER: json_add_integer(object, members->key, members->integer); break;
-        case JSON_DECIMAL: json_add_decimal(object, members->key, members->decimal); break;
-        case JSON_FLAG: json_add_bool(object, members->key, members->flag); break;
+        case JSON_INTEGER: add_raw(object, members->key, "%" PRId64, members->integer); break;
+        case JSON_DECIMAL: add_raw(object, members->key, "%.8g", members->decimal); break;
+        case JSON_FLAG: add(object, members->key, cJSON_CreateBool(members->flag)); break;
         }
 }
 

@@ -21,16 +21,12 @@ void json_write(cJSON *document, FILE *stream);
 cJSON *json_add_object(cJSON *parent, const char *key);
 cJSON *json_add_array(cJSON *parent, const char *key);
 void json_add_string(cJSON *parent, const char *key, const char *value);
-void json_add_string_or_null(cJSON *parent, const char *key, const char *value);
 void json_add_number(cJSON *parent, const char *key, uint64_t value);
 void json_add_numbers(cJSON *parent, const char *key, const uint64_t *values, size_t count);
-void json_add_integer(cJSON *parent, const char *key, int64_t value);
 void json_add_integers(cJSON *parent, const char *key, const int64_t *values, size_t count);
-void json_add_decimal(cJSON *parent, const char *key, double value); /* 8 digits */
-void json_add_bool(cJSON *parent, const char *key, bool value);
 
 /* Adds several members: JSON_ADD(object, STRING("name", name), NUMBER("steps", count)). A string of
- * NULL is null. */
+ * NULL is null; decimals have 8 digits. */
 struct json_member {
     const char *key;
     enum { JSON_STRING, JSON_NUMBER, JSON_INTEGER, JSON_DECIMAL, JSON_FLAG } kind;
@@ -88,24 +84,5 @@ bool json_decimal_of(const cJSON *item, double *value);
 /* The number that item is; 0 where it is none, or not in [0, 2^53), below which doubles are exact.
  */
 uint64_t json_number_of(const cJSON *item);
-
-/* ---- as src/compare calls it ---- */
-
-struct json {
-    cJSON *top;
-    bool failed; /* never */
-};
-void json_begin(struct json *json, const char *version);
-enum healcl_status json_print(struct json *json, FILE *stream);
-#define json_object(json, parent, key) ((void)(json), json_add_object(parent, key))
-#define json_array(json, parent, key) ((void)(json), json_add_array(parent, key))
-#define json_string(json, parent, key, value) ((void)(json), json_add_string(parent, key, value))
-#define json_string_or_null(json, parent, key, value) \
-    ((void)(json), json_add_string_or_null(parent, key, value))
-#define json_number(json, parent, key, value) ((void)(json), json_add_number(parent, key, value))
-#define json_integer(json, parent, key, value) ((void)(json), json_add_integer(parent, key, value))
-#define json_decimal(json, parent, key, value) ((void)(json), json_add_decimal(parent, key, value))
-#define json_bool(json, parent, key, value) ((void)(json), json_add_bool(parent, key, value))
-#define json_null(json, parent, key) ((void)(json), json_add_string_or_null(parent, key, NULL))
 
 #endif

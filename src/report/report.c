@@ -39,7 +39,8 @@ void report_error_json(const char *file, const struct healcl_error *error, bool 
 }
 
 void report_add_command(cJSON *object, const char *command, const struct device_info *device,
-                        const struct healcl_operations *manifests, const char *operand)
+                        const struct healcl_operations *manifests, const char *option,
+                        const char *operand)
 {
     char *text = NULL;
     size_t size;
@@ -52,7 +53,7 @@ void report_add_command(cJSON *object, const char *command, const struct device_
         fputs(folder->is_trusted ? " --trust " : " --ops ", stream);
         text_shell(stream, folder->path);
     }
-    putc(' ', stream);
+    fprintf(stream, " %s", option);
     text_shell(stream, operand);
     if (fclose(stream) != 0)
         xmalloc_fail();

@@ -40,10 +40,11 @@ void report_add_error(cJSON *document, const struct healcl_error *error, bool is
 /* Sums over segments, a row for each kind of operation. The caller frees them. */
 cJSON *report_sum_kinds(const cJSON *document);
 
-/* Adds "repeat", a command of a shell: "healcl COMMAND -d 0:1 --ops DIR OPERAND", with an --ops or
- * --trust for each folder of manifests, which may be NULL. */
+/* Adds "repeat", a command of a shell: "healcl COMMAND -d 0:1 --ops DIR OPTION" and the operand
+ * behind it, with an --ops or --trust for each folder of manifests, which may be NULL. */
 void report_add_command(cJSON *object, const char *command, const struct device_info *device,
-                        const struct healcl_operations *manifests, const char *operand);
+                        const struct healcl_operations *manifests, const char *option,
+                        const char *operand);
 
 /* Of a command that failed. file may be NULL. */
 void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,
@@ -137,19 +138,10 @@ struct self_test_result {
     char reason[SELF_TEST_REASON_SIZE]; /* of a failure, or why it could not run */
 };
 
-struct devices_facts {
-    const struct device_info *list;
-    const struct self_test_result *self_tests; /* of each that can be used */
-    size_t count;
-    size_t best;                         /* index of the one that runs by default, else count */
-    const struct device_rates *rates;    /* of each, 0 where not measured; or NULL */
-    const struct platform_fault *faults; /* platforms that cannot be asked */
-    size_t fault_count;
-    const struct healcl_error *error; /* why there is none to choose, or NULL */
-    bool is_of_driver;                /* the error: as of report_add_error */
-};
-
-cJSON *report_devices(const struct devices_facts *facts);
+/* best: index of the one that runs by default, else the count. self_tests, of each; rates, of each,
+ * 0 where not measured, or NULL. */
+cJSON *report_devices(const struct device_listing *listing, size_t best,
+                      const struct self_test_result *self_tests, const struct device_rates *rates);
 void report_devices_text(const cJSON *document, const struct style *style);
 
 /* ---- operations ---- */

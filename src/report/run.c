@@ -91,9 +91,9 @@ static void add_verdict(cJSON *document, const struct run_facts *facts)
 {
     const struct healcl_report *report = facts->report;
     if (report->verdict == HEALCL_NOTHING_TO_VERIFY)
-        json_add_string_or_null(document, "verified", NULL);
+        JSON_ADD(document, STRING("verified", NULL));
     else
-        json_add_bool(document, "verified", report->verdict == HEALCL_VERIFIED);
+        JSON_ADD(document, FLAG("verified", report->verdict == HEALCL_VERIFIED));
     cJSON *results = json_add_object(document, "results");
     JSON_ADD(results, NUMBER("total", report->results), NUMBER("expected", facts->plan->expected),
              NUMBER("compared", report->results_compared),
@@ -275,10 +275,13 @@ static void print_operations(const cJSON *document, const struct style *style)
         not_begun += json_number_at(row, "not_begun_ns");
         idle += json_number_at(row, "without_command_ns");
     }
-    (void)add_time(rows, "(the driver begins a kernel)", not_begun);
-    (void)add_time(rows, "(the device has no command)", idle);
+    if (not_begun > 0)
+        (void)add_time(rows, "(the driver begins a kernel)", not_begun);
+    if (idle > 0)
+        (void)add_time(rows, "(the device has no command)", idle);
     cJSON_ArrayForEach(row, rows) known += json_number_at(row, "time_ns");
-    (void)add_time(rows, "(transfers and the rest)", whole > known ? whole - known : 0);
+    if (whole > known)
+        (void)add_time(rows, "(transfers and the rest)", whole - known);
     cJSON_ArrayForEach(row, rows) json_increase(row, "all", whole > known ? whole : known);
     VIEW_TABLE(style, rows, columns);
     cJSON_Delete(rows);
@@ -291,7 +294,7 @@ static void print_fallbacks(const cJSON *document, const struct style *style)
     putc('\n', style->stream);
     cJSON_ArrayForEach(kind, kinds)
         view_line(style, kind, "fell back",
-                  "{name}: {fallbacks:#?} step{fallbacks:s}[ to the host, {fallback_ns:time?}]: "
+                  "{name}: {fallbacks:#?} step{fallbacks:s}[, {fallback_ns:time?} by the host]: "
                   "{fallback_reason}");
     cJSON_Delete(kinds);
 }
@@ -309,7 +312,7 @@ static void print_verdict(const cJSON *document, const struct style *style)
     const cJSON *verified = json_at(document, "verified");
     const char *colour = YELLOW, *word = "nothing to verify",
                *template = "{results.total} result{results.total:s}, {results.expected} with an "
-                           "expected tensor";
+                           "expected tensor, none compared";
     if (cJSON_IsTrue(verified)) {
         colour = GREEN;
         word = "verified";
@@ -427,7 +430,7 @@ void report_run_junit(const struct run_facts *facts, FILE *stream)
                           facts->no_verify ? "results are not compared: --no-verify"
                                            : "no result carries an expected tensor");
         else if (segment->results > 0)
-            junit_line(&junit, "%" PRIu64 " of %" PRIu64 " results verified",
+            junit_line(&junit, "verified: %" PRIu64 " of %" PRIu64 " results",
                        segment->results_compared, segment->results);
         for (size_t j = 0; j < facts->difference_count; j++)
             if (facts->differences[j].segment == i)

@@ -54,7 +54,7 @@ static void add_arguments(cJSON *object, const struct trace_span *span)
         JSON_ADD(object, STRING("manifest", kernel->file), STRING("alternative", kernel->name));
         if (kernel->replaces)
             json_add_string(object, "replaces", kernel->replaces);
-        json_add_bool(object, "tuned", kernel->is_tuned);
+        JSON_ADD(object, FLAG("tuned", kernel->is_tuned));
     }
     if (span->bytes > 0)
         json_add_number(object, "bytes", span->bytes);

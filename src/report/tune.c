@@ -12,7 +12,7 @@ static void add_alternative(cJSON *object, const struct tune_alternative *altern
     }
     if (*alternative->reason)
         json_add_string(object, "reason", alternative->reason);
-    json_add_bool(object, "chosen", alternative->chosen);
+    JSON_ADD(object, FLAG("chosen", alternative->chosen));
 }
 
 /* Subjects that were not measured whole. */

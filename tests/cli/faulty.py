@@ -139,9 +139,8 @@ def check_check():
     text = expect(run(NEGATION, "check", "--quick", "--op", "modneg"), 1)
     assert "FAILED: " in text and "--case " in text, text
     expect(run(NEGATION, "check", "--quick", "--op", "abs"), 0)
-    # A fault of strided layouts shows there alone: strided, transposed, in place.
     text = expect(run(STRIDED, "check", "--quick", "--op", "modneg"), 1)
-    assert "modneg     refused  ++XX+X+  ++XX+X+  240/336" in text, text
+    assert re.search("modneg +240/336 right, some WRONG", text), text
     # What was found before a driver crashes is seen, and in which operation it did.
     crashed = run(CRASH, "check", "--quick")
     lines = expect(crashed, 4).splitlines()
@@ -154,8 +153,8 @@ def check_check():
     # What is beyond the device comes first here; what is wrong is told nevertheless.
     text = expect(run(FAR_AND_STRIDED, "check", "--quick", "--op", "mod",
                       HEALCL_CHUNK_BYTES="4096"), 1)
-    assert "mod        refused  uuXXuuu  uuuXuuu" in text, text
-    assert re.findall(r"(int\d+), .*\] is \d+, not \d+", text) == ["int32", "int64"], text
+    assert ", some WRONG" in text, text
+    assert re.findall(r"(int\d+), .*\] is -?\d+, not -?\d+", text) == ["int32", "int64"], text
     assert "in one tensor" not in text, text
 
 

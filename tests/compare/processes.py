@@ -61,18 +61,10 @@ class Compare:
                                 preexec_fn=preexec_fn, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def run(self, *arguments, **more):
-        """The exit code, the JSON and what is printed."""
         process = self.start("--json", f"{self.folder}/out.json", *arguments, **more)
         out, errors = process.communicate()
         assert errors == "", errors
         return process.returncode, json.loads(Path(f"{self.folder}/out.json").read_text()), out
-
-
-def test_all_right(compare):
-    code, report, _ = compare.run(TRANSCRIPT)
-    assert code == 0, code
-    assert [run["outcome"] for run in report["runs"]] == ["verified"] * 2, report["runs"]
-    assert all(len(run["samples_ns"]) == 5 for run in report["runs"])
 
 
 def test_faults(compare):
@@ -100,18 +92,6 @@ def test_faults(compare):
             assert faulty["verified"] is (False if how == "wrong" else None)
             assert outcome in table, table
         assert other["outcome"] == "verified", (how, other)
-        print(f"{how}: {faulty['outcome']}, {faulty['message']!r}")
-
-
-def test_check(compare):
-    """--check: what a device's check came to is told of the device, here that it ended by itself."""
-    code, report, table = compare.run("--check", TRANSCRIPT, FAULTY_DEVICE="-", FAULTY_HOW="exit")
-    assert code == 4, code
-    for device in report["devices"]:
-        assert device["check"]["verified"] is False, device
-        assert device["check"]["message"] == "failed: exit code 42", device
-        assert f"{device['index']} check: failed: exit code 42\n" in table, table
-    assert all("check" not in device for device in compare.run(TRANSCRIPT)[1]["devices"])
 
 
 def test_ignored_children(compare):
@@ -163,9 +143,7 @@ def test_talking(compare):
 def test_times_of_operations(compare):
     """A driver without times of its own: operations are timed by the host's clock, and the report
     says so. On both devices that is done in runs of their own."""
-    page = Path(f"{compare.folder}/out.html")
-    code, report, _ = compare.run("--html", str(page), TRANSCRIPT, FAULTY_DEVICE=compare.faulty,
-                                  FAULTY_HOW="timeless")
+    code, report, _ = compare.run(TRANSCRIPT, FAULTY_DEVICE=compare.faulty, FAULTY_HOW="timeless")
     assert code == 0, code
     for run, clock in zip(report["runs"], ("host", "device")):
         profile = run["profile"]
@@ -174,10 +152,6 @@ def test_times_of_operations(compare):
         assert profile["overhead"] > 0, run
         times = {part["name"]: part["time_ns"] for part in run["ops"]}
         assert times["ntt"] > 0 and times["modmul"] > 0 and times["reshape"] == 0, times
-        # Each command is part of a run; three of five take at least the median of their kind.
-        assert 3 * sum(times.values()) <= sum(profile["runs_ns"]), (times, profile)
-    assert page.read_text().count("<small>host&#39;s clock</small>") == 1
-    assert page.read_text().count("since the driver takes no times") == 1
 
 
 def children_of(process):
@@ -227,10 +201,9 @@ def test_interrupted_reports(compare):
     """What was measured before is written, and said to be incomplete."""
     good, faulty = compare.devices[::-1]
     for number in (signal.SIGINT, signal.SIGTERM):
-        report, page = (Path(f"{compare.folder}/partial.{kind}") for kind in ("json", "html"))
-        process = compare.start("--json", str(report), "--html", str(page), TRANSCRIPT,
-                                devices=[good, faulty], FAULTY_DEVICE=compare.faulty,
-                                FAULTY_HOW="hang")
+        report = Path(f"{compare.folder}/partial.json")
+        process = compare.start("--json", str(report), TRANSCRIPT, devices=[good, faulty],
+                                FAULTY_DEVICE=compare.faulty, FAULTY_HOW="hang")
         wait_for(lambda: any(is_run(child, faulty) for child in children_of(process)),
                  "the second device does not run")
         process.send_signal(number)
@@ -239,10 +212,8 @@ def test_interrupted_reports(compare):
         told = json.loads(report.read_text())
         run, = told["runs"]
         assert run["outcome"] == "verified" and told["interrupted_of_runs"] == 2, told
-        for text in page.read_text(), out:
-            assert "Interrupted: 1 of 2 runs were made. " in text, text
+        assert "Interrupted: 1 of 2 runs were made. " in out, out
         report.unlink()
-        page.unlink()
 
 
 def test_progress(compare):
@@ -260,20 +231,6 @@ def test_progress(compare):
     assert all(line.startswith("healcl: ") for line in lines), errors
 
 
-def test_killed_child(compare):
-    """A run that something else kills, in the middle."""
-    process = compare.start("--json", f"{compare.folder}/out.json", TRANSCRIPT,
-                            FAULTY_DEVICE=compare.faulty, FAULTY_HOW="hang")
-    wait_for(lambda: any(map(is_run, children_of(process))), "no child was started")
-    victim = next(filter(is_run, children_of(process)))
-    os.kill(victim, signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == 4, process.returncode
-    runs = json.loads(Path(f"{compare.folder}/out.json").read_text())["runs"]
-    assert [run["outcome"] for run in runs] == ["crashed", "verified"], runs
-    assert runs[0]["signal"] == signal.SIGKILL
-
-
 def main():
     healcl, driver = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="healcl-compare-") as folder:
@@ -282,9 +239,9 @@ def main():
         if not compare.devices:
             print("there is no PoCL that can show two devices")
             return 77
-        for test in (test_all_right, test_faults, test_check, test_ignored_children, test_listing,
+        for test in (test_faults, test_ignored_children, test_listing,
                      test_talking, test_times_of_operations, test_interrupts,
-                     test_interrupted_reports, test_progress, test_killed_child):
+                     test_interrupted_reports, test_progress):
             print(test.__name__, flush=True)
             test(compare)
     return 0

@@ -41,12 +41,12 @@ static const char *only; /* form */
 static bool is_quick;
 
 static void print_failure(void *context, const struct coverage_row *row,
-                          const struct coverage_cell *cell, const struct coverage_call *call,
+                          const struct coverage_cell *cell, const struct manifest_kernel *kernel,
                           const struct healcl_error *why)
 {
     char text[COVERAGE_CELL_SIZE];
     (void)context;
-    (void)call;
+    (void)kernel;
     printf("FAILED: %s %s, cell %s: %s\n%s", row->form->name, dtype_name(row->dtypes.value),
            coverage_cell_text(cell, text), why->message, why->detail ? why->detail : "");
     fflush(stdout);

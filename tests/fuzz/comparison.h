@@ -8,10 +8,6 @@
 #include "compare/compare.h"
 #include "fuzz.h"
 
-/* A transcript that baselines may have runs of; what the seeds name. */
-#define BYTES 1024
-#define DIGEST "0123456789abcdef"
-
 /* A file in memory: its path is of this process alone. */
 static inline const char *file_of(const char *text, size_t size)
 {
@@ -24,24 +20,25 @@ static inline const char *file_of(const char *text, size_t size)
     return path;
 }
 
+/* With a transcript that baselines may have runs of: the seeds name it. */
 static inline void begin(struct comparison *comparison)
 {
-    struct healcl_error error = {.detail = NULL};
-    EXPECT(comparison_init(comparison, &error) == HEALCL_OK);
-    comparison->transcripts = comparison_alloc(comparison, sizeof *comparison->transcripts);
-    EXPECT(comparison->transcripts);
-    comparison->transcripts[0].file = "transcript.json";
-    comparison->transcripts[0].bytes = BYTES;
-    snprintf(comparison->transcripts[0].digest, sizeof comparison->transcripts[0].digest, DIGEST);
-    comparison->transcript_count = 1;
-    comparison->origin.memory_bytes = BYTES;
+    cJSON *transcript =
+        cJSON_Parse("{\"file\": \"t.json\", \"bytes\": 1024, \"digest\": \"0123456789abcdef\"}");
+    comparison_init(comparison, 1024);
+    cJSON_AddItemToArray(comparison->transcripts, transcript);
 }
 
-/* More devices than there is room for, and no comparison, are refused. */
-static inline void expect_read(enum healcl_status status, struct healcl_error *error)
+/* What is no comparison is refused. */
+static inline void add_baseline(struct comparison *comparison, const char *text, size_t size)
 {
-    EXPECT(status == HEALCL_OK || (status == HEALCL_USAGE && error->message[0]));
-    healcl_error_clear(error);
+    struct healcl_error error = {.detail = NULL};
+    size_t added;
+    enum healcl_status status =
+        compare_add_baseline(comparison, file_of(text, size), &added, &error);
+    EXPECT(status == HEALCL_OK || (status == HEALCL_USAGE && error.message[0]));
+    EXPECT(added <= (size_t)cJSON_GetArraySize(comparison->runs));
+    healcl_error_clear(&error);
 }
 
 #endif

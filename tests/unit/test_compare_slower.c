@@ -1,11 +1,12 @@
-/* Times beside a baseline's: intervals of medians, which runs belong together, and what is told. */
+/* Times beside a baseline's: intervals of medians, which runs belong together, and the sentences.
+ */
 #include <math.h>
 
 #include "compare/compare.h"
 #include "core/numbers.h"
 #include "test_transcript_common.h"
 
-static void test_ranks(void **state)
+static void ranks_are_exact(void **state)
 {
     (void)state;
     /* By exact fractions: the largest r for which less than r heads, or tails, of count coins have
@@ -16,130 +17,127 @@ static void test_ranks(void **state)
                  {13, 3}, {15, 3}, {20, 5}, {30, 9}, {50, 17}, {100, 39}, {1000, 465}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(median_rank(cases[i].count, 0.975), cases[i].rank);
-    assert_int_equal(median_rank(SLOWDOWN_SAMPLES, 0.975), 1);
-    assert_int_equal(median_rank(SLOWDOWN_SAMPLES - 1, 0.975), 0);
     assert_int_equal(median_rank(5, 0.95), 0);
     assert_int_equal(median_rank(6, 0.95), 1);
 }
 
-/* Adds a device of today's, or with origin a saved one, and its run of the one transcript. */
-static void add(struct comparison *comparison, const struct compare_origin *origin,
-                const char *selector, const char *name, uint64_t *samples, size_t count)
+static void begin(struct comparison *comparison)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
-    struct compare_device *device;
-    struct compare_run *run;
-    expect_ok(comparison_add_device(comparison, &device, &error), &error);
-    device->selector = selector;
-    device->name = name;
-    if (origin)
-        device->origin = origin;
-    expect_ok(comparison_add_run(comparison, 0, comparison->device_count - 1, &run, &error),
-              &error);
-    run->outcome = COMPARE_VERIFIED;
-    run->times[COMPARE_COMPUTE] = (struct compare_samples){samples, count};
+    comparison_init(comparison, 0);
+    compare_put_text(comparison->top, "host.processor", "P");
+    compare_put_number(comparison->top, "fail_slower_percent", 10);
+    cJSON_AddItemToArray(comparison->transcripts, cJSON_CreateObject());
 }
 
-static bool is_about(double value, double expected)
+/* Adds a device of today's or, with the processor of its host, of a baseline, and its run. */
+static cJSON *add(struct comparison *comparison, const char *baseline, const char *processor,
+                  const char *index, const char *name)
 {
-    return fabs(value - expected) < 1e-9;
+    cJSON *device = compare_add_device(comparison, NULL);
+    compare_put_text(device, "index", index);
+    compare_put_text(device, "name", name);
+    if (baseline) {
+        compare_put_text(device, "baseline", baseline);
+        compare_put_text(device, "host.processor", processor);
+    }
+    cJSON *run = compare_add_run(comparison, 0, compare_device_count(comparison) - 1);
+    compare_put_text(run, "outcome", "verified");
+    return run;
 }
 
-static void test_intervals(void **state)
+static void put_samples(cJSON *run, const char *path, const char *samples)
+{
+    compare_put(run, path, cJSON_Parse(samples));
+    compare_add_figures(run);
+}
+
+/* Judges a run anew: what is said of one of its slowdowns is this. */
+static void assert_judged(const struct comparison *comparison, cJSON *run, int number,
+                          bool is_slower, const char *expected)
+{
+    assert_int_equal(compare_judge(comparison, run), is_slower);
+    const cJSON *list = compare_at(run, "slowdowns");
+    assert_int_equal(cJSON_GetArraySize(list), 2);
+    char *text = compare_slowdown_text(comparison, cJSON_GetArrayItem(list, number));
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void intervals_decide(void **state)
 {
     (void)state;
-    struct comparison comparison;
-    struct healcl_error error = {.status = HEALCL_OK};
-    struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
-    char text[SLOWDOWN_TEXT_SIZE];
     /* Ranks 1 and 7 of 7, 2 and 9 of 10. */
-    uint64_t now[] = {160, 120, 130, 150, 140, 125, 135};
-    uint64_t before[] = {90, 91, 92, 93, 94, 95, 96, 97, 100, 1000};
-    const struct compare_origin saved = {.baseline = "base.json", .processor = "P"};
-    expect_ok(comparison_init(&comparison, &error), &error);
-    comparison.origin.processor = "P";
-    add(&comparison, NULL, "0:0", "D", now, 7);
-    add(&comparison, &saved, "0:0", "D", before, 10);
-
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 0);
-    comparison.judges_times = true;
-    comparison.fail_slower = 19.9;
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[1], slowdowns), 0);
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 2);
-    assert_ptr_equal(slowdowns[0].baseline, &comparison.runs[1]);
-    assert_null(slowdowns[0].reason);
-    assert_true(is_about(slowdowns[0].ratio, 135.0 / 94)); /* medians are rounded down */
-    assert_true(is_about(slowdowns[0].low, 120.0 / 100));
-    assert_true(is_about(slowdowns[0].high, 160.0 / 91));
-    assert_true(slowdowns[0].is_slower && compare_is_slower(&comparison, &comparison.runs[0]));
-    assert_string_equal(compare_slowdown_text(&comparison, &slowdowns[0], text),
-                        "compute: 1.44 times the time in base.json (1.20 to 1.76 at 95 %), more "
-                        "than 19.9 % slower");
-    assert_string_equal(compare_slowdown_text(&comparison, &slowdowns[1], text),
-                        "steady request: it is not judged by base.json: too few runs for an "
-                        "interval (0 here, 0 there, 7 of each are needed)");
-    comparison.runs[0].times[COMPARE_STEADY] = comparison.runs[0].times[COMPARE_COMPUTE];
-    comparison.runs[1].times[COMPARE_STEADY] = comparison.runs[1].times[COMPARE_COMPUTE];
-    comparison.runs[0].times[COMPARE_COMPUTE].count = 0;
-    assert_true(compare_is_slower(&comparison, &comparison.runs[0]));
-    comparison.runs[0].times[COMPARE_COMPUTE].count = 7;
-    comparison.fail_slower = 20; /* the interval must lie beyond it */
-    assert_false(compare_is_slower(&comparison, &comparison.runs[0]));
-
-    now[5] = now[6] = 400; /* beyond the quartile: a busy machine */
-    now[3] = 300;
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 2);
-    assert_false(slowdowns[0].is_slower);
-    assert_string_equal(compare_slowdown_text(&comparison, &slowdowns[0], text),
-                        "compute: it is not judged by base.json: its times here spread by more "
-                        "than 30 %");
-
-    comparison.runs[0].times[COMPARE_COMPUTE].count = 6;
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 2);
-    assert_non_null(slowdowns[0].reason);
-    comparison.runs[0].times[COMPARE_COMPUTE].count = 7;
-    comparison.runs[1].outcome = COMPARE_DIFFERENT;
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 2);
-    assert_non_null(slowdowns[0].reason);
-    comparison.runs[0].outcome = COMPARE_FAILED;
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 0);
+    static const char now[] = "[160, 120, 130, 150, 140, 125, 135]";
+    static const char before[] = "[90, 91, 92, 93, 94, 95, 96, 97, 100, 1000]";
+    struct comparison comparison;
+    begin(&comparison);
+    cJSON *run = add(&comparison, NULL, NULL, "0:0", "D");
+    cJSON *saved = add(&comparison, "base.json", "P", "0:0", "D");
+    put_samples(run, "split.compute_ns", now);
+    put_samples(saved, "split.compute_ns", before);
+    assert_judged(
+        &comparison, run, 0, true,
+        "compute: 1.44 times the time in base.json (1.20 to 1.76 at 95 %), more than 10 % "
+        "slower");
+    assert_judged(&comparison, run, 1, true,
+                  "steady request: it is not judged by base.json: too few runs for an interval (0 "
+                  "here, 0 there, 7 of each are needed)");
+    assert_int_equal(compare_worst(&comparison), COMPARED_SLOWER);
+    compare_put_number(comparison.top, "fail_slower_percent", 20); /* all of it must be beyond */
+    assert_judged(&comparison, run, 0, false,
+                  "compute: 1.44 times the time in base.json (1.20 to 1.76 at 95 %), not certainly "
+                  "more than 20 % slower");
+    put_samples(run, "split.compute_ns", "[1, 2, 3, 300, 400, 400, 400]"); /* a busy machine */
+    assert_judged(
+        &comparison, run, 0, false,
+        "compute: it is not judged by base.json: its times here spread by more than 30 %");
+    put_samples(run, "split.compute_ns", now);
+    put_samples(run, "split.compute_ns", "[1, 1, 1, 1, 1, 1]");
+    put_samples(run, "steady.requests_ns", now);
+    put_samples(saved, "steady.requests_ns", before);
+    assert_judged(&comparison, run, 1, false,
+                  "steady request: 1.44 times the time in base.json (1.20 to 1.76 at 95 %), not "
+                  "certainly more than 20 % slower");
+    assert_judged(
+        &comparison, run, 0, false,
+        "compute: it is not judged by base.json: too few runs for an interval (6 here, 10 "
+        "there, 7 of each are needed)");
     comparison_release(&comparison);
 }
 
-static void test_which_device(void **state)
+static void baselines_are_of_the_same_device(void **state)
 {
     (void)state;
+    static const struct {
+        const char *baseline, *processor, *index, *name;
+    } saved[] = {{"1.json", "P", "0:0", "D"}, /* a twin */
+                 {"1.json", "P", "0:1", "D"},
+                 {"2.json", "P", "5:0", "D"}, /* called the same, somewhere else */
+                 {"2.json", "P", "0:1", "E"},
+                 {"3.json", "Q", "0:1", "D"}};
+    static const char *const files[] = {"1.json", "1.json", "2.json", "2.json"};
     struct comparison comparison;
-    struct healcl_error error = {.status = HEALCL_OK};
-    struct compare_slowdown slowdowns[SLOWDOWNS_MAX];
-    const struct compare_origin first = {.baseline = "1.json", .processor = "P"};
-    const struct compare_origin second = {.baseline = "2.json", .processor = "P"};
-    const struct compare_origin other = {.baseline = "3.json", .processor = "Q"};
-    expect_ok(comparison_init(&comparison, &error), &error);
-    comparison.origin.processor = "P";
-    comparison.judges_times = true;
-    add(&comparison, NULL, "0:1", "D", NULL, 0);
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 1);
-    assert_null(slowdowns[0].baseline);
-    assert_non_null(slowdowns[0].reason);
-
-    add(&comparison, &first, "0:0", "D", NULL, 0); /* a twin */
-    add(&comparison, &first, "0:1", "D", NULL, 0);
-    add(&comparison, &second, "5:0", "D", NULL, 0); /* called the same, somewhere else */
-    add(&comparison, &second, "0:1", "E", NULL, 0);
-    add(&comparison, &other, "0:1", "D", NULL, 0);
-    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 4);
-    assert_ptr_equal(slowdowns[0].baseline, &comparison.runs[2]);
-    assert_ptr_equal(slowdowns[2].baseline, &comparison.runs[3]);
+    begin(&comparison);
+    cJSON *run = add(&comparison, NULL, NULL, "0:1", "D");
+    assert_false(compare_judge(&comparison, run));
+    assert_string_equal(compare_text(compare_at(run, "slowdowns")->child, "not_judged_because"),
+                        "no baseline has this transcript on this device and processor");
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
+        add(&comparison, saved[i].baseline, saved[i].processor, saved[i].index, saved[i].name);
+    assert_false(compare_judge(&comparison, run));
+    const cJSON *list = compare_at(run, "slowdowns");
+    assert_int_equal(cJSON_GetArraySize(list), 4);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(compare_text(cJSON_GetArrayItem(list, i), "baseline"), files[i]);
     comparison_release(&comparison);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_intervals),
-        cmocka_unit_test(test_which_device),
+        cmocka_unit_test(ranks_are_exact),
+        cmocka_unit_test(intervals_decide),
+        cmocka_unit_test(baselines_are_of_the_same_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static void family(void **state)
     const char *name = *state;
     for (size_t i = 0; i < form_count; i++) {
         struct problem_dtypes dtypes;
-        if (strcmp(forms[i].operation->family, name) != 0)
+        if (strcmp(forms[i].operation->family, name) != 0 || !problem_is_made(&forms[i]))
             continue;
         bool has_also = problem_also(&forms[i]) >= 0, has_index = problem_has_index(&forms[i]);
         for (int v = 0; v < DTYPE_COUNT; v++)

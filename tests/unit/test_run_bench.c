@@ -168,9 +168,8 @@ static struct kept run_rows(const struct bench_case *measured, int64_t first, in
     struct plan *plan = NULL;
     struct executor *executor = NULL;
     struct segment_result result = {0};
-    char *text;
-    OK(bench_case_text(measured, first, count, &text, &source.length, &error));
-    source.text = text;
+    char *text = bench_case_text(measured, first, count);
+    source = (struct source){.text = text, .length = strlen(text)};
     OK(plan_create(&source, NULL, NULL, &plan, &error));
     assert_int_equal(plan->segment_count, BENCH_SEGMENTS);
     assert_string_equal(plan->segments[BENCH_OPERATE].name, "operation");

@@ -54,7 +54,7 @@ static uint64_t measure(uint64_t cache_bytes, uint64_t memory_bytes)
     OK(device_open(&watched, "", &device, &error));
     device->info.cache_bytes = cache_bytes;
     device->info.global_memory_bytes = memory_bytes;
-    OK(device_measure(device, &rates, &error));
+    OK(device_measure(device, false, &rates, &error));
     uint64_t peak = device->bytes_peak;
     assert_true(rates.products > 0 && rates.copied_bytes > 0);
     healcl_device_close(device);
