@@ -28,7 +28,7 @@ COMMANDS = {
 }
 DEVICE_COMMANDS = {
     "devices": ([], {"devices"}),
-    "check": (["--quick", "--op", "squeeze"], {"rows", "calls"}),
+    "check": (["--quick", "--op", "abs"], {"rows", "calls"}),
     "bench": (["--op", "set_const_val", "--n", "16", "--batch", "1", "--repeat", "1"], {"results"}),
     "diagnose": (["transcripts/nothing.json"], {"outcome"}),
     "tune": (["--dry-run"], {"alternatives"}),

@@ -42,7 +42,7 @@ ON_DEVICE = [
     f"run --package @/package.zip {PLAIN}",
     f"compile -o @/made.zip {PLAIN}",
     f"diagnose --json - {PLAIN}",
-    "check --quick --op flatten",
+    "check --quick --op abs",
 ]
 SHARE_ON_DEVICE = 1 if IS_ALL else 47
 SHARE_ON_HOST = 1 if IS_ALL else 7

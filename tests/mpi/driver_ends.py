@@ -29,7 +29,7 @@ FILE = "transcripts/names.json"
 # "@" is a folder of their own.
 COMMANDS = ["run -q --json @/report.json --junit @/report.xml " + FILE,
             "run --json - --requests 2 " + FILE,
-            "check --quick --op flatten --json - --junit @/report.xml",
+            "check --quick --op abs --json - --junit @/report.xml",
             "diagnose --json @/report.json " + FILE,
             "bench --op modneg --n 16 --repeat 1 --json -",
             "tune --dry-run --json @/report.json",
