@@ -32,7 +32,7 @@ struct bench_command {
 
 /* ---------------------------------------------------------------- measuring */
 
-/* What a case of the suite is given: its own parameters, or those of the command line where the
+/* Settings of a case of the suite: its own parameters, or those of the command line where the
  * operation takes them. */
 static struct bench_settings settings_of(const struct bench_command *self,
                                          const struct bench_operation *operation,
@@ -97,7 +97,7 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
     return HEALCL_OK;
 }
 
-/* What is wrong with the options is found before anything is opened. */
+/* Checks the options before it opens anything. */
 static enum healcl_status measure(struct bench_command *self, struct healcl_error *error)
 {
     TRY(run_cases(self, error));
@@ -203,7 +203,7 @@ static int take_parameter(const struct command *command, const struct command_op
     return EXIT_VERIFIED;
 }
 
-/* What --op names, of what --ops has brought, if it takes the parameters. */
+/* Finds what --op names, and checks that it takes the parameters. */
 static int find_operation(const struct command *command, struct bench_command *self)
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;

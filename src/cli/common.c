@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "cli/supervise.h"
 #include "core/control_group.h"
 #include "programs/programs.h"
@@ -57,6 +58,8 @@ int print_error(const char *file, const struct healcl_error *error, bool verbose
     if (error->detail)
         fprintf(stderr, "%s%s", error->detail,
                 *error->detail && error->detail[strlen(error->detail) - 1] == '\n' ? "" : "\n");
+    if (error->status == HEALCL_NO_MEMORY)
+        signals_memory_is_told();
     return exit_code(error->status);
 }
 

@@ -45,7 +45,7 @@ static int list_in_child(int file)
     return code;
 }
 
-/* What a child has written, if that is whole. */
+/* Takes what a child has written, if that is whole. */
 static void take_listing(const struct process_result *child, struct device_listing *listing)
 {
     struct device_listing told = {.devices = NULL};
@@ -60,7 +60,7 @@ static void take_listing(const struct process_result *child, struct device_listi
     *listing = told;
 }
 
-/* What has become of a child that a driver has ended, maybe after all was listed. */
+/* Tells what has become of a child that a driver has ended, maybe after all was listed. */
 static enum healcl_status tell_of_driver(const struct process_result *child, uint32_t seconds,
                                          struct healcl_error *error)
 {
@@ -128,8 +128,8 @@ static void fail(struct self_test_result *self_test, const struct device_info *i
              info->device_index, info->name, what);
 }
 
-/* What a child that ended by itself found. It is kept, unless there is no place for it. Where the
- * environment is wrong nothing was found, and the reason is what the child says of that. */
+/* Takes what a child that ended by itself found. It is kept, unless there is no place for it. Where
+ * the environment is wrong nothing was found, and the reason is what the child says of that. */
 static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
                          const struct process_result *child)
 {

@@ -1,4 +1,4 @@
-/* What compiles the sources of a package elsewhere: a shell script for each kind of target. */
+/* A shell script that compiles the sources of a package elsewhere. */
 #ifndef HEALCL_CLI_EMIT_H
 #define HEALCL_CLI_EMIT_H
 

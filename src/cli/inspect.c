@@ -16,7 +16,7 @@ struct inspect_command {
     const char *file;
     struct report_file json;
     const char *selector; /* of the device; NULL: none was named */
-    bool verbose, kernels, passes, roofline, steps;
+    bool kernels, passes, roofline, steps;
     struct healcl_limits limits;
     uint64_t device_memory_bytes; /* 0: no limit */
     struct memory_facts memory;
@@ -112,7 +112,7 @@ static int tell(struct inspect_command *self)
         report_add_ranks(document, &self->ranks);
     if (!self->json.on_stdout)
         print_text(self, document);
-    return report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int inspect(struct inspect_command *self)
@@ -120,7 +120,7 @@ static int inspect(struct inspect_command *self)
     struct healcl_error error = {.status = HEALCL_OK};
     int code = open_all(self, &error) == HEALCL_OK
                    ? tell(self)
-                   : report_files_error(&self->json, NULL, self->file, &error, self->verbose);
+                   : report_files_error(&self->json, NULL, self->file, &error, false);
     healcl_error_clear(&error);
     healcl_device_close(self->device);
     healcl_transcript_close(self->part);
@@ -147,7 +147,6 @@ static const struct command_option options[] = {
     {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
     {"split", 0, OPTION_WORD, KEPT_IN(struct inspect_command, axis_text)},
     TIMEOUT_OPTION,
-    {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct inspect_command, verbose)},
     END_OF_OPTIONS,
 };
 
@@ -195,7 +194,6 @@ const struct command command_inspect = {
         "      --ranks R            show what R ranks of healcl-mpi run have each: what is split,\n"
         "                           whole and exchanged, memory, and with --roofline the time\n"
         "      --split ENTRY:AXIS   along that axis, as healcl-mpi run has it\n"
-        "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n",
     .more_help =

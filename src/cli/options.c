@@ -78,7 +78,7 @@ static int check_pair(const struct command *command, const struct named_file *wr
                        other->option->name, written->option ? written->text : other->text);
 }
 
-/* What is written would replace what is read, or be written twice. */
+/* Refuses to replace what is read, or to write a file twice. */
 static int check_files(const struct command *command, const struct named_file *files, size_t count)
 {
     int code = GOES_ON;
@@ -90,18 +90,13 @@ static int check_files(const struct command *command, const struct named_file *f
 
 /* ---------------------------------------------------------------- options */
 
-static bool takes_a_value(const struct command_option *option)
-{
-    return option->kind != OPTION_FLAG && option->kind != OPTION_HELP;
-}
-
 /* For getopt_long, with the letters as "d:qvh". */
 static void list_options(const struct command_option *list, struct option options[OPTIONS_MAX],
                          char letters[2 * OPTIONS_MAX])
 {
     int count = 0;
     for (const struct command_option *option = list; option->name; option++, count++) {
-        const bool takes_value = takes_a_value(option);
+        const bool takes_value = option->kind != OPTION_FLAG && option->kind != OPTION_HELP;
         options[count] =
             (struct option){option->name, takes_value ? required_argument : no_argument, NULL,
                             option->letter ? option->letter : 256 + count};

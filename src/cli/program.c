@@ -1,4 +1,4 @@
-/* What a program of commands does with its command line; the program itself is in main.c. */
+/* A program of commands takes its command line; main.c says which commands. */
 #include <cJSON.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void occupy_standard_streams(void)
             (void)!open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
 }
 
-/* By that name the parent hears of the exit code: core/process.h. */
+/* The parent hears of the exit code where it gave that name: core/process.h. */
 static int run_command(const struct command *command, int argc, char **argv, const char *name)
 {
     if (strcmp(name, PROCESS_NAME) == 0 && fcntl(PROCESS_VERDICT_FILE, F_SETFD, FD_CLOEXEC) == 0)

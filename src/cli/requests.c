@@ -117,7 +117,7 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
 
 /* ---------------------------------------------------------------- live inputs of requests */
 
-/* What runs requests. All of them have the same inputs. */
+/* A run of requests, which all have the same inputs. */
 struct requests {
     const struct healcl_transcript *transcript;
     struct request_facts *facts;
@@ -254,7 +254,7 @@ static enum healcl_status run_all(const struct requests *requests, struct healcl
     return HEALCL_OK;
 }
 
-/* What an audit finds to differ is told in the report. */
+/* A difference that an audit finds goes into the report. */
 static enum healcl_status run_session(struct requests *requests, struct healcl_device *device,
                                       struct healcl_error *error)
 {

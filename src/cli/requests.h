@@ -6,7 +6,7 @@
 #include "cli/progress.h"
 #include "report/requests.h"
 
-/* What the options name, before the transcript is known. Freed with live_inputs_free. */
+/* The options, before the transcript is known. Freed with live_inputs_free. */
 struct live_inputs {
     const char **texts; /* "ENTRY=FILE.npy" of --input */
     size_t count;

@@ -251,7 +251,7 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
                         error);
 }
 
-/* What kernels took, by rates that are kept, or else measured now. Without rates there are no
+/* Finds what kernels took, by rates that are kept, or measured now. Without rates there are no
  * shares of them. */
 static void find_kernels(struct run_command *self)
 {
@@ -337,7 +337,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
 
 /* ---------------------------------------------------------------- telling the end */
 
-/* Of a run that came to its end. */
+/* Facts of a run that came to its end. */
 static void complete_facts(struct run_command *self)
 {
     struct run_facts *facts = &self->facts;
@@ -476,13 +476,12 @@ static int run_and_finish(struct run_command *self)
 static int take_audit(const struct command *command, const struct command_option *option,
                       void *self, const char *text)
 {
-    char number[32] = "";
-    const size_t length = strlen(text);
+    char *end;
     double *percent = &((struct run_command *)self)->audit;
     (void)option;
-    if (length < sizeof number)
-        memcpy(number, text, length > 0 && text[length - 1] == '%' ? length - 1 : length);
-    if (!parse_decimal(number, percent) || *percent <= 0 || *percent > 100)
+    *percent = strtod(text, &end);
+    if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || *percent <= 0 ||
+        *percent > 100)
         return usage_error(command, "--audit takes a share of the time as 2%%, not '%.200s'", text);
     return EXIT_VERIFIED;
 }
@@ -588,8 +587,8 @@ const struct command command_run = {
         "                           ENTRY: its number, or its tensor's name; repeatable\n"
         "      --requests N         run as a service does, N times in one session: all stays on\n"
         "                           the device but live inputs: the uploads of segments\n"
-        "                           upload_ct..., or of the last segment that uploads, or what\n"
-        "                           --input and --keep say; prints latencies\n"
+        "                           upload_ct..., or of the last segment that uploads, or\n"
+        "                           what --input and --keep say; prints latencies\n"
         "      --steady N           the same behind the run\n"
         "      --keep SEGMENT       of requests: only uploads of this segment stay; repeatable\n"
         "      --audit SHARE        of --requests: within this share of the time, as 2%, repeat\n"

@@ -106,7 +106,7 @@ static _Noreturn void end_by(int number, const sigset_t *before)
 
 /* ---------------------------------------------------------------- telling */
 
-/* What happened, in one line. */
+/* Says in one line what happened. */
 static void describe(const struct watch *watch, uint32_t seconds, struct healcl_error *error)
 {
     const char *when = watch->verdict.is_told ? " when all was done" : "";
@@ -149,7 +149,7 @@ bool is_first_rank(void)
     return !rank || strcmp(rank, "0") == 0;
 }
 
-/* Of several ranks the first one alone has standard output. */
+/* The first of several ranks alone has standard output. */
 static void write_report(struct report_file *report, const char *file,
                          const struct healcl_error *why)
 {

@@ -18,7 +18,7 @@ bool is_first_rank(void);
 /* Ends this process, in which no driver has run: what is loaded beside healcl has no say in it. */
 _Noreturn void end_at_once(int code);
 
-/* What the parent has to know of a command line. */
+/* The parent has to know this of a command line. */
 enum { REPORTS_MAX = 8 };
 struct supervision {
     bool opens_device;

@@ -31,14 +31,6 @@ static void say(void *context, const struct tune_alternative *alternative)
     progress_say(&self->progress, "measuring %s", alternative->choice);
 }
 
-static enum healcl_status open_device(struct tune_command *self, struct healcl_error *error)
-{
-    progress_say(&self->progress, "opening the device");
-    TRY(healcl_device_open(self->selector, &self->device, error));
-    self->info = self->device->info;
-    return HEALCL_OK;
-}
-
 /* Whether any of the subjects is decided that are healcl's own, or of manifests. */
 static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
 {
@@ -85,7 +77,9 @@ static enum healcl_status tune(struct tune_command *self, struct healcl_error *e
 {
     TRY(report_file_open(&self->json, error));
     TRY(examples_read(&self->examples, self->operations, error));
-    TRY(open_device(self, error));
+    progress_say(&self->progress, "opening the device");
+    TRY(healcl_device_open(self->selector, &self->device, error));
+    self->info = self->device->info;
     TRY(list(self, error));
     if (self->dry_run)
         return HEALCL_OK;

@@ -1,5 +1,5 @@
-/* What every command of healcl-mpi takes and opens at each rank: a command line, a transcript and a
- * device. */
+/* Every command of healcl-mpi takes and opens these at each rank: a command line, a transcript and
+ * a device. */
 #ifndef HEALCL_MPI_OPENING_H
 #define HEALCL_MPI_OPENING_H
 
@@ -8,7 +8,7 @@
 #include "package/package.h"
 
 struct opening {
-    /* Of the command line. */
+    /* The command line sets these. */
     const char *file;    /* the transcript */
     const char *devices; /* selectors with commas between them, or NULL */
     const char *package; /* or NULL */
@@ -42,7 +42,7 @@ int opening_start(struct opening *opening, struct ranks *ranks);
 int opening_open(struct opening *opening, struct ranks *ranks);
 void opening_release(struct opening *opening);
 
-/* What a rank's device is called. */
+/* Names a rank's device. */
 const char *opening_device(const struct opening *opening);
 
 #define OPENING_OPTIONS(type, member)                                                           \

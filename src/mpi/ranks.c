@@ -99,7 +99,7 @@ static void find_host(struct ranks *ranks)
     MPI_Comm_free(&host);
 }
 
-/* Of a process there is one. */
+/* The ranks of this process, for memory that runs out. */
 static struct ranks *begun;
 
 static void end_without_memory(void)
@@ -221,7 +221,7 @@ void ranks_notice(const struct ranks *ranks, const char *format, ...)
     print_notice("rank %d on %s: %s", ranks->rank, ranks->host, line);
 }
 
-/* What happens at the end of the time that an end may take. */
+/* The alarm at the end of the time that an end may take. */
 static volatile sig_atomic_t code_of_alarm;
 static char untold[1024]; /* a line that nobody has heard yet */
 

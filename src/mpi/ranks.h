@@ -50,7 +50,7 @@ void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes);
 /* Gives all ranks the bytes that rank 0 has. */
 void ranks_share(const struct ranks *ranks, void *data, size_t bytes);
 
-/* The same of a code, which it returns. */
+/* Gives all ranks a code so, and returns it. */
 int ranks_first(const struct ranks *ranks, int code);
 
 /* Prints "PROGRAM: rank 3 on HOST: ...". Any thread may call this. */

@@ -36,7 +36,7 @@ struct serve_command {
     const char **names;
     size_t count;
     int64_t since[2]; /* seconds and nanoseconds: older results are another transcript's */
-    /* Of all threads, behind the lock. */
+    /* All threads use these, behind the lock. */
     pthread_mutex_t lock;
     struct served served;
     uint64_t start;
@@ -130,7 +130,7 @@ static enum healcl_status read_names(struct serve_command *self, size_t *size,
     return HEALCL_OK;
 }
 
-/* What rank 0 alone does. */
+/* Makes the folder and reads the names, at rank 0 alone. */
 static int begin(struct serve_command *self, size_t *size)
 {
     struct healcl_error error = {.status = HEALCL_OK};

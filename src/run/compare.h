@@ -26,7 +26,8 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
 
 /*
  * Compares data, elements of dtype in C order without gaps, with a payload, by value: dtypes may
- * differ. The payload is decoded a block at a time, unless it is in Fortran order. Errors: HEALCL_NO_MEMORY.
+ * differ. The payload is decoded a block at a time, unless it is in Fortran order. Errors:
+ * HEALCL_NO_MEMORY.
  */
 enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, const void *data,
                                   const struct payload *expected, struct comparison *comparison,

@@ -81,7 +81,7 @@ static void read_elements(const struct payload *payload, int64_t first, size_t c
     read_bytes(payload, payload->data_offset + (uint64_t)first * size, count * size, array);
 }
 
-/* The same of at most BLOCK_ELEMENTS, as values. */
+/* Reads at most BLOCK_ELEMENTS of them so, as values. */
 static void read_block(const struct payload *payload, int64_t first, size_t count, int64_t *values)
 {
     unsigned char bytes[BLOCK_ELEMENTS * sizeof(int64_t)];

@@ -13,7 +13,7 @@
 #include "core/status.h"
 #include "transcript/source.h"
 
-/* What a part has of the whole: of each `period` elements of an axis, `size` from `start` on. */
+/* A part of the whole: of each `period` elements of an axis, `size` from `start` on. */
 struct payload_part {
     uint32_t axis;
     int64_t start, size, period; /* period: 0 where the payload is the whole */
@@ -58,7 +58,7 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
 enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
                                 struct healcl_error *error);
 
-/* The same for elements [first, first + count) in C order, which it finds at once. Refuses payloads
+/* Reads elements [first, first + count) in C order so, which it finds at once. Refuses payloads
  * in Fortran order. */
 enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
                                      int64_t count, void *array, struct healcl_error *error);

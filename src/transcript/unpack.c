@@ -39,7 +39,7 @@ struct output {
     bool begun;           /* a byte that is no space was there */
 };
 
-/* What so many packed bytes may unpack to. */
+/* The most that so many packed bytes may unpack to. */
 static uint64_t most_bytes(uint64_t packed)
 {
     if (packed > UNPACKED_BYTES_MAX / UNPACKED_RATIO_MAX)

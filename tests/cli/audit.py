@@ -42,8 +42,8 @@ def fails(words, *arguments):
 def check_usage():
     fails("--audit takes a share of the time as 2%, not 'much'", "--requests", "2", "--audit", "much")
     fails("--audit takes a share of the time as 2%, not '0%'", "--requests", "2", "--audit", "0%")
-    fails("--requests is missing", "--audit", "2%")
-    fails("it wants a device", "--requests", "2", "--audit", "2%", "--reference")
+    fails("--audit goes with --requests, on a device", "--audit", "2%")
+    fails("--audit goes with --requests, on a device", "--requests", "2", "--audit", "2%", "--reference")
 
 
 def check_right():
@@ -58,7 +58,7 @@ def check_right():
         assert audit[key] == sum(kernel[key] for kernel in audit["kernels"]), audit
     text = run("--requests", "3", "--audit", "50%", TRANSCRIPT).stdout
     assert re.search(r"^audited +\d+ times a step, \d+ elements, in .*%", text, re.M), text
-    assert re.search(r"^covered +\d+ of \d+ steps, \d+ of \d+ kernels", text, re.M), text
+    assert re.search(r"^covered +\d+ of \d+ steps", text, re.M), text
     assert "audit" not in json.loads(run("--requests", "2", "--json", "-", TRANSCRIPT).stdout)
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
 }
 DEVICE_COMMANDS = {
     "devices": ([], {"devices"}),
-    "check": (["--quick", "--op", "contiguous"], {"rows", "calls"}),
+    "check": (["--quick", "--op", "abs"], {"rows", "calls"}),
     "bench": (["--op", "set_const_val", "--n", "16", "--batch", "1", "--repeat", "1"], {"results"}),
     "diagnose": (["transcripts/nothing.json"], {"outcome"}),
     "tune": (["--dry-run"], {"alternatives"}),
@@ -74,7 +74,7 @@ def check_usage(command, arguments, folder):
         assert result.returncode == 2 and not result.stdout, (command, wrong, result)
         assert result.stderr.startswith("healcl: ") and "--json" in result.stderr, (command, wrong, result)
         assert result.stderr.count("\n") == 1, (command, wrong, result)
-    assert f"  --json FILE|-" in run(command, "--help").stdout, command
+    assert "  --json FILE|-" in run(command, "--help").stdout, command
     assert not os.listdir(folder), os.listdir(folder)
 
 

@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -23,16 +22,14 @@ EXACT = 0.0015
 
 
 class Run:
-    """One run: its exit code, its JSON, its trace, and the time it took, in ns."""
+    """One run: its exit code, its JSON and its trace."""
 
     def __init__(self, healcl, folder, *arguments):
         report, trace = Path(folder) / "run.json", Path(folder) / "trace.json"
         for path in report, trace:
             path.unlink(missing_ok=True)
-        before = time.monotonic_ns()
         self.code = subprocess.run([healcl, "run", "-q", "--json", report, "--trace", trace,
                                     *arguments], cwd=ROOT, capture_output=True).returncode
-        self.outside = time.monotonic_ns() - before
         self.json = json.loads(report.read_text())
         self.trace = json.loads(trace.read_text())
         self.about = self.trace["otherData"]
@@ -147,15 +144,6 @@ def check_device_run(healcl, folder, *arguments, repetitions=1):
     return run
 
 
-def check_fused(run, expected):
-    """Kernels of steps that passes have made of several, under these steps' names."""
-    fused = {kernel["args"]["op"]: kernel for kernel in run.of("kernel") if " + " in kernel["args"]["op"]}
-    assert not expected or any(name.startswith("modmul + axis_modsum") for name in fused), fused
-    spans = {span["args"]["entry"]: span["name"] for span in run.of("operation", HOST)}
-    for operations, kernel in fused.items():
-        assert spans[kernel["args"]["entry"]] == operations, kernel
-
-
 def check_reference(healcl, folder):
     run = Run(healcl, folder, "--reference", "--passes", "none", "--repeat", "2",
               "transcripts/recognizer.json")
@@ -197,8 +185,7 @@ def main():
             print("no device: only the reference was looked at")
             return 0
         for name in "recognizer", "segments", "random_1", "aliasing", "payloads":
-            run = check_device_run(healcl, folder, f"transcripts/{name}.json")
-            check_fused(run, name == "recognizer")
+            check_device_run(healcl, folder, f"transcripts/{name}.json")
         run = check_device_run(healcl, folder, workload, repetitions=3)
         assert run.of("build") and run.of("wait") and run.of("compare") and run.of("decode")
         assert run.of("transfer", TRANSFER) and run.of("transfer", COMPUTE)

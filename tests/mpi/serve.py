@@ -4,8 +4,7 @@
 
     serve.py HEALCL HEALCL-MPI MPIRUN
 
-HEALCL_TEST_ALL=1 kills 30 times during 500 requests, and has rank 0 compute for seconds. Exits with
-77, skipped, where there is no MPI.
+HEALCL_TEST_ALL=1 kills 30 times during 500 requests. Exits with 77, skipped, where there is no MPI.
 """
 import json
 import os
@@ -18,16 +17,13 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "scripts"),
-                str(HERE.parent / "cli")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
 from launch import Launcher, rank_processes  # noqa: E402
-from ranks_bench import elements, live_request  # noqa: E402
 from requests import MODULUS, host, npy, operation, read_npy, tensor, transcript  # noqa: E402
 from share import IS_ALL, SEED  # noqa: E402
 
 RANKS = 2
 SERVE = ("serve", "--input", "x=in", "--results", "out")
-WAIT_NANOSECONDS = 50e6  # for the next request's number, while rank 0 computes
 
 
 def expected(values):
@@ -86,18 +82,6 @@ def check_serving(launcher, place, devices):
         check_results(place, 40)
     report, _ = serve(launcher, "--resume", "--batch", "3")
     assert report["left_out"] == 40 and report["batches"] == 0
-
-
-def check_texts(launcher, place):
-    """The table and a JSON beside it tell the same of each rank."""
-    empty(place / "out")
-    out, _, _ = launcher.run((RANKS, (*SERVE, "--reference", "--json", "report.json", "model.json")))
-    ranks = json.loads((place / "report.json").read_text())["ranks"]
-    for rank in ranks:
-        row = next(line for line in out.splitlines() if line.split()[:1] == [str(rank["rank"])])
-        number, unit = row.split()[-6:-4]
-        shown = float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
-        assert abs(shown - rank["latency_ns"]["median"]) <= 0.01 * shown, (row, rank)
 
 
 def check_two_inputs(launcher, place):
@@ -197,29 +181,6 @@ def check_kills(launcher, place, requests, kills):
     print(f"{killed} of {kills} kills came in time")
 
 
-def check_counter(launcher, place):
-    """Rank 0 is the host reference, and takes seconds for a request; rank 1, a device, does not wait
-    for its next one."""
-    path = HERE.parents[1] / "transcripts" / "encrypted_sentiment.json.gz"
-    request, result = live_request(path, 25)
-    (place / "long").mkdir()
-    for number in range(80):
-        (place / "long" / f"r{number}.npy").write_bytes(request)
-    serve_long = ("serve", "-i", "25=long", "--results", "answers", "--sessions", "1", "--json", "-")
-    (place / "one").mkdir()
-    (place / "one" / "r0.npy").write_bytes(request)
-    launcher.run((1, ("serve", "-i", "25=one", "--results", "answers", "-q", path)))  # makes kernels
-    out, lines, _ = launcher.run((1, (*serve_long, "--reference", "--batch", "40", path)),
-                                 (1, (*serve_long, path)))
-    host_rank, device_rank = json.loads(out)["ranks"]
-    assert not lines and device_rank["requests"] > 1 and host_rank["requests"] > 0, (out, lines)
-    print(f"requests: {host_rank['requests']} of {host_rank['latency_ns']['median'] / 1e9:.1f} s, "
-          f"{device_rank['requests']}; longest wait {device_rank['longest_wait_ns'] / 1e6:.1f} ms")
-    assert device_rank["longest_wait_ns"] < WAIT_NANOSECONDS, device_rank
-    for path in (place / "answers").glob("*.npy"):
-        assert elements(path.read_bytes()) == elements(result), path
-
-
 def main(healcl, program, mpirun):
     if not program or not mpirun:
         print("MPI is missing: there is no healcl-mpi to be tested")
@@ -231,12 +192,9 @@ def main(healcl, program, mpirun):
         has_device = subprocess.run([healcl, "devices"], capture_output=True,
                                     check=False).returncode == 0
         check_serving(launcher, place, [("--reference",)] + [()] * has_device)
-        check_texts(launcher, place)
         check_two_inputs(launcher, place)
         check_usage(launcher)
         check_failures(launcher, place)
-        if IS_ALL and has_device:
-            check_counter(launcher, place)
         check_kills(launcher, place, *((500, 30) if IS_ALL else (60, 2)))
     return 0
 
