@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # What goes wrong around healcl, as a whole; the tests take a small share of it.
 #
-#   faults.sh [--share N]    --share N: one of each N positions, rounds and kills
+#   faults.sh [--share N]    --share N: one of each N positions and rounds
 #
-# Each OpenCL call of a small run fails at each position, with three codes, and so does each
-# allocation: prints a table of modes and of what fails. Then processes that start cold at once,
-# that are killed, and whose cache folders cannot be written. Fails where a cell of the table is red
-# or a run is wrong. Takes two hours of processor time.
+# Each OpenCL call of a small run, and of the library's, fails at each position, with three codes.
+# Then memory runs out by each way to an allocation, and many processes start cold at once. Fails
+# where a row is red or a run is wrong. Takes two hours of processor time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -27,10 +26,13 @@ failed=0
 
 step "calls that fail"
 python3 -B tests/cli/faults.py --share "$share" build/test || failed=1
+HEALCL_TEST_ALL=1 build/test/tests/test_run_faults || failed=1
+HEALCL_TEST_ALL=1 python3 -B tests/cli/out_of_memory.py build/test/healcl \
+    build/test/tests/faulty_program || failed=1
 
 step "cold starts"
 python3 -B tests/cli/cold_starts.py build/test/healcl --processes 16 \
-    --rounds $(((100 + share - 1) / share)) --kills $(((300 + share - 1) / share)) || failed=1
+    --rounds $(((100 + share - 1) / share)) || failed=1
 
 step "many calls"
 build/test/tests/sessions/session_many pocl 400 100000 transcripts/segments.json || failed=1

@@ -11,8 +11,7 @@
 #                          and VENDOR-DEVICE.json, which can be sent (docs/SUBMIT.md)
 #
 # HEALCL_DEVICE names another device than the GPU, GPU_SECONDS another time. Exits with 1 where a step
-# failed or had no time left; OUT/summary.txt tells which, and what
-# uploads and results do beside the link's rates.
+# failed or had no time left; OUT/summary.txt tells which.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -110,7 +109,6 @@ measure() { # [OUT]
     register_drivers
     say "$("$healcl" version | head -n 1), device $device, $(uname -srm)"
     step devices 40 "$healcl" devices --measure --json "$out/devices.json"
-    grep -h ' its link ' "$out/devices.txt" | tee -a "$out/summary.txt" || true
     export -f run_transcripts
     export here healcl device out
     step transcripts 110 bash -c run_transcripts

@@ -6,6 +6,7 @@
 
 #include "bench/bench_case.h"
 #include "bench/bench_host.h"
+#include "check/xmalloc.h"
 #include "core/array.h"
 #include "core/numbers.h"
 #include "kernels/variant.h"
@@ -84,9 +85,8 @@ static enum healcl_status script_init(struct script *script, const struct bench_
                                       const struct bench_options *options,
                                       struct healcl_error *error)
 {
-    size_t length;
-    TRY(bench_case_text(measured, first, count, &script->text, &length, error));
-    script->source = (struct source){.text = script->text, .length = length};
+    script->text = bench_case_text(measured, first, count);
+    script->source = (struct source){.text = script->text, .length = strlen(script->text)};
     const struct healcl_limits limits = {.memory_bytes = options->memory_limit};
     return plan_create(&script->source, options->table, &limits, &script->plan, error);
 }
@@ -135,12 +135,11 @@ static enum healcl_status keep_windows(void *context, const struct step *step, c
                                        struct healcl_error *error)
 {
     struct bench *bench = context;
+    (void)error;
     for (int i = 0; i < bench->window_count; i++) {
         struct window *window = &bench->windows[i];
         size_t bytes = window_bytes(bench, step, window->count);
-        window->bytes = malloc(bytes);
-        if (!window->bytes)
-            NO_MEMORY(error);
+        window->bytes = xmalloc(bytes);
         memcpy(window->bytes, (const char *)data + window_bytes(bench, step, window->first), bytes);
     }
     return HEALCL_OK;
@@ -255,14 +254,12 @@ static bool wants_second_output(const struct bench *bench, const struct healcl_d
 }
 
 /* Gives every other step of the loop another output, and downloads it at the end of all. */
-static enum healcl_status add_second_output(struct bench *bench, struct healcl_error *error)
+static void add_second_output(struct bench *bench)
 {
     struct second_output *second = &bench->second;
     struct plan *looped = &bench->looped;
     size_t count = looped->storage_count, loop = looped->step_count;
-    second->storages = calloc(count + 1, sizeof *second->storages);
-    if (!second->storages)
-        NO_MEMORY(error);
+    second->storages = xcalloc(count + 1, sizeof *second->storages);
     memcpy(second->storages, looped->storages, count * sizeof *second->storages);
     second->storages[count] = &second->storage;
     second->out = *bench->steps[loop].out;
@@ -278,7 +275,6 @@ static enum healcl_status add_second_output(struct bench *bench, struct healcl_e
     second->download->in[0] = &second->result;
     looped->storages = second->storages;
     looped->storage_count++;
-    return HEALCL_OK;
 }
 
 /* Makes a plan whose steps are those of the script and, behind them, the operation's many times. */
@@ -291,16 +287,16 @@ static enum healcl_status make_loop(struct bench *bench, const struct healcl_dev
     if (bench->loop_steps == 0)
         FAIL(error, HEALCL_USAGE, "nothing is to be done: the tensor is contiguous already");
     bench->steps =
-        calloc(plan->step_count + LAUNCHES_MAX * bench->loop_steps + 1, sizeof *bench->steps);
-    if (!bench->steps)
-        NO_MEMORY(error);
+        xcalloc(plan->step_count + LAUNCHES_MAX * bench->loop_steps + 1, sizeof *bench->steps);
     memcpy(bench->steps, plan->steps, plan->step_count * sizeof *bench->steps);
     for (size_t i = 0; i < LAUNCHES_MAX; i++)
         memcpy(bench->steps + plan->step_count + i * bench->loop_steps,
                plan->steps + operation->first_step, bench->loop_steps * sizeof *bench->steps);
     bench->looped = *plan;
     bench->looped.steps = bench->steps;
-    return wants_second_output(bench, device) ? add_second_output(bench, error) : HEALCL_OK;
+    if (wants_second_output(bench, device))
+        add_second_output(bench);
+    return HEALCL_OK;
 }
 
 /* Enqueues the operation so many times, and waits. */
@@ -321,15 +317,6 @@ static enum healcl_status run_sample(struct bench *bench, uint32_t launches, uin
     return host_copy_run(bench->host_copy, launches, nanoseconds, error);
 }
 
-/* HEALCL_CANCELLED: time has run out. What is built or launched meanwhile ends first. */
-static enum healcl_status check_deadline(const struct bench_options *options,
-                                         struct healcl_error *error)
-{
-    if (options->deadline > 0 && monotonic_nanoseconds() >= options->deadline)
-        FAIL(error, HEALCL_CANCELLED, "time has run out");
-    return HEALCL_OK;
-}
-
 /* Runs the operation until it is warm; *launches is then how many make a sample. */
 static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
                                   struct healcl_error *error)
@@ -338,7 +325,6 @@ static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
     const uint64_t sample = bench->options->sample_ns ? bench->options->sample_ns : SAMPLE_NS;
     *launches = 1;
     for (int i = 0; i < WARM_UP_SAMPLES || spent < WARM_UP_TIMES * sample; i++) {
-        TRY(check_deadline(bench->options, error));
         TRY(run_sample(bench, *launches, &last, error));
         spent += last + 1;
         if (last < sample) {
@@ -359,15 +345,6 @@ static bool is_enough(const struct bench *bench, uint64_t spent)
            (count >= SAMPLES_LONG && spent >= TOO_LONG_NS);
 }
 
-static enum healcl_status add_sample(struct bench *bench, uint64_t nanoseconds,
-                                     struct healcl_error *error)
-{
-    if (!ARRAY_GROW(bench->samples, bench->sample_count, &bench->sample_capacity))
-        NO_MEMORY(error);
-    bench->samples[bench->sample_count++] = nanoseconds;
-    return HEALCL_OK;
-}
-
 static void summarise(struct bench *bench, struct bench_result *result)
 {
     size_t count = bench->sample_count, quarter = count / 4;
@@ -385,9 +362,10 @@ static enum healcl_status take_samples(struct bench *bench, struct bench_result 
 {
     TRY(warm_up(bench, &result->launches, error));
     for (uint64_t spent = 0, last; !is_enough(bench, spent); spent += last) {
-        TRY(check_deadline(bench->options, error));
         TRY(run_sample(bench, result->launches, &last, error));
-        TRY(add_sample(bench, last, error));
+        if (!ARRAY_GROW(bench->samples, bench->sample_count, &bench->sample_capacity))
+            xmalloc_fail();
+        bench->samples[bench->sample_count++] = last;
     }
     summarise(bench, result);
     return HEALCL_OK;
@@ -522,13 +500,13 @@ static enum healcl_status measure_side(struct healcl_device *device,
                    (size_t)layout_elements(&problem.tensors[i].shape) *
                        dtype_size(problem.tensors[i].dtype));
     placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, 0, &random);
-    *ran = problem_kernel(device, &problem, &placement, &data).name;
-    enum healcl_status status = problem_plan(&planned, &problem, &placement, NULL, error);
+    struct manifest_kernel found;
+    (void)problem_kernel(device, &problem, &placement, &found);
+    *ran = found.name;
+    enum healcl_status status = problem_plan(&planned, &problem, &placement, error);
     const bool is_run = side == EXAMPLE_BODY || (*ran && (!kernel || kernel == *ran));
     if (status == HEALCL_OK && is_run)
         status = example_verify(device, examples, example, side, error);
-    if (status == HEALCL_OK && is_run)
-        status = check_deadline(options, error);
     if (status == HEALCL_OK && is_run)
         status =
             time_plan(device, options, planned.plan, &problem, &placement, &data, result, error);
@@ -545,23 +523,15 @@ enum healcl_status bench_example(struct healcl_device *device, const struct benc
                                  struct healcl_error *error)
 {
     const struct vendor_operation *vendor = example_vendor(example->example->operation);
-    for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        struct bench_result result = {.samples = 0};
-        const char *ran;
-        if (side == EXAMPLE_KERNEL ? vendor->kernel_count == 0 : vendor->body_count == 0)
-            continue;
-        TRY(measure_side(device, options, examples, example->example, (enum example_side)side, NULL,
-                         &ran, &result, error));
-        example->kernel = side == EXAMPLE_KERNEL ? ran : example->kernel;
-        example->of[side] = (struct bench_times){result.samples > 0,
-                                                 result.samples,
-                                                 result.launches,
-                                                 result.median_ns,
-                                                 result.min_ns,
-                                                 result.max_ns,
-                                                 {result.quartile_ns[0], result.quartile_ns[1]}};
-    }
-    return HEALCL_OK;
+    const char *ran;
+    memset(example->of, 0, sizeof example->of);
+    if (vendor->kernel_count > 0)
+        TRY(measure_side(device, options, examples, example->example, EXAMPLE_KERNEL, NULL,
+                         &example->kernel, &example->of[EXAMPLE_KERNEL], error));
+    return vendor->body_count == 0
+               ? HEALCL_OK
+               : measure_side(device, options, examples, example->example, EXAMPLE_BODY, NULL, &ran,
+                              &example->of[EXAMPLE_BODY], error);
 }
 
 enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,

@@ -99,8 +99,6 @@ struct bench_options {
     uint32_t repeat;       /* samples; 0: enough of them */
     uint32_t sample_ns;    /* that a sample takes at least; 0: long enough for a quiet figure */
     uint64_t memory_limit; /* bytes that the case's tensors may take */
-    uint64_t deadline;     /* by monotonic_nanoseconds; behind it all end with HEALCL_CANCELLED. 0:
-                              there is none */
     /* Operations and kernels of manifests, which run where they are for a step; or NULL. */
     const struct operation_table *table;
 };
@@ -145,11 +143,7 @@ enum healcl_status bench_kernel(struct healcl_device *device, const struct bench
 struct bench_example {
     const struct example *example;
     const char *kernel; /* that runs it, as vendor_kernel_for names it; NULL: none */
-    struct bench_times {
-        bool is_measured; /* else there is no kernel for the device, or no body */
-        uint32_t samples, launches;
-        double median_ns, min_ns, max_ns, quartile_ns[2]; /* of one call, as of a result */
-    } of[EXAMPLE_SIDES];
+    struct bench_result of[EXAMPLE_SIDES]; /* samples is 0: no kernel for the device, or no body */
 };
 
 /* Measures the kernel and the body of an example beside each other, each compared first with the

@@ -58,9 +58,8 @@ enum { BENCH_PREPARE, BENCH_OPERATE, BENCH_RESULT, BENCH_SEGMENTS };
 /*
  * The transcript of the rows [first, first + count): the segments BENCH_PREPARE ..., the last of
  * which downloads those rows of the output. Random data are those of the whole case, whatever the
- * rows are. The text is freed with free(). Errors: HEALCL_NO_MEMORY.
+ * rows are. The text is freed with free().
  */
-enum healcl_status bench_case_text(const struct bench_case *self, int64_t first, int64_t count,
-                                   char **text, size_t *length, struct healcl_error *error);
+char *bench_case_text(const struct bench_case *self, int64_t first, int64_t count);
 
 #endif

@@ -4,8 +4,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "check/xmalloc.h"
 #include "core/huge_pages.h"
 #include "run/run.h"
 
@@ -15,7 +15,7 @@ enum { THREADS_MAX = 256 };
 struct share {
     char *source, *destination;
     size_t bytes;
-    uint32_t times;
+    uint32_t times; /* 0: it writes both, so that the pages are there, and near it */
     pthread_t thread;
 };
 
@@ -26,32 +26,30 @@ struct host_copy {
     struct share shares[THREADS_MAX];
 };
 
-/* Each thread writes first what it copies later, so that the pages are there, and near it. */
-static void *fill_share(void *context)
+static void *work_on(void *context)
 {
     const struct share *share = context;
+    for (uint32_t i = 0; i < share->times; i++)
+        memcpy(share->destination, share->source, share->bytes);
+    if (share->times > 0)
+        return NULL;
     memset(share->destination, 0, share->bytes);
     for (size_t i = 0; i < share->bytes; i++)
         share->source[i] = (char)(i % 251);
     return NULL;
 }
 
-static void *copy_share(void *context)
-{
-    const struct share *share = context;
-    for (uint32_t i = 0; i < share->times; i++)
-        memcpy(share->destination, share->source, share->bytes);
-    return NULL;
-}
-
-/* Runs a function on all shares, each in a thread of its own, and waits. */
-static enum healcl_status on_all_shares(struct host_copy *copy, void *(*work)(void *),
-                                        struct healcl_error *error)
+/* Works on all shares, each in a thread of its own, and waits. */
+static enum healcl_status work_on_all(struct host_copy *copy, uint32_t times,
+                                      struct healcl_error *error)
 {
     uint32_t started = 0;
-    while (started < copy->thread_count &&
-           pthread_create(&copy->shares[started].thread, NULL, work, &copy->shares[started]) == 0)
-        started++;
+    for (; started < copy->thread_count; started++) {
+        struct share *share = &copy->shares[started];
+        share->times = times;
+        if (pthread_create(&share->thread, NULL, work_on, share) != 0)
+            break;
+    }
     for (uint32_t i = 0; i < started; i++)
         pthread_join(copy->shares[i].thread, NULL);
     if (started < copy->thread_count)
@@ -60,54 +58,32 @@ static enum healcl_status on_all_shares(struct host_copy *copy, void *(*work)(vo
 }
 
 /* Those that this process may run on. */
-static long count_processors(void)
+static size_t count_processors(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    return sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-static void divide(struct host_copy *copy)
-{
-    long processors = count_processors();
-    uint32_t count = processors < 1             ? 1
-                     : processors > THREADS_MAX ? THREADS_MAX
-                                                : (uint32_t)processors;
-    copy->thread_count = count;
-    for (size_t i = 0; i < count; i++) {
-        size_t first = copy->bytes / count * i;
-        size_t end = i + 1 < count ? copy->bytes / count * (i + 1) : copy->bytes;
-        copy->shares[i] = (struct share){.source = copy->source + first,
-                                         .destination = copy->destination + first,
-                                         .bytes = end - first};
-    }
+    const int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count < 1 ? 1 : count > THREADS_MAX ? THREADS_MAX : (size_t)count;
 }
 
 enum healcl_status host_copy_create(uint64_t bytes, struct host_copy **result,
                                     struct healcl_error *error)
 {
-    struct host_copy *copy = calloc(1, sizeof *copy);
-    if (!copy)
-        NO_MEMORY(error);
+    const size_t count = count_processors();
+    struct host_copy *copy = *result = xcalloc(1, sizeof *copy);
     copy->bytes = bytes;
-    copy->source = malloc(bytes);
-    copy->destination = malloc(bytes);
-    enum healcl_status status = HEALCL_OK;
-    if (!copy->source || !copy->destination)
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status == HEALCL_OK) {
-        huge_pages_ask(copy->source, bytes); /* as a device's buffers */
-        huge_pages_ask(copy->destination, bytes);
-        divide(copy);
-        status = on_all_shares(copy, fill_share, error);
+    copy->thread_count = (uint32_t)count;
+    copy->source = xmalloc(bytes);
+    copy->destination = xmalloc(bytes);
+    huge_pages_ask(copy->source, bytes); /* as a device's buffers */
+    huge_pages_ask(copy->destination, bytes);
+    for (size_t i = 0; i < count; i++) {
+        const size_t first = bytes / count * i;
+        const size_t end = i + 1 < count ? bytes / count * (i + 1) : bytes;
+        copy->shares[i] = (struct share){.source = copy->source + first,
+                                         .destination = copy->destination + first,
+                                         .bytes = end - first};
     }
-    if (status != HEALCL_OK) {
-        host_copy_free(copy);
-        return status;
-    }
-    *result = copy;
-    return HEALCL_OK;
+    return work_on_all(copy, 0, error);
 }
 
 void host_copy_free(struct host_copy *copy)
@@ -122,10 +98,8 @@ void host_copy_free(struct host_copy *copy)
 enum healcl_status host_copy_run(struct host_copy *copy, uint32_t times, uint64_t *nanoseconds,
                                  struct healcl_error *error)
 {
-    for (uint32_t i = 0; i < copy->thread_count; i++)
-        copy->shares[i].times = times;
     uint64_t start = monotonic_nanoseconds();
-    TRY(on_all_shares(copy, copy_share, error));
+    TRY(work_on_all(copy, times, error));
     *nanoseconds = monotonic_nanoseconds() - start;
     return HEALCL_OK;
 }

@@ -8,7 +8,7 @@
 
 struct host_copy;
 
-/* bytes: of the source, at least 1. */
+/* bytes: of the source, at least 1. The caller frees it, also where this fails. */
 enum healcl_status host_copy_create(uint64_t bytes, struct host_copy **result,
                                     struct healcl_error *error);
 void host_copy_free(struct host_copy *copy);

@@ -22,8 +22,6 @@ enum {
     COPIES_MOST = 50,  /* in a sample */
     COPY_NANOSECONDS_LEAST = 500000, /* of each: beginning and ending take some thousand of them */
     COPY_SAMPLE_NANOSECONDS = 5000000,
-    LINK_BYTES = 32 << 20,
-    LINK_SAMPLES = 5,
 };
 
 /* Of a copy's source and of its target: more than caches hold, of most devices and of the one at
@@ -222,106 +220,22 @@ static enum healcl_status measure_writes(struct healcl_device *device, const str
     return time_sweep(device, &write, bytes, error);
 }
 
-/* ---------------------------------------------------------------- the link */
-
-uint64_t device_link_bytes(const struct healcl_device *device)
-{
-    uint64_t bytes = copy_bytes(device);
-    return bytes < LINK_BYTES ? bytes / sizeof(uint64_t) * sizeof(uint64_t) : LINK_BYTES;
-}
-
-/* A transfer between a buffer and pinned memory, several times; *bytes a second of
- * the fastest. */
-static enum healcl_status time_link(struct healcl_device *device, bool writes,
-                                    const struct buffer *buffer, void *pinned, uint64_t *bytes,
-                                    struct healcl_error *error)
-{
-    const struct opencl *cl = device->cl;
-    const uint64_t size = device_link_bytes(device);
-    uint64_t fastest = UINT64_MAX;
-    for (int i = 0; i < LINK_SAMPLES; i++) {
-        uint64_t start = monotonic_nanoseconds();
-        if (writes)
-            TRY_CL(error, "clEnqueueWriteBuffer",
-                   cl->clEnqueueWriteBuffer(device->transfer, buffer->chunks[0], CL_FALSE, 0,
-                                            (size_t)size, pinned, 0, NULL, NULL));
-        else
-            TRY_CL(error, "clEnqueueReadBuffer",
-                   cl->clEnqueueReadBuffer(device->transfer, buffer->chunks[0], CL_FALSE, 0,
-                                           (size_t)size, pinned, 0, NULL, NULL));
-        TRY_CL(error, "clFinish", cl->clFinish(device->transfer));
-        uint64_t spent = monotonic_nanoseconds() - start;
-        fastest = spent < fastest ? spent : fastest;
-    }
-    *bytes = a_second((double)size, fastest);
-    return HEALCL_OK;
-}
-
-static enum healcl_status time_both(struct healcl_device *device, const struct buffer *buffer,
-                                    cl_mem pinned, struct device_rates *rates,
-                                    struct healcl_error *error)
-{
-    const uint64_t size = device_link_bytes(device);
-    void *memory;
-    TRY(device_map(device, TRACE_TRANSFER, pinned, CL_MAP_READ | CL_MAP_WRITE, 0, size, &memory,
-                   error));
-    memset(memory, 1, (size_t)size);
-    enum healcl_status status =
-        time_link(device, true, buffer, memory, &rates->written_bytes, error);
-    if (status == HEALCL_OK)
-        status = time_link(device, false, buffer, memory, &rates->read_bytes, error);
-    (void)device->cl->clEnqueueUnmapMemObject(device->transfer, pinned, memory, 0, NULL, NULL);
-    (void)device->cl->clFinish(device->transfer);
-    return status;
-}
-
-static enum healcl_status measure_link(struct healcl_device *device, const struct buffer *buffer,
-                                       struct device_rates *rates, struct healcl_error *error)
-{
-    cl_int code = CL_SUCCESS;
-    cl_mem pinned =
-        device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                   (size_t)device_link_bytes(device), NULL, &code);
-    TRY_CL(error, "clCreateBuffer", code);
-    enum healcl_status status = time_both(device, buffer, pinned, rates, error);
-    (void)device->cl->clReleaseMemObject(pinned);
-    return status;
-}
-
-enum healcl_status device_measure(struct healcl_device *device, struct device_rates *rates,
-                                  struct healcl_error *error)
+enum healcl_status device_measure(struct healcl_device *device, bool all,
+                                  struct device_rates *rates, struct healcl_error *error)
 {
     struct buffer from = {0}, to = {0};
     struct sweep copy;
+    *rates = (struct device_rates){0};
     TRY(take_times(device, error));
     enum healcl_status status = measure_products(device, "multiply", &rates->products, error);
     if (status == HEALCL_OK)
         status = measure_copies(device, &from, &to, &copy, &rates->copied_bytes, error);
-    if (status == HEALCL_OK)
-        status = measure_link(device, &to, rates, error);
-    device_buffer_release(device, &from);
-    device_buffer_release(device, &to);
-    return end_times(device, status, error);
-}
-
-enum healcl_status device_measure_limits(struct healcl_device *device, bool all,
-                                         struct device_limits *limits, struct healcl_error *error)
-{
-    struct buffer from = {0}, to = {0};
-    struct sweep copy;
-    uint64_t written = 0;
-    *limits = (struct device_limits){0};
-    TRY(take_times(device, error));
-    enum healcl_status status = measure_copies(device, &from, &to, &copy, &limits->bytes, error);
     if (status == HEALCL_OK && all)
-        status = measure_writes(device, &to, &written, error);
+        status = measure_writes(device, &to, &rates->written_bytes, error);
     device_buffer_release(device, &from);
     device_buffer_release(device, &to);
     if (status == HEALCL_OK && all)
-        status = measure_products(device, "multiply", &limits->products, error);
-    if (status == HEALCL_OK && all)
-        status = measure_products(device, "multiply_lazily", &limits->twiddle_products, error);
-    limits->bytes = written > limits->bytes ? written : limits->bytes;
+        status = measure_products(device, "multiply_lazily", &rates->twiddle_products, error);
     return end_times(device, status, error);
 }
 

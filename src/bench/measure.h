@@ -5,34 +5,18 @@
 
 #include "device/device.h"
 
+/* A second. */
 struct device_rates {
-    uint64_t products;     /* of 64-bit integers, both halves, a second */
-    uint64_t copied_bytes; /* a second, read and written counted each */
-    /* Between the host and the device, bytes a second: the link's, from and to pinned memory; and
-     * what is decoded from a transcript and uploaded, and downloaded and compared with one
-     * (bench/transfers.h). */
-    uint64_t written_bytes, read_bytes;
-    uint64_t uploaded_bytes, downloaded_bytes;
-};
-
-/* Of the transfers that are measured: far more than a piece, where there is room. */
-uint64_t device_link_bytes(const struct healcl_device *device);
-
-/* Fills in all but the rates of transcripts. Takes less than a second where kernels are quickly
- * built. Errors: HEALCL_DEVICE, HEALCL_REFUSED where there is no memory for it. */
-enum healcl_status device_measure(struct healcl_device *device, struct device_rates *rates,
-                                  struct healcl_error *error);
-
-/* What no kernel exceeds where all lies in memory, a second. */
-struct device_limits {
-    uint64_t bytes;            /* of copies, or of writes where these are faster */
     uint64_t products;         /* of 64-bit integers, both halves */
+    uint64_t copied_bytes;     /* read and written counted each */
+    uint64_t written_bytes;    /* by what reads nothing */
     uint64_t twiddle_products; /* modulo q, by a twiddle and its quotient */
 };
 
-/* all: else only device_measure's copied_bytes, and 0. Errors: as device_measure. */
-enum healcl_status device_measure_limits(struct healcl_device *device, bool all,
-                                         struct device_limits *limits, struct healcl_error *error);
+/* all: else only the first two, and 0. Takes less than a second where kernels are quickly built.
+ * Errors: HEALCL_DEVICE, HEALCL_REFUSED where there is no memory for it. */
+enum healcl_status device_measure(struct healcl_device *device, bool all,
+                                  struct device_rates *rates, struct healcl_error *error);
 
 /* How many bytes to copy, up to a limit, where a launch of so many has taken so long: as many as
  * make what a launch takes to begin and to end small. Never less than bytes. */

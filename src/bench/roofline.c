@@ -91,12 +91,12 @@ enum healcl_status roofline_measure(struct healcl_device *device, uint32_t secon
 {
     const bool thin = overlaps(&device->tuning);
     uint64_t rates[RATES] = {0};
-    struct device_limits limits;
-    TRY(device_measure_limits(device, thin, &limits, error));
-    rates[0] = limits.bytes;
+    struct device_rates found;
+    TRY(device_measure(device, thin, &found, error));
+    rates[0] = found.written_bytes > found.copied_bytes ? found.written_bytes : found.copied_bytes;
     if (thin) { /* what fits in cache is too little for all compute units, or waits for it */
-        rates[1 + WORK_PRODUCTS] = rates[1 + WORK_BUTTERFLIES] = limits.twiddle_products;
-        rates[1 + WORK_SUMMED_PRODUCTS] = limits.products;
+        rates[1 + WORK_PRODUCTS] = rates[1 + WORK_BUTTERFLIES] = found.twiddle_products;
+        rates[1 + WORK_SUMMED_PRODUCTS] = found.products;
     } else
         TRY(measure_works(device, seconds, rates + 1, error));
     *roofline = roofline_of(&device->tuning, rates);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/clock.h"
+#include "check/xmalloc.h"
 #include "kernels/variant.h"
 #include "programs/opening.h"
 #include "programs/tuning_kept.h"
@@ -116,26 +116,21 @@ static void add_choice(struct lister *lister, enum kernel_family family, enum ke
         add(lister, name, "%s", choice);
 }
 
-static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+/* A shape of kernels, and its variants but for the first one, which goes before others by itself.
+ */
+static void add_shape(struct lister *lister, enum kernel_family tuned_as, enum kernel_shape shape,
                       uint32_t transform_local_size)
 {
-    bool any;
-    add_choice(lister, family, shape, NULL, shape_tunables(family, shape, &any),
-               transform_local_size);
-}
-
-/* The variants of a shape, but for the first one, which goes before others by itself. */
-static void add_variants(struct lister *lister, enum kernel_family tuned_as,
-                         enum kernel_shape shape, uint32_t transform_local_size)
-{
     const struct family *family;
+    bool any;
+    add_choice(lister, tuned_as, shape, NULL, shape_tunables(tuned_as, shape, &any),
+               transform_local_size);
     for (size_t place = 0; (family = family_at(place)); place++) {
         bool is_first = true;
-        if (family->preference != tuned_as || !family->tunes_variants)
-            continue;
         for (size_t i = 0; i < family->count; i++) {
             const struct variant *variant = &family->variants[i];
-            if (variant->shape != shape)
+            if (family->preference != tuned_as || !family->tunes_variants ||
+                variant->shape != shape)
                 continue;
             if (!is_first)
                 add_choice(lister, tuned_as, shape, variant->name, variant->tunables,
@@ -145,29 +140,15 @@ static void add_variants(struct lister *lister, enum kernel_family tuned_as,
     }
 }
 
-static const uint32_t cpu_sizes[] = {1, 8, 64}, other_sizes[] = {64, 128, 256, 512};
-static const uint32_t cpu_elements[] = {64, 1024, 16384}, other_elements[] = {1, 2, 4, 16};
-
-enum {
-    CPU_SIZES = sizeof cpu_sizes / sizeof *cpu_sizes,
-    OTHER_SIZES = sizeof other_sizes / sizeof *other_sizes,
-    CPU_ELEMENTS = sizeof cpu_elements / sizeof *cpu_elements,
-    OTHER_ELEMENTS = sizeof other_elements / sizeof *other_elements
-};
-
-/* A family's default shape, then the others, each with its variants. */
-static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes,
-                        int size_count)
+/* A family's default shape, then the others. */
+static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes)
 {
     const struct device_tuning *tuning = &lister->report->tuning;
     add_shape(lister, family, tuning->shapes[family], tuning->transform_local_size);
-    add_variants(lister, family, tuning->shapes[family], tuning->transform_local_size);
     for (int s = 0; s < SHAPE_COUNT; s++)
-        for (int i = 0; i < size_count; i++)
-            if (kernel_family_has(family, (enum kernel_shape)s)) {
-                add_shape(lister, family, (enum kernel_shape)s, sizes[i]);
-                add_variants(lister, family, (enum kernel_shape)s, sizes[i]);
-            }
+        for (const uint32_t *size = sizes; *size; size++)
+            if (kernel_family_has(family, (enum kernel_shape)s))
+                add_shape(lister, family, (enum kernel_shape)s, *size);
 }
 
 bool tune_is_subject(const char *name)
@@ -184,24 +165,24 @@ bool tune_is_subject(const char *name)
 
 static void list_all(struct lister *lister)
 {
+    static const uint32_t cpu_sizes[] = {1, 8, 64, 0}, other_sizes[] = {64, 128, 256, 512, 0},
+                          cpu_elements[] = {64, 1024, 16384, 0},
+                          other_elements[] = {1, 2, 4, 16, 0};
     const struct device_info *info = lister->info;
     const struct device_tuning *tuning = &lister->report->tuning;
     bool is_cpu = info->type & CL_DEVICE_TYPE_CPU;
     const uint32_t *sizes = is_cpu ? cpu_sizes : other_sizes;
-    const uint32_t *elements = is_cpu ? cpu_elements : other_elements;
-    int size_count = is_cpu ? CPU_SIZES : OTHER_SIZES;
-    int element_count = is_cpu ? CPU_ELEMENTS : OTHER_ELEMENTS;
 
     add_number(lister, LOCAL_SIZE, tuning->local_size);
-    for (int i = 0; i < size_count; i++)
-        add_number(lister, LOCAL_SIZE, sizes[i]);
+    for (const uint32_t *size = sizes; *size; size++)
+        add_number(lister, LOCAL_SIZE, *size);
     add_number(lister, ELEMENTS, tuning->elements_per_item);
-    for (int i = 0; i < element_count; i++)
-        add_number(lister, ELEMENTS, elements[i]);
+    for (const uint32_t *count = is_cpu ? cpu_elements : other_elements; *count; count++)
+        add_number(lister, ELEMENTS, *count);
     for (uint32_t bytes = tuning->access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
         add_number(lister, ACCESS, bytes);
     for (int family = 0; family < FAMILY_COUNT; family++)
-        list_family(lister, (enum kernel_family)family, sizes, size_count);
+        list_family(lister, (enum kernel_family)family, sizes);
     for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
         add(lister, MULTIPLY, "%s=%s", MULTIPLY,
             multiply_name((enum multiply)((tuning->multiply + i) % MULTIPLY_COUNT)));
@@ -316,15 +297,12 @@ bool tune_is_decided(const struct tune_report *report, const char *subject)
 
 /* ---------------------------------------------------------------- measuring */
 
-static const struct tune_clock real_clock = {monotonic_nanoseconds, bench_run, bench_kernel};
-
 /* One call of tune_measure. */
 struct tuner {
     struct healcl_device **device;
     const struct tune_options *options;
-    const struct tune_clock *clock;
+    tune_bench *bench;
     struct tune_report *report;
-    uint64_t longest; /* measurement so far, in nanoseconds */
 };
 
 /* What a failure has left behind is not for the next alternative. */
@@ -350,25 +328,8 @@ static enum healcl_status tuning_of(const struct tune_alternative *alternative,
     return tuning_parse(tuning, alternative->choice, "tune", info, error);
 }
 
-/* Whether one measurement more would end behind the deadline, as far as one can tell. */
-static bool is_out_of_time(struct tuner *tuner)
+static void add_times(struct tune_alternative *alternative, const struct bench_result *result)
 {
-    uint64_t deadline = tuner->options->deadline;
-    bool *out_of_time = &tuner->report->out_of_time;
-    if (deadline > 0 && !*out_of_time) {
-        uint64_t now = tuner->clock->now();
-        *out_of_time = now >= deadline || deadline - now < tuner->longest;
-    }
-    return *out_of_time;
-}
-
-/* Adds what a measurement that began then has found. */
-static void add_times(struct tuner *tuner, struct tune_alternative *alternative, uint64_t begin,
-                      const struct bench_result *result)
-{
-    uint64_t took = tuner->clock->now() - begin;
-    if (took > tuner->longest)
-        tuner->longest = took;
     alternative->nanoseconds += result->min_ns; /* what else runs only adds */
     alternative->median_nanoseconds += result->median_ns;
 }
@@ -383,75 +344,44 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
     uint32_t measured = 0;
     for (; example; example = example_next(example)) {
         struct bench_result result;
-        if (is_out_of_time(tuner))
-            return HEALCL_OK;
-        uint64_t begin = tuner->clock->now();
-        TRY(tuner->clock->kernel(*tuner->device, bench, examples, example, alternative->kernel,
-                                 &result, error));
+        TRY(bench_kernel(*tuner->device, bench, examples, example, alternative->kernel, &result,
+                         error));
         measured += result.samples > 0;
-        add_times(tuner, alternative, begin, &result);
+        add_times(alternative, &result);
     }
     if (measured == 0)
         REFUSE(error, "it runs no example");
     return HEALCL_OK;
 }
 
-/* Whether a case is one of those that an alternative of a replacement is measured by. */
-static bool becomes_step(const struct tune_alternative *alternative,
-                         const struct tune_case *measured)
-{
-    return strcmp(measured->operation, operation_of_step(alternative->subject)) == 0;
-}
-
-/* Where none is listed for the families, one with its own defaults is measured. */
-static enum healcl_status run_replaced(struct tuner *tuner, struct tune_alternative *alternative,
-                                       const struct bench_options *bench,
-                                       struct healcl_error *error)
-{
-    const struct tune_case own = {.operation = operation_of_step(alternative->subject)};
-    bool found = false;
-    for (int i = 0; i <= CASE_COUNT; i++) {
-        const struct tune_case *measured = i < CASE_COUNT ? &cases[i] : &own;
-        struct bench_result result;
-        if (i < CASE_COUNT ? !becomes_step(alternative, measured) : found)
-            continue;
-        found = true;
-        if (is_out_of_time(tuner))
-            return HEALCL_OK;
-        uint64_t begin = tuner->clock->now();
-        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(measured->operation),
-                                &measured->settings, bench, &result, error));
-        add_times(tuner, alternative, begin, &result);
-    }
-    return HEALCL_OK;
-}
-
-/* Measures the cases of an alternative, unless time runs out. A variant that can run none of them
- * on the device is refused: another one has the times. */
+/* Measures the cases of an alternative; where there is none for a replacement, one with its own
+ * defaults. A variant that can run none of them on the device is refused: another one has the
+ * times. */
 static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative *alternative,
                                     struct healcl_error *error)
 {
-    struct bench_options bench = {.repeat = SAMPLES,
-                                  .memory_limit = tuner->options->memory_limit,
-                                  .deadline = tuner->options->deadline};
-    struct bench_result result;
+    const struct tune_options *options = tuner->options;
+    const bool replaces = alternative->kernel != NULL;
+    const struct bench_options bench = {.repeat = SAMPLES,
+                                        .memory_limit = options->memory_limit,
+                                        .table = replaces ? options->table : NULL};
+    bool has_run = !strchr(alternative->choice, ':'), measured = false; /* it names no variant */
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
-    if (alternative->kernel)
-        bench.table = tuner->options->table;
     if (alternative->operation)
         return run_examples(tuner, alternative, &bench, error);
-    if (alternative->kernel)
-        return run_replaced(tuner, alternative, &bench, error);
-    bool has_run = !strchr(alternative->choice, ':'); /* it names no variant */
-    for (int i = 0; i < CASE_COUNT; i++) {
-        if (!decides(alternative->subject, &cases[i]))
+    const char *step = replaces ? operation_of_step(alternative->subject) : NULL;
+    const struct tune_case own = {.operation = step};
+    for (int i = 0; i <= CASE_COUNT; i++) {
+        const struct tune_case *one = i < CASE_COUNT ? &cases[i] : &own;
+        struct bench_result result;
+        if (i == CASE_COUNT ? !replaces || measured
+            : replaces      ? strcmp(one->operation, step) != 0
+                            : !decides(alternative->subject, one))
             continue;
-        if (is_out_of_time(tuner))
-            return HEALCL_OK;
-        uint64_t begin = tuner->clock->now();
-        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(cases[i].operation),
-                                &cases[i].settings, &bench, &result, error));
-        add_times(tuner, alternative, begin, &result);
+        TRY(tuner->bench(*tuner->device, bench_operation_find(one->operation), &one->settings,
+                         &bench, &result, error));
+        add_times(alternative, &result);
+        measured = true;
         has_run |= result.by_preferred;
     }
     if (!has_run)
@@ -466,16 +396,12 @@ static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative 
 {
     struct healcl_error problem = {.status = HEALCL_OK};
     enum healcl_status status = run_cases(tuner, alternative, &problem);
-    if (status == HEALCL_CANCELLED) { /* by the deadline, within a measurement */
-        tuner->report->out_of_time = true;
-        healcl_error_clear(&problem);
-        status = HEALCL_OK;
-    }
-    alternative->outcome = status == HEALCL_DIFFERENT   ? TUNE_WRONG
-                           : status != HEALCL_OK        ? TUNE_FAILED
-                           : tuner->report->out_of_time ? TUNE_NOT_MEASURED
-                                                        : TUNE_RIGHT;
-    if (status == HEALCL_USAGE || status == HEALCL_NO_MEMORY) {
+    alternative->outcome = status == HEALCL_DIFFERENT ? TUNE_WRONG
+                           : status != HEALCL_OK      ? TUNE_FAILED
+                                                      : TUNE_RIGHT;
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    if (status == HEALCL_USAGE) {
         if (error)
             *error = problem;
         else
@@ -493,8 +419,6 @@ static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *
 {
     const struct tune_options *options = tuner->options;
     struct device_tuning tuning;
-    if (is_out_of_time(tuner))
-        return HEALCL_OK;
     if (alternative->kernel) {
         tuning = tuner->report->tuning;
         kernel_choices_set(&(*tuner->device)->programs->choices, alternative->of,
@@ -534,14 +458,12 @@ static struct tune_alternative *fastest(struct tune_alternative *alternatives, s
     return best;
 }
 
-/* Measures the alternatives of a subject and chooses one, if there is time for all of them. */
+/* Measures the alternatives of a subject and chooses one. */
 static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *list, size_t count,
                                  struct healcl_error *error)
 {
     for (size_t i = 0; i < count; i++)
         TRY(measure(tuner, &list[i], error));
-    if (tuner->report->out_of_time)
-        return HEALCL_OK;
     struct tune_alternative *best = fastest(list, count);
     if (!best && list[0].kernel) /* what is wrong with a manifest spoils nothing else */
         return HEALCL_OK;
@@ -557,27 +479,13 @@ static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *l
                         error);
 }
 
-/* What is not decided is as it was kept before. */
-static enum healcl_status complete(struct tuner *tuner, struct healcl_error *error)
-{
-    const struct device_info *info = &(*tuner->device)->info;
-    struct tune_report *report = tuner->report;
-    report->tuning = tuning_default(info);
-    (void)tuning_read_kept(&report->tuning, info);
-    for (size_t i = 0; i < report->count; i++)
-        if (report->alternatives[i].chosen && !report->alternatives[i].kernel)
-            TRY(tuning_parse(&report->tuning, report->alternatives[i].choice, "tune", info, error));
-    return HEALCL_OK;
-}
-
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
                                 struct tune_report *report, struct healcl_error *error)
 {
     struct tuner tuner = {.device = device,
                           .options = options,
-                          .clock = options->clock ? options->clock : &real_clock,
-                          .report = report,
-                          .longest = options->longest};
+                          .bench = options->bench ? options->bench : bench_run,
+                          .report = report};
     struct tune_alternative *list = report->alternatives;
     for (size_t first = 0, end; first < report->count; first = end) {
         const char *subject = list[first].subject;
@@ -585,8 +493,6 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
             ;
         TRY(decide(&tuner, list + first, end - first, error));
     }
-    if (report->out_of_time)
-        TRY(complete(&tuner, error));
     (*device)->programs->choices = report->choices;
     return device_set_tuning(*device, &report->tuning, error);
 }

@@ -46,35 +46,23 @@ struct tune_alternative {
 struct tune_report {
     struct tune_alternative alternatives[TUNE_ALTERNATIVES_MAX]; /* by subject */
     size_t count;
-    bool out_of_time;              /* the deadline has left some of them unmeasured */
     struct device_tuning tuning;   /* all that was chosen */
     struct kernel_choices choices; /* the same of manifests */
 };
 
-/* What takes times; tests put another one in its place. */
-struct tune_clock {
-    uint64_t (*now)(void); /* nanoseconds */
-    /* bench_run */
-    enum healcl_status (*bench)(struct healcl_device *device,
-                                const struct bench_operation *operation,
-                                const struct bench_settings *given,
-                                const struct bench_options *options, struct bench_result *result,
-                                struct healcl_error *error);
-    /* bench_kernel */
-    enum healcl_status (*kernel)(struct healcl_device *device, const struct bench_options *options,
-                                 const struct examples *examples, const struct example *example,
-                                 const char *kernel, struct bench_result *result,
-                                 struct healcl_error *error);
-};
+/* bench_run; tests put another one in its place. */
+typedef enum healcl_status tune_bench(struct healcl_device *device,
+                                      const struct bench_operation *operation,
+                                      const struct bench_settings *given,
+                                      const struct bench_options *options,
+                                      struct bench_result *result, struct healcl_error *error);
 
 struct tune_options {
-    uint64_t memory_limit; /* as in struct bench_options */
-    uint64_t deadline;     /* by the clock; 0: there is none */
-    uint64_t longest; /* nanoseconds that the first measurement may take, as far as one can tell */
+    uint64_t memory_limit;               /* as in struct bench_options */
     const struct operation_table *table; /* with the manifests that were listed; or NULL */
     const struct examples *examples;     /* of the manifests' operations; or NULL, with table */
     bool force;                          /* chooses whatever the spread */
-    const struct tune_clock *clock;      /* NULL: monotonic_nanoseconds and bench_run */
+    tune_bench *bench;                   /* NULL: bench_run */
     /* Called before an alternative is measured; may be NULL. */
     void (*measuring)(void *context, const struct tune_alternative *alternative);
     void *context;
@@ -108,12 +96,9 @@ bool tune_is_decided(const struct tune_report *report, const char *subject);
  * Measures what the report lists, and chooses. *device is closed and opened anew, by its indices,
  * where an alternative has failed; it is NULL if that fails. Its tuning is then the chosen one.
  *
- * Nothing is begun that would end behind the deadline if it took as long as the longest measurement
- * so far, or as options->longest; and no sample is begun behind it. A subject that is not measured
- * whole then is not decided: for it report->tuning has what was kept before, else the default. So
- * is a subject of manifests of which no alternative is right. Errors: HEALCL_DEVICE where no
- * alternative of another subject is right, or where the machine is too busy: an alternative's
- * spread is above the limit in each try; HEALCL_NO_MEMORY.
+ * A subject of manifests of which no alternative is right is not decided. Errors: HEALCL_DEVICE
+ * where no alternative of another subject is right, or where the machine is too busy: an
+ * alternative's spread is above the limit in each try.
  */
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
                                 struct tune_report *report, struct healcl_error *error);

@@ -10,7 +10,7 @@ static const int64_t all_k[] = {1, 2, 3, 8, 24};
 static const int64_t quick_n[] = {2, 16, 512};
 static const int64_t quick_k[] = {1, 3};
 
-enum { VARIANTS_TRIED = 64 };
+enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -27,7 +27,7 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
             sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
 }
 
-size_t coverage_sizes_of(const struct coverage_sizes *sizes, const struct form *form)
+static size_t sizes_of(const struct coverage_sizes *sizes, const struct form *form)
 {
     return sizes->count + problem_has_many_moduli(form);
 }
@@ -65,7 +65,7 @@ size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX])
 {
     size_t count = 0;
     for (size_t i = 0; i < COVERAGE_FORMS; i++)
-        for (int value = 0; value < DTYPE_COUNT; value++)
+        for (int value = 0; value < DTYPE_COUNT && problem_is_made(&forms[i]); value++)
             for (int also = 0; also < DTYPE_COUNT; also++)
                 for (int index = 0; index < DTYPE_COUNT; index++)
                     count = add_row(rows, count, &forms[i],
@@ -127,24 +127,28 @@ struct check {
 };
 
 static void fail_cell(const struct check *check, const struct coverage_cell *cell,
-                      const struct coverage_call *call, const struct healcl_error *why)
+                      const struct manifest_kernel *kernel, const struct healcl_error *why)
 {
     check->row->failures++;
-    check->observer->failed(check->observer->context, check->row, cell, call, why);
+    check->observer->failed(check->observer->context, check->row, cell, kernel, why);
 }
 
-/* The first variant from a given one on that has an arrangement; false where none that is tried
- * has. */
-static bool find_variant(struct problem *problem, const struct coverage_row *row,
-                         const struct problem_dtypes *dtypes, const struct coverage_size *size,
-                         enum arrangement arrangement, uint64_t *variant, const char **excluded)
+/* The first variant from the cell's on that has its arrangement; false where none that is tried
+ * has.
+ */
+static bool find_variant(const struct check *check, const struct coverage_cell *cell,
+                         struct problem *problem, uint64_t *variant)
 {
-    for (uint64_t tries = 0; tries < VARIANTS_TRIED; tries++, ++*variant) {
+    struct coverage_row *row = check->row;
+    struct problem_dtypes dtypes = row->dtypes;
+    /* Indices are int32 and int64 by turns. */
+    if (problem_has_index(row->form))
+        dtypes.index = cell->variant / 2 % 2 ? DTYPE_INT32 : DTYPE_INT64;
+    for (*variant = cell->variant; *variant < cell->variant + VARIANTS_TRIED; ++*variant) {
         struct random random = {COVERAGE_SEED + *variant};
-        problem_make(problem, row->form, dtypes, size->n, size->k, *variant, &random);
+        problem_make(problem, row->form, &dtypes, cell->size.n, cell->size.k, *variant, &random);
         problem->table = row->table;
-        *excluded = arrangement_excluded(problem, arrangement);
-        if (!*excluded)
+        if (arrangement_applies(problem, cell->arrangement))
             return true;
     }
     return false;
@@ -153,88 +157,55 @@ static bool find_variant(struct problem *problem, const struct coverage_row *row
 /* Of cells of few elements kernels of manifests are tried in all parts of an arrangement. */
 enum { PARTS_ELEMENTS = 600 };
 
-/* placed: the variant that has the cell's arrangement. False where a manifest's kernel was wrong:
- * where it writes without room around its tensors, memory of others is at risk. */
-static bool check_placed(const struct check *check, const struct coverage_cell *cell,
-                         const struct problem *problem, const struct problem_data *data,
-                         uint64_t placed)
+/* One arrangement of a size. False where a manifest's kernel was wrong: where it writes without
+ * room around its tensors, memory of others is at risk. */
+static bool check_arrangement(const struct check *check, const struct coverage_cell *cell)
 {
     struct check_counts *counts = &check->row->cells[cell->arrangement];
-    struct random random = {COVERAGE_SEED + placed};
-    struct placement placement;
-    bool is_safe = true;
-    placement_make(&placement, problem, cell->arrangement, placed, &random);
-    const struct coverage_call call = {problem_kernel(check->device, problem, &placement, data),
-                                       problem, data};
-    for (uint32_t part = 0; part == 0 || (call.kernel.name && is_safe &&
-                                          cell->size.n * cell->size.k <= PARTS_ELEMENTS);
-         part++) {
-        struct healcl_error error = {0};
-        if (call.kernel.name &&
-            !placement_make_part(&placement, problem, cell->arrangement, part, placed, &random))
-            break;
-        counts->calls++;
-        check->row->replaced += call.kernel.name != NULL;
-        if (problem_check(check->device, problem, &placement, data, &random, &error) == CHECK_EQUAL)
-            counts->passed++;
-        else
-            fail_cell(check, cell, &call, &error);
-        counts->unsupported += error.status == HEALCL_REFUSED;
-        is_safe = !call.kernel.name || error.status == HEALCL_OK || error.status == HEALCL_REFUSED;
-        healcl_error_clear(&error);
-    }
-    return is_safe;
-}
-
-/* The cell's arrangement with another variant's problem. */
-static bool check_other(const struct check *check, const struct coverage_cell *cell,
-                        const struct problem_dtypes *dtypes)
-{
     struct problem problem;
     struct problem_data data;
-    const char *excluded = NULL;
-    uint64_t variant = cell->variant;
-    if (!find_variant(&problem, check->row, dtypes, &cell->size, cell->arrangement, &variant,
-                      &excluded)) {
-        check->row->excluded[cell->arrangement] = excluded;
+    struct placement placement;
+    struct manifest_kernel kernel;
+    uint64_t variant;
+    bool is_safe = true;
+    if (!find_variant(check, cell, &problem, &variant))
         return true;
-    }
     struct random random = {~(COVERAGE_SEED + variant)};
     problem_data_init(&data, &problem, &random);
-    problem_solve(&data, &problem);
-    const bool is_safe = check_placed(check, cell, &problem, &data, variant);
+    placement_make(&placement, &problem, cell->arrangement, variant, &random);
+    (void)problem_kernel(check->device, &problem, &placement, &kernel);
+    for (uint32_t part = 0;
+         part == 0 || (kernel.name && is_safe && cell->size.n * cell->size.k <= PARTS_ELEMENTS);
+         part++) {
+        struct healcl_error error = {0};
+        if (kernel.name &&
+            !placement_make_part(&placement, &problem, cell->arrangement, part, variant, &random))
+            break;
+        counts->calls++;
+        check->row->replaced += kernel.name != NULL;
+        if (problem_check(check->device, &problem, &placement, &data, &random, &error) ==
+            CHECK_EQUAL)
+            counts->passed++;
+        else
+            fail_cell(check, cell, &kernel, &error);
+        counts->unsupported += error.status == HEALCL_REFUSED;
+        is_safe = !kernel.name || error.status == HEALCL_OK || error.status == HEALCL_REFUSED;
+        healcl_error_clear(&error);
+    }
     problem_data_release(&data);
     return is_safe;
 }
 
-/* One arrangement of a size, or with ARRANGEMENT_COUNT all of them. Those that have the variant
- * share its data and answer. */
+/* One arrangement of a size, or with ARRANGEMENT_COUNT all of them. */
 static void check_size(const struct check *check, const struct coverage_cell *cells)
 {
-    struct problem problem;
-    struct problem_data data;
-    struct problem_dtypes dtypes = check->row->dtypes;
-    struct random random = {COVERAGE_SEED + cells->variant};
-    /* Indices are int32 and int64 by turns. */
-    if (problem_has_index(check->row->form))
-        dtypes.index = cells->variant / 2 % 2 ? DTYPE_INT32 : DTYPE_INT64;
-    problem_make(&problem, check->row->form, &dtypes, cells->size.n, cells->size.k, cells->variant,
-                 &random);
-    problem.table = check->row->table;
-    problem_data_init(&data, &problem, &random);
-    problem_solve(&data, &problem);
+    struct coverage_cell cell = *cells;
     bool is_safe = true;
     for (int i = 0; i < ARRANGEMENT_COUNT && is_safe; i++) {
-        struct coverage_cell cell = *cells;
         cell.arrangement = (enum arrangement)i;
-        if (cells->arrangement != ARRANGEMENT_COUNT && cells->arrangement != cell.arrangement)
-            continue;
-        if (arrangement_excluded(&problem, cell.arrangement))
-            is_safe = check_other(check, &cell, &dtypes);
-        else
-            is_safe = check_placed(check, &cell, &problem, &data, cell.variant);
+        if (cells->arrangement == ARRANGEMENT_COUNT || cells->arrangement == cell.arrangement)
+            is_safe = check_arrangement(check, &cell);
     }
-    problem_data_release(&data);
 }
 
 /* A dtype that the form does not take. */
@@ -246,11 +217,11 @@ static void check_refused(const struct check *check)
     struct problem problem;
     const struct coverage_cell cell = {row->number, {4, 2}, ARRANGEMENT_COUNT, 0};
     problem_make(&problem, row->form, &row->dtypes, cell.size.n, cell.size.k, 0, &random);
-    row->refused = problem_is_refused(&problem, &random, &error);
+    row->refused = problem_look(&problem, NULL, NULL, &error) == HEALCL_REFUSED;
     if (!row->refused) {
-        if (error.status != HEALCL_NO_MEMORY)
-            (void)ERROR(&error, HEALCL_DIFFERENT, "is not refused");
-        fail_cell(check, &cell, &(struct coverage_call){.problem = NULL}, &error);
+        healcl_error_clear(&error);
+        (void)ERROR(&error, HEALCL_DIFFERENT, "is not refused");
+        fail_cell(check, &cell, &(struct manifest_kernel){.name = NULL}, &error);
     }
     healcl_error_clear(&error);
 }
@@ -273,7 +244,7 @@ void coverage_check_row(struct healcl_device *device, const struct coverage_size
         check_refused(&check);
         return;
     }
-    size_t count = coverage_sizes_of(sizes, row->form);
+    size_t count = sizes_of(sizes, row->form);
     for (size_t i = 0; i < count; i++) {
         const struct coverage_cell cells = coverage_cell_of(sizes, row, i);
         check_size(&check, &cells);

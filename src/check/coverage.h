@@ -40,10 +40,6 @@ struct coverage_sizes {
 /* n from 2 to 131072, k from 1 to 24, in all combinations; quick: few of them, below 1000. */
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick);
 
-/* What depends on the number of moduli most has one more size. */
-enum { MANY_K = 60, MANY_K_N = 16 };
-size_t coverage_sizes_of(const struct coverage_sizes *sizes, const struct form *form);
-
 /* A form with certain dtypes. */
 struct coverage_row {
     uint32_t number; /* in the list of all rows; what is random depends on it */
@@ -52,7 +48,6 @@ struct coverage_row {
     const struct operation_table *table;          /* whose kernels serve its calls too; or NULL */
     bool refused;                                 /* so it should be, and is */
     struct check_counts cells[ARRANGEMENT_COUNT]; /* those that applied */
-    const char *excluded[ARRANGEMENT_COUNT];      /* why none applied; a literal */
     int failures; /* cells that were not right, and dtypes that were not refused */
     int replaced; /* cells that a kernel of the table's manifests had a part in */
 };
@@ -80,22 +75,17 @@ const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVER
 /* Returns false for what names no cell: k is at most COPRIME_MAX. */
 bool coverage_cell_parse(const char *text, struct coverage_cell *cell);
 
-/* A call that was not right. */
-struct coverage_call {
-    struct manifest_kernel kernel; /* that had a part in it; without a name where none had */
-    const struct problem *problem; /* NULL for a dtype that is not refused; and data */
-    const struct problem_data *data;
-};
-
-/* Is told of every cell that was not right: why->status is HEALCL_DIFFERENT where it differs,
- * HEALCL_REFUSED where it is beyond the device. */
+/* Gets every cell that was not right: why->status is HEALCL_DIFFERENT where it differs,
+ * HEALCL_REFUSED where it is beyond the device. kernel: of a manifest, that had a part in it;
+ * without a name where none had. */
 struct coverage_observer {
     void *context;
     void (*failed)(void *context, const struct coverage_row *row, const struct coverage_cell *cell,
-                   const struct coverage_call *call, const struct healcl_error *why);
+                   const struct manifest_kernel *kernel, const struct healcl_error *why);
 };
 
-/* The cells of a row of one size: number counts up to coverage_sizes_of. */
+/* The cells of a row of one size: number counts up to sizes->count, or for what
+ * depends on the number of moduli most to one more. */
 struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
                                       const struct coverage_row *row, size_t number);
 

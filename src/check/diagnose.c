@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/xmalloc.h"
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/compare.h"
@@ -21,18 +22,11 @@ struct diagnosis_state {
     const struct step *first;
     size_t count;
     void *result; /* of a download, on the reference */
-    bool taken;   /* the device has delivered it */
 };
 
 static bool is_constant(const struct diagnosis_state *state, const struct tensor *tensor)
 {
     return tensor->storage == state->plan->constants.storage;
-}
-
-/* Zeroed memory, or NULL. */
-static void *allocate(uint64_t bytes)
-{
-    return calloc(1, bytes ? bytes : 1);
 }
 
 static void note_difference(struct diagnosis *diagnosis, int64_t position, int64_t actual,
@@ -83,7 +77,6 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     enum dtype dtype = step->in[0]->storage->dtype;
     int64_t elements = layout_elements(&step->in[0]->layout);
     (void)error;
-    state->taken = true;
     for (int64_t i = 0; i < elements; i++) {
         int64_t actual = dtype_load(dtype, data, i);
         int64_t expected = dtype_load(dtype, state->result, i);
@@ -102,7 +95,6 @@ static enum healcl_status run_on_device(struct diagnosis_state *state, struct he
     struct executor *executor = state->executor;
     alone.first_step = (size_t)(state->first - state->plan->steps);
     alone.step_count = state->count;
-    state->taken = false;
     return executor->class->run_segment(executor, &alone, &sink, &result, error);
 }
 
@@ -132,17 +124,13 @@ static enum healcl_status compare_expected(struct diagnosis_state *state,
     return HEALCL_OK;
 }
 
-/* The device has failed where the reference can go on. Memory that ran out says nothing of it. */
-static enum healcl_status note_failure(struct diagnosis_state *state, struct healcl_error *failure,
-                                       struct healcl_error *error)
+/* The device has failed where the reference can go on. */
+static void note_failure(struct diagnosis *diagnosis, const struct healcl_error *failure)
 {
-    if (failure->status == HEALCL_NO_MEMORY) {
-        healcl_error_clear(failure);
-        NO_MEMORY(error);
-    }
-    state->diagnosis->kind = DIAGNOSIS_FAILS;
-    state->diagnosis->failure = *failure;
-    return HEALCL_OK;
+    if (failure->status == HEALCL_NO_MEMORY) /* says nothing of the device */
+        xmalloc_fail();
+    diagnosis->kind = DIAGNOSIS_FAILS;
+    diagnosis->failure = *failure;
 }
 
 static enum healcl_status check_download(struct diagnosis_state *state, struct healcl_error *error)
@@ -150,18 +138,17 @@ static enum healcl_status check_download(struct diagnosis_state *state, struct h
     const struct tensor *tensor = state->step->in[0];
     struct healcl_error failure = {.status = HEALCL_OK};
     state->result =
-        allocate((uint64_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype));
-    if (!state->result)
-        NO_MEMORY(error);
+        xcalloc((size_t)layout_elements(&tensor->layout) + 1, dtype_size(tensor->storage->dtype));
     if (layout_elements(&tensor->layout) > 0)
         TRY(reference_read(state->reference, tensor, state->result, error));
     TRY(upload_state(state, error));
     state->diagnosis->elements = (uint64_t)layout_elements(&tensor->layout);
     if (run_on_device(state, &failure) != HEALCL_OK)
-        return note_failure(state, &failure, error);
-    if (state->diagnosis->different == 0)
+        note_failure(state->diagnosis, &failure);
+    else if (state->diagnosis->different > 0)
+        state->diagnosis->kind = DIAGNOSIS_DIFFERS;
+    else
         return compare_expected(state, error);
-    state->diagnosis->kind = DIAGNOSIS_DIFFERS;
     return HEALCL_OK;
 }
 
@@ -207,7 +194,13 @@ static enum healcl_status find_smallest(struct diagnosis_state *state,
             TRY(reference_memory(state->reference, step->in[i]->storage, &bytes, error));
         failing.inputs[i] = bytes;
     }
-    return failing_case_find(state->launcher->device, &failing, &state->diagnosis->smallest, error);
+    struct failing_case *smallest = &state->diagnosis->smallest;
+    failing_case_find(state->launcher->device, &failing, smallest);
+    if (!smallest->fails_again) {
+        free(smallest->transcript);
+        smallest->transcript = NULL;
+    }
+    return HEALCL_OK;
 }
 
 /* The same on the reference: of a manifest's operation the body, which follows its kernel's steps.
@@ -242,10 +235,8 @@ static enum healcl_status run_both(struct diagnosis_state *state, struct memorie
     struct healcl_error failure = {.status = HEALCL_OK};
     uint64_t bytes = storage_bytes(storage);
     void *memory;
-    memories->before = allocate(bytes);
-    memories->actual = allocate(bytes);
-    if (!memories->before || !memories->actual)
-        NO_MEMORY(error);
+    memories->before = xcalloc(1, bytes);
+    memories->actual = xcalloc(1, bytes);
     TRY(reference_memory(state->reference, storage, &memory, error));
     memcpy(memories->before, memory, bytes);
     TRY(upload_state(state, error));
@@ -258,7 +249,9 @@ static enum healcl_status run_both(struct diagnosis_state *state, struct memorie
         return status;
     }
     TRY(reference_memory(state->reference, storage, &memories->expected, error));
-    return failure.status == HEALCL_OK ? HEALCL_OK : note_failure(state, &failure, error);
+    if (failure.status != HEALCL_OK)
+        note_failure(state->diagnosis, &failure);
+    return HEALCL_OK;
 }
 
 static enum healcl_status check_output(struct diagnosis_state *state, struct memories *memories,
@@ -378,9 +371,8 @@ static void note_first(void *context, const char *line)
 }
 
 /* Where launches overlap, or use what earlier ones have left, a step may be right only alone. */
-static enum healcl_status run_whole(struct healcl_device *device,
-                                    const struct healcl_transcript *transcript,
-                                    struct diagnosis *diagnosis, struct healcl_error *error)
+static void run_whole(struct healcl_device *device, const struct healcl_transcript *transcript,
+                      struct diagnosis *diagnosis)
 {
     struct healcl_error *failure = &diagnosis->failure;
     const struct healcl_run_options options = {
@@ -388,12 +380,11 @@ static enum healcl_status run_whole(struct healcl_device *device,
     struct healcl_report *report = NULL;
     enum healcl_status status = healcl_run(transcript, device, &options, &report, failure);
     if (status == HEALCL_NO_MEMORY)
-        NO_MEMORY(error);
+        xmalloc_fail();
     diagnosis->whole = status == HEALCL_OK ? report->verdict : HEALCL_DIFFERS;
     if (diagnosis->whole == HEALCL_DIFFERS)
         diagnosis->kind = DIAGNOSIS_WHOLE;
     healcl_report_free(report);
-    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -427,7 +418,7 @@ enum healcl_status diagnose(struct healcl_device *device,
     if (status == HEALCL_OK && diagnosis->kind == DIAGNOSIS_AGREES && expects_results(plan)) {
         if (observer->progress)
             observer->progress(observer->context, plan->step_count, plan->step_count);
-        status = run_whole(device, transcript, diagnosis, error);
+        run_whole(device, transcript, diagnosis);
     }
     status = source_explain(plan->source, status, error);
     if (status == HEALCL_OK && diagnosis->kind != DIAGNOSIS_AGREES)

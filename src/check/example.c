@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/xmalloc.h"
 #include "core/file.h"
 #include "run/compare.h"
 #include "run/run.h"
@@ -39,17 +40,22 @@ const struct operation *example_operation_find(const struct operation_table *tab
     return NULL;
 }
 
+static void *allocate(struct arena *arena, size_t size)
+{
+    void *memory = arena_alloc(arena, size);
+    if (!memory)
+        xmalloc_fail();
+    return memory;
+}
+
 /* A tensor that is made becomes a parameter, where there is room for one. */
-static enum healcl_status take_out(struct arena *arena, struct vendor_operation *operation,
-                                   struct healcl_error *error)
+static void take_out(struct arena *arena, struct vendor_operation *operation)
 {
     struct form *form = &operation->form;
     const uint32_t count = form->parameter_count;
     if (!operation->makes_out || count == PARAMETERS_MAX)
-        return HEALCL_OK;
-    struct healcl_parameter_info *parameters = arena_alloc(arena, (count + 1) * sizeof *parameters);
-    if (!parameters)
-        NO_MEMORY(error);
+        return;
+    struct healcl_parameter_info *parameters = allocate(arena, (count + 1) * sizeof *parameters);
     memcpy(parameters, form->parameters, count * sizeof *parameters);
     parameters[count] = (struct healcl_parameter_info){.name = "out", .kind = HEALCL_PARAMETER_OUT};
     operation->parameters[count].number = VENDOR_OUT;
@@ -58,7 +64,6 @@ static enum healcl_status take_out(struct arena *arena, struct vendor_operation 
     operation->makes_out = false;
     form->parameters = parameters;
     form->parameter_count++;
-    return HEALCL_OK;
 }
 
 /* A copy of an operation in a table, which works its calls out by the function. */
@@ -81,11 +86,9 @@ static enum healcl_status make_tables(struct examples *examples,
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
         TRY(operation_table_create(&examples->tables[side], error));
         for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
-            struct vendor_operation *copy = arena_alloc(examples->arena, sizeof *copy);
-            if (!copy)
-                NO_MEMORY(error);
+            struct vendor_operation *copy = allocate(examples->arena, sizeof *copy);
             *copy = *example_vendor(operation);
-            TRY(take_out(examples->arena, copy, error));
+            take_out(examples->arena, copy);
             if (side == EXAMPLE_BODY)
                 copy->kernel_count = 0;
             TRY(add_copy(examples->tables[side], operation, copy, infer_vendor, error));
@@ -132,9 +135,7 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
 {
     const struct noted *noted = call->form->operation->context;
     struct reading *reading = noted->reading;
-    struct example *example = arena_alloc(reading->examples->arena, sizeof *example);
-    if (!example)
-        NO_MEMORY(error);
+    struct example *example = allocate(reading->examples->arena, sizeof *example);
     *example = (struct example){.operation = noted->operation,
                                 .file = reading->file,
                                 .entry = call->entry->index,
@@ -156,7 +157,6 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
                                     .dtype = call->result->storage->dtype,
                                     .shape = layout_packed(&call->result->layout)};
     example->problem.out = out;
-    example->problem.is_new = out < 0;
     *reading->last = example;
     reading->last = (struct example **)&example->next;
     reading->first = reading->first ? reading->first : example;
@@ -188,12 +188,9 @@ static enum healcl_status keep_result(void *context, const struct step *step, co
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             if (step->tensor_name != example->problem.text[i])
                 continue;
-            void *kept = malloc(bytes + 1);
-            if (!kept)
-                NO_MEMORY(error);
+            example->data.packed[i] = xmalloc(bytes);
             if (bytes > 0)
-                memcpy(kept, data, bytes);
-            example->data.packed[i] = kept;
+                memcpy(example->data.packed[i], data, bytes);
             return HEALCL_OK;
         }
     return step->payload ? compare(step, data, error) : HEALCL_OK;
@@ -227,11 +224,7 @@ static enum healcl_status read_transcript(struct reading *reading,
     TRY(source_open(&source, path, error));
     enum healcl_status status = operation_table_create(&noting, error);
     for (size_t i = 0; status == HEALCL_OK && (operation = example_operation_at(table, i)); i++) {
-        struct noted *noted = arena_alloc(reading->examples->arena, sizeof *noted);
-        if (!noted) {
-            status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-            break;
-        }
+        struct noted *noted = allocate(reading->examples->arena, sizeof *noted);
         *noted = (struct noted){*example_vendor(operation), reading, operation,
                                 form_at(reading->examples->tables[EXAMPLE_KERNEL], form_count + i)};
         have_bodies = have_bodies && noted->body.body_count > 0;
@@ -240,7 +233,7 @@ static enum healcl_status read_transcript(struct reading *reading,
     }
     if (status == HEALCL_OK)
         status = plan_create(&source, noting, NULL, &plan, error);
-    if (status == HEALCL_OK && plan)
+    if (status == HEALCL_OK)
         status = run(reading, plan, have_bodies, error);
     plan_free(plan);
     operation_table_free(noting);
@@ -257,34 +250,26 @@ static int is_example(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-static enum healcl_status read_one(struct reading *reading, const struct operation_table *table,
-                                   const char *folder, const char *name, struct healcl_error *error)
-{
-    char path[1024];
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "the path of '%.200s' is too long", name);
-    reading->first = NULL;
-    reading->file = arena_strdup(reading->examples->arena, name);
-    if (!reading->file)
-        NO_MEMORY(error);
-    TRY_PREFIX(read_transcript(reading, table, path, error), "%.400s: ", path);
-    return HEALCL_OK;
-}
-
 static enum healcl_status read_folder(struct reading *reading, const struct operation_table *table,
-                                      const char *parent, struct healcl_error *error)
+                                      const char *folder, struct healcl_error *error)
 {
-    char folder[900];
     struct dirent **names = NULL;
-    if (snprintf(folder, sizeof folder, "%s/examples", parent) >= (int)sizeof folder)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "the path of '%.200s' is too long", parent);
+    enum healcl_status status = HEALCL_OK;
     const int count = scandir(folder, &names, is_example, alphasort);
     if (count < 0 && errno != ENOENT)
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
-    enum healcl_status status = HEALCL_OK;
     for (int i = 0; i < count; i++) {
-        if (status == HEALCL_OK)
-            status = read_one(reading, table, folder, names[i]->d_name, error);
+        char *path = xasprintf("%s/%s", folder, names[i]->d_name);
+        reading->first = NULL;
+        reading->file = arena_strdup(reading->examples->arena, names[i]->d_name);
+        if (!reading->file)
+            xmalloc_fail();
+        if (status == HEALCL_OK) {
+            status = read_transcript(reading, table, path, error);
+            if (status != HEALCL_OK)
+                error_prefix(error, "%.400s: ", path);
+        }
+        free(path);
         free(names[i]);
     }
     free(names);
@@ -298,12 +283,15 @@ enum healcl_status examples_read(struct examples *examples,
     struct reading reading = {.examples = examples, .last = &examples->first};
     *examples = (struct examples){.arena = arena_create()};
     if (!examples->arena)
-        NO_MEMORY(error);
-    TRY(make_tables(examples, manifests ? manifests->table : NULL, error));
-    for (const struct operation_folder *folder = manifests ? manifests->folders : NULL; folder;
-         folder = folder->next)
-        TRY(read_folder(&reading, manifests->table, folder->path, error));
-    return HEALCL_OK;
+        xmalloc_fail();
+    enum healcl_status status = make_tables(examples, manifests ? manifests->table : NULL, error);
+    for (const struct operation_folder *folder = manifests ? manifests->folders : NULL;
+         folder && status == HEALCL_OK; folder = folder->next) {
+        char *path = xasprintf("%s/examples", folder->path);
+        status = read_folder(&reading, manifests->table, path, error);
+        free(path);
+    }
+    return status;
 }
 
 void examples_release(struct examples *examples)

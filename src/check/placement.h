@@ -1,8 +1,6 @@
 /*
  * How the tensors of a problem lie in memory: each is a view of a storage that may be larger than
- * it on all sides, and that it may share with others. A transcript makes the views from whole
- * storages with get_slice, reshape, moveaxis and expand; here the same layouts are worked out
- * without the planner.
+ * it on all sides, and that it may share with others.
  */
 #ifndef HEALCL_CHECK_PLACEMENT_H
 #define HEALCL_CHECK_PLACEMENT_H
@@ -25,34 +23,24 @@ enum arrangement {
 
 const char *arrangement_name(enum arrangement arrangement);
 
-/* NULL, or why a problem has no such arrangement: "no input has the output's shape". */
-const char *arrangement_excluded(const struct problem *problem, enum arrangement arrangement);
+/* Whether a problem has such an arrangement. */
+bool arrangement_applies(const struct problem *problem, enum arrangement arrangement);
 
 struct place {
     uint32_t storage;
-    /* Storage axis i is the tensor's axis order[i]; moveaxis puts them right. */
-    uint32_t order[LAYOUT_RANK];
-    /* Along each axis of the tensor: elements of the storage around and between its own. */
-    int64_t before[LAYOUT_RANK], after[LAYOUT_RANK], step[LAYOUT_RANK];
-    bool repeated[LAYOUT_RANK]; /* one element, expanded */
-    bool leading;               /* the storage has another axis of 3 in front; the second is it */
-    bool flat;                  /* the storage has one axis; from start on, every flat_step-th */
-    int64_t start, flat_step;
-    struct layout layout; /* what comes of it */
+    struct layout layout;
 };
 
 struct placed_storage {
     enum dtype dtype;
-    struct layout shape;
-    int64_t before, after; /* elements around it, in the same memory: see placement_guard */
+    int64_t elements;
+    int64_t before, after; /* more of them around it: see placement_make_part */
 };
 
 struct placement {
     uint32_t storage_count;
     struct placed_storage storages[PARAMETERS_MAX];
     struct place places[PARAMETERS_MAX]; /* of the problem's tensors */
-    bool shared;                         /* two tensors share a storage */
-    bool repeats;                        /* some axis is repeated */
 };
 
 void placement_make(struct placement *placement, const struct problem *problem,
@@ -73,8 +61,7 @@ bool placement_make_part(struct placement *placement, const struct problem *prob
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
 
 /* The transcript of the call, its storages first, one `empty` each; what it makes is downloaded.
- * payload: of host_to_device, else NULL. Freed with free(); NULL where memory is lacking. */
-char *placement_transcript(const struct placement *placement, const struct problem *problem,
-                           const void *payload);
+ * Freed with free(). */
+char *placement_transcript(const struct placement *placement, const struct problem *problem);
 
 #endif

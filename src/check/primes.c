@@ -65,37 +65,10 @@ bool find_primes(uint32_t bits, uint64_t step, uint32_t count, uint64_t *primes)
     return found == count;
 }
 
-uint64_t primitive_root(uint64_t q, uint64_t n)
-{
-    /* x^((q-1)/2n) has an order that divides 2n, and half of all x give 2n itself. */
-    for (uint64_t x = 2;; x++) {
-        uint64_t root = power(x % q, (q - 1) / (2 * n), q);
-        if (power(root, n, q) == q - 1)
-            return root;
-    }
-}
-
-uint64_t inverse_modulo(uint64_t value, uint64_t q)
-{
-    return power(value, q - 2, q);
-}
-
 uint64_t reverse_bits(uint64_t value, uint32_t count)
 {
     uint64_t result = 0;
     for (uint32_t i = 0; i < count; i++)
         result |= (value >> i & 1) << (count - 1 - i);
     return result;
-}
-
-void root_table(uint64_t root, uint64_t q, uint64_t n, int64_t *table)
-{
-    uint32_t bits = 0;
-    while ((uint64_t)1 << bits < n)
-        bits++;
-    uint64_t next = 1;
-    for (uint64_t i = 0; i < n; i++) {
-        table[reverse_bits(i, bits)] = (int64_t)next;
-        next = multiply(next, root, q);
-    }
 }

@@ -450,161 +450,24 @@ static void make_pad_or_repeat(struct maker *maker)
     set_integer(maker, "axis", spelled_axis(maker, axis, rank));
 }
 
-/* ---------------------------------------------------------------- memory and views */
-
-static void make_upload(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    struct problem_tensor *payload = &maker->problem->payload;
-    uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
-    payload->present = true;
-    payload->dtype = maker->dtypes->value;
-    payload->shape = layout_of_shape(rank, shape);
-    maker->problem->payload_fortran = choose(maker, 2);
-}
+/* ---------------------------------------------------------------- memory */
 
 static void make_allocation(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
-    maker->problem->made = maker->dtypes->value;
     set_shape(maker, "shape", rank, shape);
     set_text(maker, "dtype", ":%s", dtype_name(maker->dtypes->value));
-}
-
-/* Any shape of as many elements. */
-static uint32_t other_shape(struct maker *maker, uint32_t rank, int64_t shape[LAYOUT_RANK])
-{
-    int64_t elements = 1, left;
-    for (uint32_t axis = 0; axis < rank; axis++)
-        elements *= shape[axis];
-    int64_t first = rank > 0 ? shape[0] : 1, how = choose(maker, 5);
-    switch (how) {
-    case 0: shape[0] = -1; return 1;
-    case 1: shape[0] = elements; return 1;
-    case 2: /* the last axes joined and in front, as a view of C order */
-        if (elements == 0)
-            return rank;
-        shape[0] = elements / first;
-        shape[1] = first;
-        return 2;
-    default: break;
-    }
-    /* Factors from the front; they need not be those of the old axes. */
-    uint32_t count = 0;
-    for (left = elements; left > 1 && count < 4;) {
-        int64_t factor = how == 3 ? 2 : 3;
-        while (left % factor != 0 && factor < 50)
-            factor++;
-        if (left % factor != 0)
-            break;
-        shape[count++] = factor;
-        left /= factor;
-    }
-    shape[count++] = left;
-    return count;
-}
-
-/* Some axis gets size 1. */
-static uint32_t unit_axis(struct maker *maker, uint32_t *rank, int64_t shape[LAYOUT_RANK])
-{
-    uint32_t axis;
-    if (maker->any) {
-        axis = (uint32_t)random_between(maker->random, 0, *rank - 1);
-        shape[axis] = 1;
-        return axis;
-    }
-    axis = (uint32_t)choose(maker, 3);
-    const int64_t sizes[] = {maker->n, maker->k};
-    *rank = 3;
-    for (uint32_t i = 0, next = 0; i < 3; i++)
-        shape[i] = i == axis ? 1 : sizes[next++];
-    return axis;
-}
-
-static void set_viewed(struct maker *maker, uint32_t rank, const int64_t *shape)
-{
-    set_tensor(maker, "a", rank, shape);
-    set_tensor(maker, "t", rank, shape);
-    set_text(maker, "none", "none");
 }
 
 /* The tensor is the only argument. */
 static void make_whole(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
-    set_viewed(maker, base_shape(maker, 1, MAX_RANK, shape), shape);
-}
-
-static void make_reshape(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK], given[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
-    memcpy(given, shape, sizeof given);
-    set_shape(maker, "shape", other_shape(maker, rank, given), given);
-    set_viewed(maker, rank, shape);
-}
-
-static void make_flatten(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
-    int64_t first = maker->any ? random_between(maker->random, 0, rank - 1) : choose(maker, 2);
-    int64_t last = random_between(maker->random, first, rank - 1);
-    set_integer(maker, "first", spelled_axis(maker, first, rank));
-    set_integer(maker, "last", spelled_axis(maker, last, rank));
-    set_viewed(maker, rank, shape);
-}
-
-static void make_squeeze_or_expand(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = unit_axis(maker, &rank, shape);
-    set_integer(maker, "axis", spelled_axis(maker, axis, rank));
-    set_integer(maker, "repeats", 1 + choose(maker, 3));
-    set_viewed(maker, rank, shape);
-}
-
-static void make_unsqueeze(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK - 1, shape);
-    set_integer(maker, "axis", random_between(maker->random, -(int64_t)rank - 1, rank));
-    set_viewed(maker, rank, shape);
-}
-
-static void make_moveaxis(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
-    int64_t from = random_between(maker->random, 0, rank - 1);
-    int64_t to = maker->any ? random_between(maker->random, 0, rank - 1) : 1 - from;
-    set_integer(maker, "from", spelled_axis(maker, from, rank));
-    set_integer(maker, "to", spelled_axis(maker, to, rank));
-    set_viewed(maker, rank, shape);
-}
-
-static void make_get_slice(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    char text[ARGUMENT_TEXT_SIZE];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
-    uint32_t count = rank > 4 ? 4 : rank;
-    bool has_ellipsis = choose(maker, 2); /* in front: then the last axes are meant */
-    int used = sprintf(text, has_ellipsis ? "[..." : "[");
-    for (uint32_t axis = 0; axis < count; axis++) {
-        int64_t size = shape[has_ellipsis ? rank - count + axis : axis], how = choose(maker, 3);
-        used += sprintf(text + used, axis || has_ellipsis ? "," : "");
-        if (how == 0 && size > 0)
-            used +=
-                sprintf(text + used, "%" PRId64, random_between(maker->random, -size, size - 1));
-        else if (how == 1)
-            used += sprintf(text + used, "%d::%d", size > 2 ? 1 : 0, size > 8 ? 3 : 1);
-        else
-            used += sprintf(text + used, ":%" PRId64, size > 1 ? (int64_t)-1 : size);
-    }
-    set_text(maker, "index", "%s]", text);
-    set_viewed(maker, rank, shape);
+    const uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
+    set_tensor(maker, "a", rank, shape);
+    set_tensor(maker, "t", rank, shape);
+    set_text(maker, "none", "none");
 }
 
 static void make_fill(struct maker *maker)
@@ -617,6 +480,12 @@ static void make_fill(struct maker *maker)
 
 /* ---------------------------------------------------------------- all of them */
 
+/* Operations without kernels of their own. */
+static void make_none(struct maker *maker)
+{
+    (void)maker;
+}
+
 static const struct {
     void (*make)(struct maker *maker);
     bool many_moduli, reshapes;
@@ -626,6 +495,11 @@ static const struct {
 #include "check/problems.def"
 #undef PROBLEM
 };
+
+bool problem_is_made(const struct form *form)
+{
+    return traits[form_id(form)].make != make_none;
+}
 
 bool problem_has_many_moduli(const struct form *form)
 {
@@ -640,9 +514,7 @@ bool problem_reshapes(const struct form *form)
 static void make_problem(struct maker maker, const struct form *form)
 {
     struct problem *problem = maker.problem;
-    enum operation_result result = form->operation->result;
     *problem = (struct problem){.form = form, .out = -1};
-    problem->is_new = result == RESULT_NEW || result == RESULT_HOST || result == RESULT_NONE;
     for (uint32_t i = 0; i < form->parameter_count; i++)
         if (form->parameters[i].kind == HEALCL_PARAMETER_OUT)
             problem->out = (int)i;

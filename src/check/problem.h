@@ -35,12 +35,7 @@ struct problem {
     struct problem_tensor tensors[PARAMETERS_MAX];
     /* What stands for the other arguments, as transcript/writer.h has it; "" for a tensor. */
     char text[PARAMETERS_MAX][ARGUMENT_TEXT_SIZE];
-    int out;         /* the parameter that is written, or -1 */
-    bool is_new;     /* the result is a tensor that the call makes, or host memory */
-    enum dtype made; /* the dtype of a tensor made from no other */
-    /* host_to_device: the payload's tensor, whose data make the argument. */
-    struct problem_tensor payload;
-    bool payload_fortran;
+    int out; /* the parameter that is written, or -1 */
     /* The operations that its plan may name, whose kernels may run its steps; or NULL. */
     const struct operation_table *table;
 };
@@ -61,7 +56,8 @@ bool problem_has_index(const struct form *form);
 /* Whether the planner should accept these dtypes. */
 bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes);
 
-/* Columns of problems.def. */
+/* Columns of problems.def. Only of forms that problem_is_made says so of there are problems. */
+bool problem_is_made(const struct form *form);
 bool problem_has_many_moduli(const struct form *form);
 bool problem_reshapes(const struct form *form);
 

@@ -6,40 +6,31 @@
 #include <string.h>
 
 #include "check/view.h"
+#include "check/xmalloc.h"
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/device_executor.h"
 
-/* NULL, and a failure of the data, where memory is lacking. */
-static void *allocate(struct problem_data *data, size_t size)
-{
-    void *memory = malloc(size ? size : 1);
-    if (!memory && data->failure.status == HEALCL_OK)
-        (void)ERROR(&data->failure, HEALCL_NO_MEMORY, "out of memory");
-    return memory;
-}
-
-static size_t tensor_bytes(const struct problem_tensor *tensor)
-{
-    return (size_t)layout_elements(&tensor->shape) * dtype_size(tensor->dtype);
-}
-
 /* ---------------------------------------------------------------- plans of problems */
 
 enum healcl_status problem_plan(struct planned *planned, const struct problem *problem,
-                                const struct placement *placement, const void *payload,
-                                struct healcl_error *error)
+                                const struct placement *placement, struct healcl_error *error)
 {
     planned->plan = NULL;
-    planned->transcript = placement_transcript(placement, problem, payload);
-    if (!planned->transcript)
-        NO_MEMORY(error);
+    planned->transcript = placement_transcript(placement, problem);
     planned->source =
         (struct source){.text = planned->transcript, .length = strlen(planned->transcript)};
-    TRY(plan_create(&planned->source, problem->table, NULL, &planned->plan, error));
-    if (!planned->plan) /* never: for analysers, which cannot know */
-        NO_MEMORY(error);
-    return HEALCL_OK;
+    const enum healcl_status status =
+        plan_create(&planned->source, problem->table, NULL, &planned->plan, error);
+    if (status == HEALCL_NO_MEMORY || (status == HEALCL_OK && !planned->plan))
+        xmalloc_fail();
+    return status;
+}
+
+void planned_release(struct planned *planned)
+{
+    plan_free(planned->plan);
+    free(planned->transcript);
 }
 
 /* Problems are valid, and so are their data: only what is beyond the device is HEALCL_REFUSED. */
@@ -51,12 +42,6 @@ static enum healcl_status wrongly_refused(struct healcl_error *error)
     return HEALCL_DIFFERENT;
 }
 
-void planned_release(struct planned *planned)
-{
-    plan_free(planned->plan);
-    free(planned->transcript);
-}
-
 /* The storage of the plan that was placed as number i: the constants come first. */
 static const struct storage *planned_storage(const struct plan *plan, uint32_t i)
 {
@@ -65,121 +50,32 @@ static const struct storage *planned_storage(const struct plan *plan, uint32_t i
 
 /* ---------------------------------------------------------------- data */
 
-static void *filled(struct problem_data *data, const struct problem_tensor *tensor,
-                    struct random *random)
-{
-    void *memory = allocate(data, tensor_bytes(tensor));
-    if (memory)
-        problem_fill(tensor, random, memory);
-    return memory;
-}
-
 void problem_data_init(struct problem_data *data, const struct problem *problem,
                        struct random *random)
 {
     memset(data, 0, sizeof *data);
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        if (problem->tensors[i].present)
-            data->packed[i] = filled(data, &problem->tensors[i], random);
-    if (problem->payload.present)
-        data->payload = filled(data, &problem->payload, random);
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        const struct problem_tensor *tensor = &problem->tensors[i];
+        if (!tensor->present)
+            continue;
+        data->packed[i] =
+            xcalloc((size_t)layout_elements(&tensor->shape), dtype_size(tensor->dtype));
+        problem_fill(tensor, random, data->packed[i]);
+    }
 }
 
 void problem_data_release(struct problem_data *data)
 {
     for (int i = 0; i < PARAMETERS_MAX; i++)
         free(data->packed[i]);
-    free(data->payload);
-    free(data->result);
-    healcl_error_clear(&data->failure);
     memset(data, 0, sizeof *data);
-}
-
-static enum healcl_status set_result(struct problem_data *data, enum dtype dtype, int64_t elements,
-                                     struct healcl_error *error)
-{
-    free(data->result);
-    data->result_dtype = dtype;
-    data->result_elements = elements;
-    size_t bytes = (size_t)elements * dtype_size(dtype);
-    data->result = malloc(bytes ? bytes : 1);
-    if (!data->result)
-        NO_MEMORY(error);
-    return HEALCL_OK;
-}
-
-/* The reference works on the data's own arrays; the output's values go into the result. */
-static enum healcl_status lend_tensors(struct reference *reference, const struct plan *plan,
-                                       const struct problem *problem,
-                                       const struct placement *placement, struct problem_data *data,
-                                       struct healcl_error *error)
-{
-    for (int i = 0; i < PARAMETERS_MAX; i++) {
-        const struct problem_tensor *tensor = &problem->tensors[i];
-        void *memory = data->packed[i];
-        if (!tensor->present)
-            continue;
-        if (i == problem->out) {
-            TRY(set_result(data, tensor->dtype, layout_elements(&tensor->shape), error));
-            memcpy(data->result, memory, tensor_bytes(tensor));
-            memory = data->result;
-        }
-        reference_lend(reference, planned_storage(plan, placement->places[i].storage), memory);
-    }
-    return HEALCL_OK;
-}
-
-static enum healcl_status solve_step(struct reference *reference, const struct step *step,
-                                     struct problem_data *data, struct healcl_error *error)
-{
-    if (step->kind != STEP_DOWNLOAD)
-        return reference_step(reference, step, error);
-    const struct tensor *made = step->in[0];
-    TRY(set_result(data, made->storage->dtype, layout_elements(&made->layout), error));
-    if (data->result_elements == 0)
-        return HEALCL_OK;
-    return reference_read(reference, made, data->result, error);
-}
-
-static enum healcl_status solve_plan(const struct plan *plan, const struct problem *problem,
-                                     const struct placement *placement, struct problem_data *data,
-                                     struct healcl_error *error)
-{
-    struct reference *reference = NULL;
-    TRY(reference_create(plan, &reference, error));
-    enum healcl_status status = lend_tensors(reference, plan, problem, placement, data, error);
-    for (size_t i = 0; status == HEALCL_OK && i < plan->step_count; i++)
-        if (!step_is_left_out(&plan->steps[i], NULL))
-            status = solve_step(reference, &plan->steps[i], data, error);
-    data->dropped_digits = reference->dropped_digits;
-    reference_free(reference);
-    return status;
-}
-
-void problem_solve(struct problem_data *data, const struct problem *problem)
-{
-    struct random unused = {0};
-    struct placement placement;
-    struct planned planned;
-    if (data->failure.status != HEALCL_OK)
-        return;
-    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, &unused);
-    enum healcl_status status =
-        problem_plan(&planned, problem, &placement, data->payload, &data->failure);
-    if (status == HEALCL_OK)
-        status = solve_plan(planned.plan, problem, &placement, data, &data->failure);
-    if (status == HEALCL_REFUSED)
-        status = wrongly_refused(&data->failure);
-    if (status != HEALCL_OK)
-        error_prefix(&data->failure, "the reference: ");
-    planned_release(&planned);
 }
 
 /* ---------------------------------------------------------------- images of storages */
 
 struct images {
     uint32_t count;
-    void *bytes[PARAMETERS_MAX]; /* NULL where there was no memory */
+    void *bytes[PARAMETERS_MAX];
 };
 
 /* Random elements, and around a tensor that holds moduli or indices such as it may hold: what reads
@@ -208,17 +104,14 @@ static void fill_image(const struct problem *problem, const struct placement *pl
     problem_fill(&whole, random, bytes);
 }
 
-/* What is around the problem's tensors, and then these. */
-static enum healcl_status images_init(struct images *images, const struct problem *problem,
-                                      const struct placement *placement,
-                                      const struct problem_data *data, struct random *random,
-                                      struct healcl_error *error)
+/* Fills what is around the problem's tensors, and then these. */
+static void images_init(struct images *images, const struct problem *problem,
+                        const struct placement *placement, const struct problem_data *data,
+                        struct random *random)
 {
     images->count = placement->storage_count;
     for (uint32_t i = 0; i < images->count; i++) {
-        images->bytes[i] = malloc(placement_bytes(placement, i) + 1);
-        if (!images->bytes[i])
-            NO_MEMORY(error);
+        images->bytes[i] = xmalloc(placement_bytes(placement, i));
         fill_image(problem, placement, i, random, images->bytes[i]);
     }
     /* What must hold certain values comes last, as tensors may share elements. */
@@ -229,7 +122,6 @@ static enum healcl_status images_init(struct images *images, const struct proble
                 view_scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
                              images->bytes[placement->places[i].storage], data->packed[i]);
         }
-    return HEALCL_OK;
 }
 
 static void images_release(struct images *images)
@@ -238,74 +130,75 @@ static void images_release(struct images *images)
         free(images->bytes[i]);
 }
 
-/* What the tensors hold, where some share elements. */
-static void read_images(struct problem_data *data, const struct problem *problem,
-                        const struct placement *placement, const struct images *images)
+/* ---------------------------------------------------------------- the reference */
+
+/* What the reference makes of the images of a plan's storages. */
+struct answer {
+    enum dtype dtype; /* of a tensor that the call makes, or of what it downloads */
+    int64_t elements;
+    void *made; /* NULL: there is none */
+    uint64_t dropped_digits;
+};
+
+static enum healcl_status answer_step(struct reference *reference, const struct step *step,
+                                      struct answer *answer, struct healcl_error *error)
 {
-    memset(data, 0, sizeof *data);
-    for (int i = 0; i < PARAMETERS_MAX; i++) {
-        const struct problem_tensor *tensor = &problem->tensors[i];
-        if (!tensor->present)
-            continue;
-        data->packed[i] = allocate(data, tensor_bytes(tensor));
-        if (data->packed[i])
-            view_gather(&placement->places[i].layout, dtype_size(tensor->dtype),
-                        images->bytes[placement->places[i].storage], data->packed[i]);
-    }
+    if (step->kind != STEP_DOWNLOAD)
+        return reference_step(reference, step, error);
+    answer->dtype = step->in[0]->storage->dtype;
+    answer->elements = layout_elements(&step->in[0]->layout);
+    answer->made = xcalloc((size_t)answer->elements, dtype_size(answer->dtype));
+    return answer->elements > 0 ? reference_read(reference, step->in[0], answer->made, error)
+                                : HEALCL_OK;
+}
+
+/* The images become what they are to be. The caller frees answer->made, also where this fails. */
+static enum healcl_status answer_find(struct answer *answer, const struct plan *plan,
+                                      struct images *images, struct healcl_error *error)
+{
+    struct reference *reference = NULL;
+    enum healcl_status status = reference_create(plan, &reference, error);
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    for (uint32_t i = 0; i < images->count; i++)
+        reference_lend(reference, planned_storage(plan, i), images->bytes[i]);
+    for (size_t i = 0; status == HEALCL_OK && i < plan->step_count; i++)
+        if (!step_is_left_out(&plan->steps[i], NULL))
+            status = answer_step(reference, &plan->steps[i], answer, error);
+    answer->dropped_digits = reference->dropped_digits;
+    reference_free(reference);
+    if (status == HEALCL_REFUSED)
+        status = wrongly_refused(error);
+    if (status != HEALCL_OK)
+        error_prefix(error, "the reference: ");
+    return status;
 }
 
 /* ---------------------------------------------------------------- the device */
 
+/* The first difference of two arrays. */
 struct difference {
     bool found;
     int64_t element;
     int64_t actual, expected;
 };
 
-/* Finds the first difference of arrays, the elements from first on. */
-static void find_difference(enum dtype dtype, const char *actual, const char *expected,
-                            size_t bytes, int64_t first, struct difference *difference)
+static struct difference difference_of(enum dtype dtype, const char *actual, const char *expected,
+                                       size_t bytes)
 {
     size_t at = 0;
     if (bytes == 0 || memcmp(actual, expected, bytes) == 0)
-        return;
+        return (struct difference){.found = false};
     while (actual[at] == expected[at])
         at++;
-    int64_t element = (int64_t)(at / dtype_size(dtype));
-    *difference = (struct difference){true, first + element, dtype_load(dtype, actual, element),
-                                      dtype_load(dtype, expected, element)};
-}
-
-/* What a buffer is compared with. */
-struct expected_bytes {
-    enum dtype dtype;
-    const char *bytes;
-    struct difference *difference;
-};
-
-static enum healcl_status compare_piece(void *context, uint64_t offset, uint64_t bytes,
-                                        const void *memory, struct healcl_error *error)
-{
-    const struct expected_bytes *expected = context;
-    (void)error;
-    if (!expected->difference->found)
-        find_difference(expected->dtype, memory, expected->bytes + offset, bytes,
-                        (int64_t)(offset / dtype_size(expected->dtype)), expected->difference);
-    return HEALCL_OK;
-}
-
-static enum healcl_status compare(struct healcl_device *device, const struct buffer *buffer,
-                                  enum dtype dtype, const char *expected, size_t count,
-                                  struct difference *difference, struct healcl_error *error)
-{
-    struct expected_bytes with = {dtype, expected, difference};
-    return device_download(device, buffer, 0, count, &(struct device_taker){compare_piece, &with},
-                           error);
+    const int64_t element = (int64_t)(at / dtype_size(dtype));
+    return (struct difference){true, element, dtype_load(dtype, actual, element),
+                               dtype_load(dtype, expected, element)};
 }
 
 /* Compares a download with the answer. */
 struct sink_context {
-    const struct problem_data *data;
+    const struct answer *answer;
     struct difference difference;
     bool taken;
 };
@@ -315,51 +208,41 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 {
     (void)error;
     struct sink_context *sink = context;
-    const struct problem_data *data = sink->data;
-    enum dtype dtype = data->result_dtype;
-    sink->taken = step->in[0]->storage->dtype == dtype &&
-                  layout_elements(&step->in[0]->layout) == data->result_elements;
+    const struct answer *answer = sink->answer;
+    sink->taken = step->in[0]->storage->dtype == answer->dtype &&
+                  layout_elements(&step->in[0]->layout) == answer->elements;
     if (sink->taken)
-        find_difference(dtype, bytes, data->result,
-                        (size_t)data->result_elements * dtype_size(dtype), 0, &sink->difference);
+        sink->difference = difference_of(answer->dtype, bytes, answer->made,
+                                         (size_t)answer->elements * dtype_size(answer->dtype));
     return HEALCL_OK;
 }
 
-/* The problem, and where its tensors lie. */
-static void put_problem(struct writer *writer, const struct problem *problem,
-                        const struct placement *placement)
-{
-    char call[PROBLEM_TEXT_SIZE];
-    writer_put(writer, "%s\n", problem_text(problem, call));
-    for (int i = 0; i < PARAMETERS_MAX; i++) {
-        const struct place *place = &placement->places[i];
-        char strides[SHAPE_TEXT_SIZE], storage[SHAPE_TEXT_SIZE];
-        struct layout as_shape = place->layout;
-        if (!problem->tensors[i].present)
-            continue;
-        memcpy(as_shape.shape, place->layout.stride, sizeof as_shape.shape);
-        writer_put(writer, "  %s: offset %" PRId64 ", strides %s, in storage %u of shape %s",
-                   problem->form->parameters[i].name, place->layout.offset,
-                   layout_shape_text(&as_shape, strides), place->storage,
-                   layout_shape_text(&placement->storages[place->storage].shape, storage));
-        if (placement->storages[place->storage].after > 0)
-            writer_put(writer, ", between %" PRId64 " and %" PRId64 " other elements",
-                       placement->storages[place->storage].before,
-                       placement->storages[place->storage].after);
-        writer_put(writer, "\n");
-    }
-}
-
-/* Makes an error of a difference: where says what differs. */
+/* Makes an error of a difference. Its detail is the problem, and where its tensors lie. */
 static enum healcl_status different(const struct problem *problem,
                                     const struct placement *placement, const char *where,
                                     const struct difference *difference, struct healcl_error *error)
 {
+    char call[PROBLEM_TEXT_SIZE], strides[SHAPE_TEXT_SIZE];
     struct writer text = {0};
     (void)ERROR(error, HEALCL_DIFFERENT, "%s is %" PRId64 ", not %" PRId64, where,
                 difference->actual, difference->expected);
-    put_problem(&text, problem, placement);
-    if (error && !text.failed)
+    writer_put(&text, "%s\n", problem_text(problem, call));
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        const struct place *place = &placement->places[i];
+        const struct placed_storage *storage = &placement->storages[place->storage];
+        struct layout as_shape = place->layout;
+        if (!problem->tensors[i].present)
+            continue;
+        memcpy(as_shape.shape, place->layout.stride, sizeof as_shape.shape);
+        writer_put(&text, "  %s: offset %" PRId64 ", strides %s, in storage %u of %" PRId64,
+                   problem->form->parameters[i].name, place->layout.offset,
+                   layout_shape_text(&as_shape, strides), place->storage, storage->elements);
+        if (storage->after > 0)
+            writer_put(&text, ", between %" PRId64 " and %" PRId64 " other elements",
+                       storage->before, storage->after);
+        writer_put(&text, "\n");
+    }
+    if (error)
         error->detail = text.bytes;
     else
         free(text.bytes);
@@ -367,7 +250,7 @@ static enum healcl_status different(const struct problem *problem,
 }
 
 /* "out[1, 2]", where the element of a storage is one of the output's, or "element 5 of storage 0,
- * which is not the output's,". */
+ * outside of the output,". */
 static void describe_element(const struct problem *problem, const struct placement *placement,
                              uint32_t storage, int64_t element, char text[SHAPE_TEXT_SIZE + 32])
 {
@@ -392,14 +275,16 @@ static enum healcl_status compare_storage(struct launcher *launcher, const struc
                                           const struct placement *placement, uint32_t i,
                                           const char *expected, struct healcl_error *error)
 {
-    const struct placed_storage *storage = &placement->storages[i];
     const struct buffer *buffer = launcher_memory(launcher, planned_storage(launcher->plan, i));
+    const size_t bytes = placement_bytes(placement, i);
+    char where[SHAPE_TEXT_SIZE + 32], *actual = xmalloc(bytes);
     struct difference difference = {.found = false};
-    char where[SHAPE_TEXT_SIZE + 32];
-    TRY(compare(launcher->device, buffer, storage->dtype, expected, placement_bytes(placement, i),
-                &difference, error));
+    enum healcl_status status = device_read(launcher->device, buffer, 0, bytes, actual, error);
+    if (status == HEALCL_OK)
+        difference = difference_of(placement->storages[i].dtype, actual, expected, bytes);
+    free(actual);
     if (!difference.found)
-        return HEALCL_OK;
+        return status;
     describe_element(problem, placement, i, difference.element, where);
     return different(problem, placement, where, &difference, error);
 }
@@ -444,55 +329,66 @@ enum healcl_status problem_upload(struct executor *executor, const struct proble
                                   const struct problem_data *data, struct random *random,
                                   struct healcl_error *error)
 {
-    struct images images = {.count = 0};
-    enum healcl_status status = images_init(&images, problem, placement, data, random, error);
-    if (status == HEALCL_OK)
-        status = upload(device_executor_launcher(executor), placement, &images, error);
+    struct images images;
+    images_init(&images, problem, placement, data, random);
+    const enum healcl_status status =
+        upload(device_executor_launcher(executor), placement, &images, error);
     images_release(&images);
     return status;
 }
 
-/* Uploads, runs and compares. HEALCL_DIFFERENT where something differs. */
-static enum healcl_status run(struct executor *executor, const struct problem *problem,
-                              const struct placement *placement, const struct problem_data *data,
-                              struct images *images, struct healcl_error *error)
+/* One call on both sides. */
+struct attempt {
+    const struct problem *problem;
+    const struct placement *placement;
+    struct images images; /* before it, then as they are to be */
+    struct answer answer;
+};
+
+/* Runs what was uploaded and compares. HEALCL_DIFFERENT where something differs. */
+static enum healcl_status run(struct executor *executor, const struct attempt *attempt,
+                              struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     const struct plan *plan = launcher->plan;
-    struct sink_context context = {.data = data};
+    struct sink_context context = {.answer = &attempt->answer};
     const struct result_sink sink = {.context = &context, .take = take};
-    TRY(upload(launcher, placement, images, error));
     TRY(executor_run(executor, plan, &sink, error));
     const struct difference digits = {.actual = (int64_t)executor->dropped_digits,
-                                      .expected = (int64_t)data->dropped_digits};
+                                      .expected = (int64_t)attempt->answer.dropped_digits};
     /* A manifest's kernel cannot say. */
     if (digits.actual != digits.expected && !vendors_kernel(plan, launcher->device).name)
-        return different(problem, placement, "the number of values with dropped digits", &digits,
-                         error);
-    if (problem->out < 0)
-        TRY(check_result(problem, placement, &context, error));
-    else
-        view_scatter(&placement->places[problem->out].layout, dtype_size(data->result_dtype),
-                     images->bytes[placement->places[problem->out].storage], data->result);
-    for (uint32_t i = 0; i < images->count; i++)
-        TRY(compare_storage(launcher, problem, placement, i, images->bytes[i], error));
+        return different(attempt->problem, attempt->placement,
+                         "the number of values with dropped digits", &digits, error);
+    if (attempt->answer.made)
+        TRY(check_result(attempt->problem, attempt->placement, &context, error));
+    for (uint32_t i = 0; i < attempt->images.count; i++)
+        TRY(compare_storage(launcher, attempt->problem, attempt->placement, i,
+                            attempt->images.bytes[i], error));
     return HEALCL_OK;
 }
 
-static enum healcl_status plan_and_run(struct healcl_device *device, const struct problem *problem,
-                                       const struct placement *placement,
-                                       const struct problem_data *data, struct images *images,
+/* device: NULL: the reference alone, which may refuse the data. */
+static enum healcl_status plan_and_run(struct attempt *attempt, struct healcl_device *device,
                                        struct healcl_error *error)
 {
     struct planned planned;
     struct executor *executor = NULL;
-    enum healcl_status status = problem_plan(&planned, problem, placement, data->payload, error);
-    if (status == HEALCL_OK)
+    enum healcl_status status = problem_plan(&planned, attempt->problem, attempt->placement, error);
+    if (status == HEALCL_REFUSED)
+        status = wrongly_refused(error);
+    if (status == HEALCL_OK && device)
         status = device_executor_create(device, planned.plan, false, &executor, error);
+    if (executor)
+        status =
+            upload(device_executor_launcher(executor), attempt->placement, &attempt->images, error);
     if (status == HEALCL_OK)
-        status = run(executor, problem, placement, data, images, error);
-    if (status == HEALCL_REFUSED &&
-        (!planned.plan || (executor && device_executor_has_refused(executor))))
+        status = answer_find(&attempt->answer, planned.plan, &attempt->images, error);
+    if (status == HEALCL_OK && device)
+        status = run(executor, attempt, error);
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    if (status == HEALCL_REFUSED && executor && device_executor_has_refused(executor))
         status = wrongly_refused(error);
     if (executor)
         executor->class->destroy(executor);
@@ -500,105 +396,52 @@ static enum healcl_status plan_and_run(struct healcl_device *device, const struc
     return status;
 }
 
-/* Tensors that share elements hold what was placed last: the answer is another one then. */
-static enum healcl_status place_and_run(struct healcl_device *device, const struct problem *problem,
-                                        const struct placement *placement,
-                                        const struct problem_data *data, struct random *random,
-                                        struct images *images, struct problem_data *placed,
-                                        struct healcl_error *error)
-{
-    TRY(images_init(images, problem, placement, data, random, error));
-    if (placement->shared || placement->repeats) {
-        read_images(placed, problem, placement, images);
-        problem_solve(placed, problem);
-        data = placed;
-    }
-    if (data->failure.status != HEALCL_OK)
-        FAIL(error, data->failure.status, "%s", data->failure.message);
-    return plan_and_run(device, problem, placement, data, images, error);
-}
-
 enum check_result problem_check(struct healcl_device *device, const struct problem *problem,
                                 const struct placement *placement, const struct problem_data *data,
                                 struct random *random, struct healcl_error *error)
 {
-    struct images images = {.count = 0};
-    struct problem_data placed = {.result = NULL};
-    enum healcl_status status = HEALCL_OK;
-    if (data->failure.status != HEALCL_OK)
-        status = ERROR(error, data->failure.status, "%s", data->failure.message);
-    else
-        status = place_and_run(device, problem, placement, data, random, &images, &placed, error);
-    problem_data_release(&placed);
-    images_release(&images);
+    struct attempt attempt = {.problem = problem, .placement = placement};
+    images_init(&attempt.images, problem, placement, data, random);
+    const enum healcl_status status = plan_and_run(&attempt, device, error);
+    free(attempt.answer.made);
+    images_release(&attempt.images);
     return status == HEALCL_OK          ? CHECK_EQUAL
            : status == HEALCL_DIFFERENT ? CHECK_DIFFERENT
                                         : CHECK_REFUSED;
 }
 
-struct manifest_kernel problem_kernel(const struct healcl_device *device,
-                                      const struct problem *problem,
-                                      const struct placement *placement,
-                                      const struct problem_data *data)
+bool problem_is_valid(const struct problem *problem, const struct problem_data *data)
 {
-    struct manifest_kernel kernel = {.name = NULL};
-    struct planned planned;
-    if (!problem->table)
-        return kernel;
-    if (problem_plan(&planned, problem, placement, data->payload, NULL) == HEALCL_OK)
-        kernel = vendors_kernel(planned.plan, device);
-    planned_release(&planned);
-    return kernel;
+    struct random random = {0};
+    struct placement placement;
+    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
+    return problem_check(NULL, problem, &placement, data, &random, NULL) == CHECK_EQUAL;
 }
 
-/* Plans a problem with contiguous tensors. */
-static enum healcl_status plan_contiguous(struct planned *planned, const struct problem *problem,
-                                          struct random *random, struct healcl_error *error)
+enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,
+                                  const struct placement *placement, struct manifest_kernel *kernel)
 {
-    struct placement placement;
-    struct problem_data data = {.result = NULL};
-    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, random);
-    if (problem->payload.present)
-        problem_data_init(&data, problem, random);
-    enum healcl_status status = problem_plan(planned, problem, &placement, data.payload, error);
-    problem_data_release(&data);
+    struct planned planned;
+    *kernel = (struct manifest_kernel){.name = NULL};
+    if (!problem->table)
+        return HEALCL_OK;
+    const enum healcl_status status = problem_plan(&planned, problem, placement, NULL);
+    if (status == HEALCL_OK)
+        *kernel = vendors_kernel(planned.plan, device);
+    planned_release(&planned);
     return status;
 }
 
-bool problem_look(const struct problem *problem, struct random *random,
-                  void (*look)(void *context, const struct plan *plan), void *context)
+enum healcl_status problem_look(const struct problem *problem,
+                                void (*look)(void *context, const struct plan *plan), void *context,
+                                struct healcl_error *error)
 {
     struct planned planned;
-    bool has_plan = plan_contiguous(&planned, problem, random, NULL) == HEALCL_OK;
-    if (has_plan)
+    struct placement placement;
+    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
+    const enum healcl_status status = problem_plan(&planned, problem, &placement, error);
+    if (status == HEALCL_OK && look)
         look(context, planned.plan);
     planned_release(&planned);
-    return has_plan;
-}
-
-bool problem_is_refused(const struct problem *problem, struct random *random,
-                        struct healcl_error *error)
-{
-    struct planned planned;
-    enum healcl_status status = plan_contiguous(&planned, problem, random, error);
-    planned_release(&planned);
-    return status == HEALCL_REFUSED;
-}
-
-bool check_count(struct check_counts *counts, enum healcl_status status, struct healcl_error *error,
-                 struct healcl_error *why)
-{
-    const bool is_beyond = status == HEALCL_REFUSED;
-    counts->calls++;
-    counts->passed += status == HEALCL_OK;
-    counts->unsupported += is_beyond;
-    const bool is_kept = status != HEALCL_OK && (why->status == HEALCL_OK ||
-                                                 (why->status == HEALCL_REFUSED && !is_beyond));
-    if (is_kept) {
-        healcl_error_clear(why);
-        *why = *error;
-        *error = (struct healcl_error){.status = HEALCL_OK};
-    }
-    healcl_error_clear(error);
-    return is_kept;
+    return status;
 }

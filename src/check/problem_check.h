@@ -1,10 +1,7 @@
 /*
- * Running problems on a device and comparing with the host reference.
- *
- * The reference works on arrays of its own for each tensor, in C order, and gets no view and no
- * alias: what it computes is what the operation means. The device runs the call as a transcript
- * plans it, on views. Then the whole storages are compared bit for bit: with the results in the
- * elements of the output, and with what was there before everywhere else.
+ * Running problems on a device and comparing with the host reference. A call runs as a transcript
+ * plans it, on views, on both sides. Then whole storages are compared bit for bit, with what lies
+ * around the tensors.
  */
 #ifndef HEALCL_CHECK_PROBLEM_CHECK_H
 #define HEALCL_CHECK_PROBLEM_CHECK_H
@@ -20,30 +17,19 @@ struct planned {
     struct plan *plan; /* NULL: it is refused */
 };
 
-/* The caller releases it, also where this fails. payload: of host_to_device, else NULL. Errors: as
- * of plans. */
+/* The caller releases it, also where this fails. Errors: as of plans. */
 enum healcl_status problem_plan(struct planned *planned, const struct problem *problem,
-                                const struct placement *placement, const void *payload,
-                                struct healcl_error *error);
+                                const struct placement *placement, struct healcl_error *error);
 void planned_release(struct planned *planned);
 
-/* The elements of a problem's tensors in C order, and the answer. */
+/* The elements of a problem's tensors in C order; NULL for one that is not present. */
 struct problem_data {
-    void *packed[PARAMETERS_MAX]; /* of the tensors that are present */
-    void *payload;
-    void *result; /* of the output, or of the tensor that the call makes; NULL: not known yet */
-    enum dtype result_dtype;
-    int64_t result_elements;
-    uint64_t dropped_digits;
-    struct healcl_error failure; /* of what went wrong below; problem_check forwards it */
+    void *packed[PARAMETERS_MAX];
 };
 
 void problem_data_init(struct problem_data *data, const struct problem *problem,
                        struct random *random);
 void problem_data_release(struct problem_data *data);
-
-/* Computes the answer with the reference. */
-void problem_solve(struct problem_data *data, const struct problem *problem);
 
 enum check_result {
     CHECK_EQUAL,
@@ -59,16 +45,13 @@ struct check_counts {
     uint32_t calls, passed, unsupported;
 };
 
-/* Counts a call that ended so. Its error becomes *why where that has none, or has one beyond the
- * device and this one is worse: true then; else it is cleared. */
-bool check_count(struct check_counts *counts, enum healcl_status status, struct healcl_error *error,
-                 struct healcl_error *why);
-
-/* Runs the problem on the device, placed. The data's answer is used where the tensors share no
- * elements, and must be known then. */
+/* Runs the problem, placed. random: of what is around its tensors. */
 enum check_result problem_check(struct healcl_device *device, const struct problem *problem,
                                 const struct placement *placement, const struct problem_data *data,
                                 struct random *random, struct healcl_error *error);
+
+/* Whether the reference takes the data. */
+bool problem_is_valid(const struct problem *problem, const struct problem_data *data);
 
 /* Puts the data into the storages of an executor of the problem's plan, placed alike. */
 struct executor;
@@ -78,18 +61,15 @@ enum healcl_status problem_upload(struct executor *executor, const struct proble
                                   struct healcl_error *error);
 
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
- * there is none. */
-struct manifest_kernel problem_kernel(const struct healcl_device *device,
-                                      const struct problem *problem,
-                                      const struct placement *placement,
-                                      const struct problem_data *data);
+ * there is none. Errors: as of plans. */
+enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,
+                                  const struct placement *placement,
+                                  struct manifest_kernel *kernel);
 
-/* Hands look the plan of a problem with contiguous tensors; false where there is none. */
-bool problem_look(const struct problem *problem, struct random *random,
-                  void (*look)(void *context, const struct plan *plan), void *context);
-
-/* Whether planning refuses the problem, with its tensors contiguous. */
-bool problem_is_refused(const struct problem *problem, struct random *random,
-                        struct healcl_error *error);
+/* Plans a problem with contiguous tensors, and hands look the plan, unless look is NULL. Errors: as
+ * of plans. */
+enum healcl_status problem_look(const struct problem *problem,
+                                void (*look)(void *context, const struct plan *plan), void *context,
+                                struct healcl_error *error);
 
 #endif

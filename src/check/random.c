@@ -86,32 +86,10 @@ int64_t random_modulus(struct random *random, enum dtype dtype)
 
 /* ---------------------------------------------------------------- values */
 
-enum { POOL_SIZE = 262139 }; /* a prime, so that no shape repeats it evenly */
-
-static const char *pool_of(enum dtype dtype)
-{
-    static int64_t pools[DTYPE_COUNT][POOL_SIZE];
-    static bool filled[DTYPE_COUNT];
-    struct random random = {0x9001 + dtype};
-    for (int64_t i = 0; i < POOL_SIZE && !filled[dtype]; i++)
-        dtype_store(dtype, pools[dtype], i, random_value(&random, dtype));
-    filled[dtype] = true;
-    return (const char *)pools[dtype];
-}
-
 void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array)
 {
-    const char *pool = pool_of(dtype);
-    char *next = array;
-    size_t size = dtype_size(dtype);
-    int64_t start = random_between(random, 0, POOL_SIZE - 1);
-    while (count > 0) {
-        int64_t part = POOL_SIZE - start < count ? POOL_SIZE - start : count;
-        memcpy(next, pool + (size_t)start * size, (size_t)part * size);
-        next += (size_t)part * size;
-        count -= part;
-        start = 0;
-    }
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(dtype, array, i, random_value(random, dtype));
 }
 
 void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, void *array)

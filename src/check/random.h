@@ -31,7 +31,6 @@ int64_t random_modulus(struct random *random, enum dtype dtype);
 
 /* ---- arrays of count elements of dtype ---- */
 
-/* Fast: taken from a pool of random values, at a random place. */
 void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array);
 
 /* Moduli of all kinds, or all below 2^62, or all of 2^62 or more (of int64): there the ways of
@@ -42,7 +41,7 @@ void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, 
 void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
                          int64_t high, void *array);
 
-/* In [0, high], high + 1 a power of two. Fast. outliers: a few values are anything. */
+/* In [0, high], high + 1 a power of two. outliers: a few values are anything. */
 void random_fill_tame(struct random *random, enum dtype dtype, int64_t count, int64_t high,
                       bool outliers, void *array);
 

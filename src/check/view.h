@@ -4,15 +4,15 @@
 
 #include "check/writer.h"
 
-/* Copies between a view's elements in a storage's image and an array in C order. */
+/* Copies an array in C order to a view's elements in a storage's image. */
 void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed);
-void view_gather(const struct layout *layout, size_t size, const void *image, void *packed);
 
-/* Room for a slice of each axis as an argument. */
-enum { VIEW_INDEX_SIZE = 64 * LAYOUT_RANK };
+/* How many elements a storage of one axis has at least, so that view_put can make a view of it. */
+int64_t view_end(const struct layout *layout);
 
-/* Moves the axes of a tensor into rising order: axis i of it is called order[i], and order is
- * sorted. */
-void view_order_axes(struct writer *writer, const char *name, uint32_t count, uint32_t *order);
+/* Makes a tensor, by its name, with a layout in a storage of one axis, by slices and reshapes.
+ * Returns false where its axes interlock. */
+bool view_put(struct writer *writer, const char *name, const char *storage,
+              const struct layout *layout);
 
 #endif

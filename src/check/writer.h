@@ -10,7 +10,7 @@
  * Arguments are words between blanks: the name of a tensor, an integer, "none", ":int64" for a
  * dtype, "[2, 3]" or "(2,3)" for a shape, and the same for an index, whose items are Python's:
  * integers, "...", and slices such as "1:", ":-1" and "0:5:2". Names are letters, digits and
- * underscores, and begin with a letter. Whether there was memory for all is seen at the end.
+ * underscores, and begin with a letter.
  */
 #ifndef HEALCL_CHECK_WRITER_H
 #define HEALCL_CHECK_WRITER_H
@@ -21,7 +21,6 @@
 struct writer {
     char *bytes; /* terminated; freed with free() */
     size_t length, capacity;
-    bool failed; /* there was no memory; bytes then ends somewhere */
 };
 
 /* Any text, as it is. */
@@ -52,8 +51,7 @@ void writer_download(struct writer *writer, const char *name, enum dtype dtype,
 /* Any other entry, with one member or, key NULL, none. */
 void writer_entry(struct writer *writer, const char *type, const char *key, const char *value);
 
-/* Ends the transcript. Returns it, freed with free(); NULL, and nothing is left, where it failed.
- */
+/* Ends the transcript. Returns it, freed with free(). */
 char *writer_finish(struct writer *writer);
 
 #endif

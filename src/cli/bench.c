@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -31,7 +32,7 @@ struct bench_command {
 
 /* ---------------------------------------------------------------- measuring */
 
-/* What a case of the suite is given: its own parameters, or those of the command line where the
+/* Settings of a case of the suite: its own parameters, or those of the command line where the
  * operation takes them. */
 static struct bench_settings settings_of(const struct bench_command *self,
                                          const struct bench_operation *operation,
@@ -47,26 +48,13 @@ static struct bench_settings settings_of(const struct bench_command *self,
     return settings;
 }
 
-/* What a case of the suite has to be done with. */
-typedef enum healcl_status case_function(struct bench_command *self,
-                                         const struct bench_operation *operation,
-                                         const struct bench_settings *settings,
-                                         struct healcl_error *error);
-
-static enum healcl_status check_case(struct bench_command *self,
-                                     const struct bench_operation *operation,
-                                     const struct bench_settings *settings,
-                                     struct healcl_error *error)
-{
-    (void)self;
-    return bench_check(operation, settings, error);
-}
-
 static enum healcl_status run_case(struct bench_command *self,
                                    const struct bench_operation *operation,
                                    const struct bench_settings *settings,
                                    struct healcl_error *error)
 {
+    if (!self->device) /* at first they are only checked */
+        return bench_check(operation, settings, error);
     progress_say(&self->progress, "measuring %s", bench_operation_name(operation));
     TRY(bench_run(self->device, operation, settings, &self->options, &self->results[self->count],
                   error));
@@ -75,18 +63,17 @@ static enum healcl_status run_case(struct bench_command *self,
 }
 
 /* The one case, or all of the suite. */
-static enum healcl_status for_all_cases(struct bench_command *self, case_function *function,
-                                        struct healcl_error *error)
+static enum healcl_status run_cases(struct bench_command *self, struct healcl_error *error)
 {
     if (self->vendors)
         return HEALCL_OK;
     if (self->operation)
-        return function(self, self->operation, &self->given, error);
+        return run_case(self, self->operation, &self->given, error);
     for (const struct bench_suite_case *next = bench_suite;
          next->operation && self->count < RESULTS_MAX; next++) {
         const struct bench_operation *operation = bench_operation_find(next->operation);
         struct bench_settings settings = settings_of(self, operation, &next->values);
-        TRY(function(self, operation, &settings, error));
+        TRY(run_case(self, operation, &settings, error));
     }
     return HEALCL_OK;
 }
@@ -110,10 +97,10 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
     return HEALCL_OK;
 }
 
-/* What is wrong with the options is found before anything is opened. */
+/* Checks the options before it opens anything. */
 static enum healcl_status measure(struct bench_command *self, struct healcl_error *error)
 {
-    TRY(for_all_cases(self, check_case, error));
+    TRY(run_cases(self, error));
     TRY(examples_read(&self->calls, self->operations, error));
     if (self->vendors && !example_of(&self->calls, self->vendors))
         FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",
@@ -123,7 +110,7 @@ static enum healcl_status measure(struct bench_command *self, struct healcl_erro
     TRY(healcl_device_open(self->selector, &self->device, error));
     self->options.memory_limit = host_memory();
     self->options.table = self->operations ? self->operations->table : NULL;
-    TRY(for_all_cases(self, run_case, error));
+    TRY(run_cases(self, error));
     return measure_examples(self, error);
 }
 
@@ -131,25 +118,12 @@ static enum healcl_status measure(struct bench_command *self, struct healcl_erro
 
 static int tell(struct bench_command *self)
 {
-    struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_bench(&self->device->info, self->results, self->count, self->examples,
+                                   self->example_count);
     if (!self->json.on_stdout)
-        code = printed(report_bench(&self->device->info, self->results, self->count, self->examples,
-                                    self->example_count, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json,
-                               report_bench_json(&self->device->info, self->results, self->count,
-                                                 self->examples, self->example_count, stream),
-                               code, false);
-    return finish_output(code);
-}
-
-static int tell_failure(struct bench_command *self, const struct healcl_error *error)
-{
-    return finish_output(error->status == HEALCL_USAGE
-                             ? print_error(NULL, error, false) /* an option */
-                             : report_files_error(&self->json, NULL, NULL, error, false));
+        report_bench_text(document, &style);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int measure_and_report(struct bench_command *self)
@@ -160,12 +134,18 @@ static int measure_and_report(struct bench_command *self)
     progress_end(&self->progress);
     if (status == HEALCL_OK)
         warn_of_device(self->device);
-    int code = status == HEALCL_OK ? tell(self) : tell_failure(self, &error);
+    int code = EXIT_VERIFIED;
+    if (status == HEALCL_OK)
+        code = tell(self);
+    else if (status == HEALCL_USAGE) /* an option */
+        code = print_error(NULL, &error, false);
+    else
+        code = report_files_error(&self->json, NULL, NULL, &error, false);
     healcl_error_clear(&error);
     examples_release(&self->calls);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
-    return code;
+    return finish_output(code);
 }
 
 static int print_list(const struct bench_command *self)
@@ -187,28 +167,19 @@ static int print_list(const struct bench_command *self)
 
 /* ---------------------------------------------------------------- options */
 
-/* The value of one of a parameter's words, 0 where there is no such word. */
-static int64_t choice_of(const struct bench_parameter_info *info, const char *word)
-{
-    for (int64_t i = 0; info->choices[i]; i++)
-        if (strcmp(info->choices[i], word) == 0)
-            return i + 1;
-    return 0;
-}
-
-static int bad_choice(const struct command *command, const struct bench_parameter_info *info,
-                      const char *word)
+/* The value of one of a parameter's words. */
+static int take_choice(const struct command *command, const struct bench_parameter_info *info,
+                       int64_t *value, const char *word)
 {
     char words[64] = "";
     for (size_t i = 0; info->choices[i]; i++) {
-        size_t used = strlen(words);
-        snprintf(words + used, sizeof words - used, "%s%s",
-                 i == 0                 ? ""
-                 : info->choices[i + 1] ? ", "
-                                        : " or ",
-                 info->choices[i]);
+        const size_t used = strlen(words);
+        snprintf(words + used, sizeof words - used, "%s%s", i > 0 ? ", " : "", info->choices[i]);
+        if (strcmp(info->choices[i], word) == 0)
+            *value = (int64_t)i + 1;
     }
-    return usage_error(command, "--%s takes %s, not '%s'", info->name, words, word);
+    return *value ? EXIT_VERIFIED
+                  : usage_error(command, "--%s is one of %s, not '%s'", info->name, words, word);
 }
 
 static int take_parameter(const struct command *command, const struct command_option *option,
@@ -220,10 +191,9 @@ static int take_parameter(const struct command *command, const struct command_op
         parameter++;
     const struct bench_parameter_info *info = &bench_parameters[parameter];
     int64_t *value = &self->given.of[parameter];
-    if (info->choices) {
-        *value = choice_of(info, text);
-        return *value ? EXIT_VERIFIED : bad_choice(command, info, text);
-    }
+    *value = 0;
+    if (info->choices)
+        return take_choice(command, info, value, text);
     uint64_t size;
     if (!parse_size(text, &size) || size > INT64_MAX || (int64_t)size < info->least ||
         (int64_t)size > info->most)
@@ -233,21 +203,7 @@ static int take_parameter(const struct command *command, const struct command_op
     return EXIT_VERIFIED;
 }
 
-/* A parameter that the one operation knows nothing of. */
-static int check_parameters(const struct command *command, const struct bench_command *self)
-{
-    for (enum bench_parameter i = 0; self->vendors && i < BENCH_PARAMETER_COUNT; i++)
-        if (self->given.of[i])
-            return usage_error(command, "--%s means nothing to %s, which has examples",
-                               bench_parameters[i].name, self->vendors->name);
-    for (enum bench_parameter i = 0; self->operation && i < BENCH_PARAMETER_COUNT; i++)
-        if (self->given.of[i] && !bench_operation_takes(self->operation, i))
-            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
-                               bench_operation_name(self->operation));
-    return EXIT_VERIFIED;
-}
-
-/* What --op names, of what --ops has brought. */
+/* Finds what --op names, and checks that it takes the parameters. */
 static int find_operation(const struct command *command, struct bench_command *self)
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;
@@ -255,10 +211,14 @@ static int find_operation(const struct command *command, struct bench_command *s
         return EXIT_VERIFIED;
     self->operation = bench_operation_find(self->name);
     self->vendors = self->operation ? NULL : example_operation_find(table, self->name);
-    return self->operation || self->vendors
-               ? EXIT_VERIFIED
-               : usage_error(command, "no operation '%s' is measured; --list tells which are",
-                             self->name);
+    if (!self->operation && !self->vendors)
+        return usage_error(command, "no operation '%s' is measured; --list tells which are",
+                           self->name);
+    for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
+        if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
+            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
+                               self->name);
+    return EXIT_VERIFIED;
 }
 
 static const struct command_option options[] = {
@@ -287,14 +247,10 @@ static const struct command_option options[] = {
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct bench_command *self = calloc(1, sizeof *self); /* too large for the stack */
-    if (!self)
-        return printed(HEALCL_NO_MEMORY);
+    struct bench_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON) {
         code = find_operation(command, self);
-        if (code == EXIT_VERIFIED)
-            code = check_parameters(command, self);
         if (code == EXIT_VERIFIED)
             code = self->list ? print_list(self) : measure_and_report(self);
     }
@@ -314,13 +270,8 @@ const struct command command_bench = {
         "\n"
         "  -d, --device SEL         the device, as for healcl run\n"
         "      --op NAME            one operation; without it a suite of them, and the options\n"
-        "                           below replace those of every case that knows them\n"
-        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
-        "                           (docs/VENDORS.md), and time the kernels and the bodies of\n"
-        "                           their operations by transcripts in DIR/examples; may be\n"
-        "                           repeated\n"
-        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
-        "                           and any options of compilers\n"
+        "                           below replace those of every case that knows "
+        "them\n" OPERATIONS_HELP
         "      --list               list the operations, and which options each one knows\n"
         "      --n N                length of a transform, of a row\n"
         "      --bits B             bits of the moduli\n"
@@ -341,10 +292,8 @@ const struct command command_bench = {
         "                           (docs/JSON.md)\n"
         "  -h, --help               this text\n"
         "\n"
-        "A sample waits once for as many operations as take 20 milliseconds. The table tells\n"
-        "the median and how far the fastest and slowest samples are from it, samples and\n"
-        "operations in each, and GB/s: bytes of inputs and outputs, each counted once. Exit\n"
-        "code 1: a result was wrong, and nothing is reported.\n",
+        "A sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and\n"
+        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.\n",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "check/example.h"
-#include "check/sequence.h"
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -29,7 +29,6 @@ struct check_command {
     struct progress progress;
     struct healcl_device *device;
     struct healcl_error self_test; /* what it said */
-    bool no_memory;                /* it ran out: nothing is known of the device */
     struct coverage_sizes sizes;
     struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
     size_t row_count;
@@ -37,12 +36,9 @@ struct check_command {
     struct examples calls;          /* of operations of manifests */
     struct example_check *examples; /* of those that are wanted */
     size_t example_count;
-    struct sequence_check *sequences; /* those that are wanted */
-    size_t sequence_count;
     struct check_failure failures[FAILURES_KEPT];
     struct check_kernel kernels[KERNELS_KEPT];
-    struct shared_facts shared; /* by what is wrong */
-    struct check_facts facts;   /* what was found until now */
+    struct check_facts facts; /* what was found until now */
 };
 
 /* ---------------------------------------------------------------- checking */
@@ -62,21 +58,18 @@ static void count_kernel(struct check_command *self, const struct manifest_kerne
 
 /* Keeps a failure, with a copy of its detail. */
 static void on_failure(void *context, const struct coverage_row *row,
-                       const struct coverage_cell *cell, const struct coverage_call *call,
+                       const struct coverage_cell *cell, const struct manifest_kernel *kernel,
                        const struct healcl_error *why)
 {
     struct check_command *self = context;
-    self->no_memory |= why->status == HEALCL_NO_MEMORY;
-    if (why->status != HEALCL_REFUSED && call->kernel.name)
-        count_kernel(self, &call->kernel);
-    if (why->status != HEALCL_REFUSED && call->problem)
-        shared_add(&self->shared, cell->size.n, row->dtypes.value, call->problem, call->data);
+    if (why->status != HEALCL_REFUSED && kernel->name)
+        count_kernel(self, kernel);
     size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
     if (self->facts.failure_count >= most)
         return;
     struct check_failure *kept = &self->failures[self->facts.failure_count++];
-    *kept = (struct check_failure){row, *cell, *why, call->kernel};
-    kept->why.detail = why->detail ? strdup(why->detail) : NULL;
+    *kept = (struct check_failure){row, *cell, *why, *kernel};
+    kept->why.detail = why->detail ? xstrdup(why->detail) : NULL;
 }
 
 static bool is_wanted(const struct check_command *self, const struct coverage_row *row)
@@ -103,35 +96,17 @@ static void choose_rows(struct check_command *self)
         }
 }
 
-/* False where there was no memory. */
-static bool choose_examples(struct check_command *self)
+static void choose_examples(struct check_command *self)
 {
     const struct operation_table *table = table_of(self);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
     if (!table || self->one_cell)
-        return true;
-    self->examples = calloc(operation_count(table), sizeof *self->examples);
-    for (size_t i = 0; self->examples && (operation = example_operation_at(table, i)); i++)
+        return;
+    self->examples = xcalloc(operation_count(table), sizeof *self->examples);
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++)
         if (!self->operation || operation == named)
             self->examples[self->example_count++].operation = operation;
-    return self->examples != NULL;
-}
-
-/* Those of the pass that --op names, or all. False where there was no memory. */
-static bool choose_sequences(struct check_command *self)
-{
-    struct sequence sequence;
-    size_t count = 0;
-    if (self->one_cell)
-        return true;
-    while (sequence_at(count, &sequence))
-        count++;
-    self->sequences = calloc(count + 1, sizeof *self->sequences);
-    for (size_t i = 0; self->sequences && sequence_at(i, &sequence); i++)
-        if (!self->operation || strcmp(self->operation, sequence.pass) == 0)
-            self->sequences[self->sequence_count++].sequence = sequence;
-    return self->sequences != NULL;
 }
 
 /* Once the device is open. */
@@ -146,11 +121,8 @@ static void describe(struct check_command *self)
                                        .row_nanoseconds = self->row_nanoseconds,
                                        .operations = self->operations,
                                        .kernels = self->kernels,
-                                       .shared = &self->shared,
                                        .examples = self->examples,
-                                       .example_count = self->example_count,
-                                       .sequences = self->sequences,
-                                       .sequence_count = self->sequence_count};
+                                       .example_count = self->example_count};
 }
 
 /* Whether standard output is for people. */
@@ -159,33 +131,33 @@ static bool prints_text(const struct check_command *self)
     return !self->json.on_stdout && !self->junit.on_stdout;
 }
 
-/* Whether it gets the table. */
-static bool prints_table(const struct check_command *self)
+/* Whether it gets lines of operations. */
+static bool prints_lines(const struct check_command *self)
 {
     return prints_text(self) && !self->one_cell;
 }
 
-/* The table grows while it is made: a driver that crashes does not take it along. In a file, or a
+/* The report grows while it is made: a driver that crashes does not take it along. In a file, or a
  * pipe, it then ends with the name of the operation that was being checked; on a terminal that is
  * where progress is shown. */
 static void begin_operation(const struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self) || isatty(STDOUT_FILENO))
+    if (!prints_lines(self) || isatty(STDOUT_FILENO))
         return;
-    report_check_name(&self->facts, operation, &style);
+    report_check_name(operation, &style);
     fflush(stdout);
 }
 
 static void end_operation(struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self))
+    if (!prints_lines(self))
         return;
     progress_pause(&self->progress);
     if (isatty(STDOUT_FILENO))
-        report_check_name(&self->facts, operation, &style);
-    report_check_marks(&self->facts, operation, &style);
+        report_check_name(operation, &style);
+    report_check_counts(&self->facts, operation, &style);
     fflush(stdout);
     progress_resume(&self->progress);
 }
@@ -193,7 +165,7 @@ static void end_operation(struct check_command *self, enum operation_id operatio
 static void begin_table(struct check_command *self)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(self))
+    if (!prints_lines(self))
         return;
     progress_pause(&self->progress);
     report_check_head(&self->facts, &style);
@@ -205,7 +177,7 @@ static void check_rows(struct check_command *self)
 {
     const struct coverage_observer observer = {self, on_failure};
     begin_table(self);
-    for (size_t i = 0; i < self->row_count && !self->no_memory; i++) {
+    for (size_t i = 0; i < self->row_count; i++) {
         struct coverage_row *row = &self->rows[i];
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
@@ -218,30 +190,18 @@ static void check_rows(struct check_command *self)
         else
             coverage_check_row(self->device, &self->sizes, row, &observer);
         self->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
-        if (i + 1 == self->row_count || self->no_memory || form_id(row[1].form) != operation)
+        if (i + 1 == self->row_count || form_id(row[1].form) != operation)
             end_operation(self, operation);
     }
 }
 
 static void check_examples(struct check_command *self)
 {
-    for (size_t i = 0; i < self->example_count && !self->no_memory; i++) {
+    for (size_t i = 0; i < self->example_count; i++) {
         struct example_check *check = &self->examples[i];
         progress_say(&self->progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
                      check->operation->name);
         example_check(self->device, &self->calls, check);
-        self->no_memory = check->why.status == HEALCL_NO_MEMORY;
-    }
-}
-
-static void check_sequences(struct check_command *self)
-{
-    for (size_t i = 0; i < self->sequence_count && !self->no_memory; i++) {
-        struct sequence_check *check = &self->sequences[i];
-        progress_say(&self->progress, "%zu of %zu of what passes make: %s", i + 1,
-                     self->sequence_count, check->sequence.name);
-        sequence_check(self->device, self->quick, check);
-        self->no_memory = check->why.status == HEALCL_NO_MEMORY;
     }
 }
 
@@ -257,30 +217,14 @@ static enum healcl_status check(struct check_command *self, struct healcl_error 
     progress_say(&self->progress, "opening the device");
     TRY(device_open(&opencl_loader, self->selector, &self->device, error));
     if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
-        NO_MEMORY(error);
+        xmalloc_fail();
     describe(self);
     check_rows(self);
-    check_sequences(self);
     check_examples(self);
-    if (self->no_memory)
-        NO_MEMORY(error);
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- telling */
-
-/* The JSON, and the JUnit XML. */
-static int write_reports(struct check_command *self)
-{
-    int code = EXIT_VERIFIED;
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_check_json(&self->facts, stream), code, false);
-    stream = report_file_stream(&self->junit);
-    if (stream)
-        code = report_file_end(&self->junit, report_check_junit(&self->facts, stream), code, false);
-    return code;
-}
 
 /* Puts this device into the document. Only a check of the whole table counts. */
 static void describe_device(const struct check_command *self, struct comparison *comparison)
@@ -326,24 +270,21 @@ static int write_results(const struct check_command *self)
     return code;
 }
 
-static void print_found(const struct check_command *self)
-{
-    struct style style = style_of(stdout);
-    if (!self->one_cell) {
-        report_check_end(&self->facts, &style);
-        return;
-    }
-    for (size_t i = 0; i < self->facts.failure_count; i++)
-        report_check_failure(&self->failures[i], &self->facts, true, stdout);
-    if (self->facts.failure_count == 0)
-        printf("%s: right\n", self->rows[0].form->name);
-}
-
 static int tell(struct check_command *self)
 {
-    if (prints_text(self))
-        print_found(self);
-    int code = finish_output(write_reports(self));
+    const struct style style = style_of(stdout);
+    cJSON *document = report_check(&self->facts);
+    int code = EXIT_VERIFIED;
+    if (prints_text(self) && self->one_cell)
+        report_check_call_text(document, &style);
+    else if (prints_text(self))
+        report_check_text(document, &style);
+    FILE *stream = report_file_stream(&self->junit);
+    if (stream) {
+        report_check_junit(document, stream);
+        code = report_file_end(&self->junit, code, false);
+    }
+    code = finish_output(report_file_json(&self->json, document, code, false));
     if (code == EXIT_VERIFIED)
         code = write_results(self);
     if (code != EXIT_VERIFIED)
@@ -370,9 +311,6 @@ static int check_and_tell(struct check_command *self)
         healcl_error_clear(&self->failures[i].why);
     for (size_t i = 0; i < self->example_count; i++)
         healcl_error_clear(&self->examples[i].why);
-    for (size_t i = 0; i < self->sequence_count; i++)
-        healcl_error_clear(&self->sequences[i].why);
-    shared_release(&self->shared);
     examples_release(&self->calls);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
@@ -408,27 +346,24 @@ static const struct command_option options[] = {
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct check_command *self = calloc(1, sizeof *self); /* too large for the stack */
-    if (!self)
-        return printed(HEALCL_NO_MEMORY);
+    struct check_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON && self->results && (self->operation || self->one_cell))
         code = usage_error(command, "--results keeps checks of all operations, and one is named");
     if (code == GOES_ON) {
         coverage_sizes_init(&self->sizes, self->quick);
         choose_rows(self);
-        if (!choose_examples(self) || !choose_sequences(self))
-            code = printed(HEALCL_NO_MEMORY);
-        else if (self->row_count + self->example_count + self->sequence_count > 0)
+        choose_examples(self);
+        if (self->row_count + self->example_count > 0)
             code = check_and_tell(self);
         else if (self->one_cell)
             code = usage_error(command, "there is no such case");
         else
-            code = usage_error(command, "unknown operation '%s'; healcl ops lists them",
-                               self->operation);
+            code = usage_error(
+                command, "unknown operation '%s', or one without kernels; healcl ops lists them",
+                self->operation);
     }
     free(self->examples);
-    free(self->sequences);
     free(self);
     return code;
 }
@@ -439,14 +374,12 @@ const struct command command_check = {
     .help =
         "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
         "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
-        "thing to do on a new device. So it does with what passes make of several calls.\n"
-        "Nothing is read; all data are random from a fixed seed.\n"
+        "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
         "\n"
         "Usage: healcl check [OPTIONS]\n"
         "\n"
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
-        "      --op NAME      one operation, or one form of it (healcl ops), or what one pass\n"
-        "                     makes of several calls (healcl inspect --passes)\n"
+        "      --op NAME      one operation, or one form of it (healcl ops)\n"
         "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
         "                     operations by calls derived from the transcripts in\n"
         "                     DIR/examples (docs/VENDORS.md); may be repeated\n"
@@ -463,7 +396,7 @@ const struct command command_check = {
         "                     (docs/CI.md)\n"
         "  -h, --help         this text\n"
         "\n"
-        "A cell of the table counts calls that were right, of all: for each layout\n"
+        "Counts are of calls that were right, of all: for each dtype, each layout\n"
         "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
         "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
         "nothing could be checked; what is only too large for the device is not wrong.\n",

@@ -43,9 +43,9 @@ enum option_kind {
     OPTION_REPORT,  /* a file that is written, "-" for standard output: a struct report_file */
     OPTION_COUNT,   /* from 1 to most: a uint32_t */
     OPTION_SECONDS, /* the same */
+    OPTION_TIMEOUT, /* the same; it is kept for supervise.h */
     OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
     OPTION_NUMBER,  /* the same */
-    OPTION_DECIMAL, /* as parse_decimal: a double */
 };
 
 struct command;
@@ -80,7 +80,7 @@ enum device_use {
 
 struct command {
     const char *name;
-    const char *summary; /* NULL: left out of the overview, it is for programs */
+    const char *summary;
     const char *help;
     const char *more_help; /* the paragraphs behind it, for compilers need not take longer strings;
                               or NULL */
@@ -92,8 +92,7 @@ struct command {
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
-    command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose,
-    command_version;
+    command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose;
 
 /* A program of commands: main.c of each one tells of it. Its overview and its manual have the
  * texts. */
@@ -111,9 +110,6 @@ extern const struct program this_program;
 /* Runs the command that argv[1] names. Returns the exit code. */
 int program_run(int argc, char **argv);
 
-/* The program's, by index; NULL behind the last one. */
-const struct command *command_at(size_t index);
-
 /* ---- arguments ---- */
 
 /* Prints "PROGRAM: ...; see 'PROGRAM NAME --help'" and returns EXIT_USAGE. */
@@ -121,8 +117,9 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
                                                       const char *format, ...);
 
 /* Takes the options into *session, and looks whether the operands are as many as the command wants,
- * and no file that is written is read too: they are argv[optind] and what follows. Returns GOES_ON;
- * or the exit code where that was all, for it was wrong or asked for help. */
+ * and no file that is written is read too: they are argv[optind] and what follows. Then forks where
+ * a device is opened (supervise.h), and loads folders of manifests. Returns GOES_ON; or the exit
+ * code where that was all, for it was wrong or asked for help. */
 enum { GOES_ON = -1 };
 int take_arguments(const struct command *command, int argc, char **argv, void *session);
 
@@ -146,23 +143,18 @@ int take_operations(const struct command *command, const struct command_option *
         "trust", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations \
     }
 
-/* --timeout of a command that opens a device: supervise.h. */
-int take_timeout(const struct command *command, const struct command_option *option, void *session,
-                 const char *text);
-enum { TIMEOUT_MAX = 1000000 }; /* seconds */
-#define TIMEOUT_OPTION                                                          \
-    {                                                                           \
-        "timeout", 0, OPTION_SECONDS, .most = TIMEOUT_MAX, .take = take_timeout \
-    }
+#define OPERATIONS_HELP                                                                          \
+    "      --ops DIR            take operations and kernels from the manifests of a folder\n"    \
+    "                           (docs/VENDORS.md), and native code that they name; repeatable\n" \
+    "      --trust DIR          the same where manifests may name sources elsewhere, and any\n"  \
+    "                           options of compilers\n"
 
-/* What has to be known of a command line before it is taken; what is wrong with it is left out. */
-struct scanned {
-    bool opens_device;
-    uint32_t timeout;                 /* seconds; 0: none */
-    const char *reports[OPTIONS_MAX]; /* by the number of the option: the path, "-", or NULL */
-    const char *file;                 /* the first operand, or NULL */
-};
-void scan_arguments(const struct command *command, int argc, char **argv, struct scanned *scanned);
+/* --timeout of a command that opens a device: supervise.h. */
+enum { TIMEOUT_MAX = 1000000 }; /* seconds */
+#define TIMEOUT_OPTION                                    \
+    {                                                     \
+        "timeout", 0, OPTION_TIMEOUT, .most = TIMEOUT_MAX \
+    }
 
 int print_help(const struct command *command);
 
@@ -196,12 +188,6 @@ bool is_smart_terminal(FILE *stream);
 /* Flushes standard output. Returns code, or EXIT_USAGE where code was EXIT_VERIFIED and not all
  * could be written. */
 int finish_output(int code);
-
-/* The exit code of a printer of report.h. */
-int printed(enum healcl_status status);
-
-/* The same after what ended with code, and said why: that memory has run out is told once. */
-int printed_after(enum healcl_status status, int code);
 
 /* ---- limits ---- */
 

@@ -6,22 +6,19 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/signals.h"
+#include "cli/supervise.h"
 #include "core/control_group.h"
 #include "programs/programs.h"
 #include "report/text.h"
 
 int exit_code(enum healcl_status status)
 {
-    switch (status) {
-    case HEALCL_OK: return EXIT_VERIFIED;
-    case HEALCL_DIFFERENT: return EXIT_DIFFERENT;
-    case HEALCL_USAGE: return EXIT_USAGE;
-    case HEALCL_REFUSED: return EXIT_REFUSED;
-    case HEALCL_DEVICE:
-    case HEALCL_NO_MEMORY:
-    case HEALCL_CANCELLED: return EXIT_DEVICE;
-    }
-    return EXIT_DEVICE;
+    return status == HEALCL_OK          ? EXIT_VERIFIED
+           : status == HEALCL_DIFFERENT ? EXIT_DIFFERENT
+           : status == HEALCL_USAGE     ? EXIT_USAGE
+           : status == HEALCL_REFUSED   ? EXIT_REFUSED
+                                        : EXIT_DEVICE;
 }
 
 /* ---------------------------------------------------------------- printing */
@@ -61,6 +58,8 @@ int print_error(const char *file, const struct healcl_error *error, bool verbose
     if (error->detail)
         fprintf(stderr, "%s%s", error->detail,
                 *error->detail && error->detail[strlen(error->detail) - 1] == '\n' ? "" : "\n");
+    if (error->status == HEALCL_NO_MEMORY)
+        signals_memory_is_told();
     return exit_code(error->status);
 }
 
@@ -95,20 +94,6 @@ int finish_output(int code)
     return code == EXIT_VERIFIED ? EXIT_USAGE : code;
 }
 
-int printed(enum healcl_status status)
-{
-    return printed_after(status, EXIT_VERIFIED);
-}
-
-int printed_after(enum healcl_status status, int code)
-{
-    if (status == HEALCL_OK)
-        return EXIT_VERIFIED;
-    if (code != exit_code(status))
-        print_notice("out of memory");
-    return exit_code(status);
-}
-
 /* ---------------------------------------------------------------- arguments */
 
 int usage_error(const struct command *command, const char *format, ...)
@@ -118,10 +103,9 @@ int usage_error(const struct command *command, const char *format, ...)
     va_start(arguments, format);
     format_line(line, format, arguments);
     va_end(arguments);
-    if (command)
-        print_notice("%s; see '%s %s --help'", line, this_program.name, command->name);
-    else
-        print_notice("%s; see '%s --help'", line, this_program.name);
+    if (is_first_rank())
+        print_notice("%s; see '%s%s%s --help'", line, this_program.name, command ? " " : "",
+                     command ? command->name : "");
     return EXIT_USAGE;
 }
 
@@ -166,13 +150,11 @@ bool parse_size(const char *text, uint64_t *bytes)
 
 bool parse_decimal(const char *text, double *number)
 {
-    const size_t digits = strspn(text, "0123456789");
-    const size_t decimals = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
-    if (digits == 0 || digits > 7 || decimals > 6 ||
-        text[digits + (text[digits] == '.') + decimals] != 0)
+    char *end;
+    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] != 0)
         return false;
-    *number = strtod(text, NULL);
-    return *number <= 1e6;
+    *number = strtod(text, &end);
+    return *end == 0 && *number <= 1e6;
 }
 
 bool parse_count(const char *text, uint32_t most, uint32_t *count)
@@ -214,13 +196,10 @@ int take_operations(const struct command *command, const struct command_option *
     enum healcl_status status = is_trust(option)
                                     ? healcl_operations_load_trusted(text, &loaded, &error)
                                     : healcl_operations_load(text, &loaded, &error);
-    if (status != HEALCL_OK) {
-        int code = print_error(NULL, &error, false);
-        healcl_error_clear(&error);
-        return code;
-    }
     memcpy((char *)session + option->member, &loaded, sizeof loaded);
-    return EXIT_VERIFIED;
+    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
 }
 
 /* ---------------------------------------------------------------- limits */

@@ -368,7 +368,7 @@ static int print_all(struct compare_command *self)
         if (!stream)
             continue;
         printers[i](&self->comparison, stream);
-        code = report_file_end(&self->outputs[i], HEALCL_OK, code, false);
+        code = report_file_end(&self->outputs[i], code, false);
     }
     return code;
 }

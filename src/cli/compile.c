@@ -26,7 +26,7 @@ struct compile_command {
     bool cache;
     char **files;
     size_t file_count;
-    struct bundled bundled; /* cache: the files, where none are named */
+    glob_t bundled; /* cache: the files, where none are named */
     struct progress progress;
     struct healcl_device *device;
     struct record record;        /* what was built for it */
@@ -195,7 +195,7 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
 {
     static const struct device_info none;
     struct new_file file;
-    if (setenv("HEALCL_AS", emit_shape(self->target), 0) != 0)
+    if (setenv("HEALCL_AS", emit_is_one_source(self->target) ? "accelerator" : "gpu", 0) != 0)
         NO_MEMORY(error);
     TRY(record(self, false, error));
     cJSON *manifest = self->package->manifest;
@@ -285,8 +285,8 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
 {
     if (self->file_count == 0) {
         TRY(bundled_find(&self->bundled, error));
-        self->files = self->bundled.files;
-        self->file_count = self->bundled.count;
+        self->files = self->bundled.gl_pathv;
+        self->file_count = self->bundled.gl_pathc;
     }
     TRY(open_device(self, error));
     if (!self->device->programs->cache_directory)
@@ -345,7 +345,7 @@ static void release(struct compile_command *self)
 {
     record_release(&self->record);
     package_free(self->package);
-    bundled_release(&self->bundled);
+    globfree(&self->bundled);
     warn_of_builds(self->device);
     healcl_device_close(self->device);
 }
@@ -398,7 +398,7 @@ static int check(const struct command *command, const struct compile_command *se
         return usage_error(command, "--emit writes sources: it goes without --output and --from");
     if (!self->emit && !self->output)
         return usage_error(command, "no PACKAGE is named: --output is missing");
-    if (self->target && !emit_shape(self->target))
+    if (self->target && !emit_is_target(self->target))
         return usage_error(command, "'%s' is no target such as gfx90a", self->target);
     return GOES_ON;
 }

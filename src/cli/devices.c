@@ -1,13 +1,12 @@
 /* healcl devices */
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/measure.h"
 #include "bench/roofline.h"
-#include "bench/transfers.h"
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -32,10 +31,8 @@ static int list_in_child(int file)
 {
     struct device_listing listing;
     struct healcl_error error = {.status = HEALCL_OK};
-    FILE *stream = NULL;
     enum healcl_status status = device_list_all(&opencl_loader, &listing, &error);
-    if (status == HEALCL_OK && !(stream = fdopen(file, "w")))
-        status = ERROR(&error, HEALCL_NO_MEMORY, "out of memory");
+    FILE *stream = status == HEALCL_OK ? fdopen(file, "w") : NULL;
     if (stream) {
         (void)fwrite(&listing, sizeof listing, 1, stream);
         (void)fwrite(listing.devices, sizeof *listing.devices, listing.count, stream);
@@ -48,9 +45,8 @@ static int list_in_child(int file)
     return code;
 }
 
-/* What a child has written, if that is whole. */
-static enum healcl_status take_listing(const struct process_result *child,
-                                       struct device_listing *listing, struct healcl_error *error)
+/* Takes what a child has written, if that is whole. */
+static void take_listing(const struct process_result *child, struct device_listing *listing)
 {
     struct device_listing told = {.devices = NULL};
     if (child->size >= sizeof told)
@@ -58,20 +54,13 @@ static enum healcl_status take_listing(const struct process_result *child,
     const size_t size = told.count * sizeof *told.devices;
     const size_t fault_size = told.fault_count * sizeof *told.faults;
     if (child->size != sizeof told + size + fault_size)
-        return HEALCL_OK;
-    told.devices = malloc(size + 1);
-    told.faults = malloc(fault_size + 1);
+        return;
+    told.devices = memcpy(xmalloc(size), child->text + sizeof told, size);
+    told.faults = memcpy(xmalloc(fault_size), child->text + sizeof told + size, fault_size);
     *listing = told;
-    if (!told.devices || !told.faults) {
-        device_listing_release(listing);
-        NO_MEMORY(error);
-    }
-    memcpy(told.devices, child->text + sizeof told, size);
-    memcpy(told.faults, child->text + sizeof told + size, fault_size);
-    return HEALCL_OK;
 }
 
-/* What has become of a child that a driver has ended, maybe after all was listed. */
+/* Tells what has become of a child that a driver has ended, maybe after all was listed. */
 static enum healcl_status tell_of_driver(const struct process_result *child, uint32_t seconds,
                                          struct healcl_error *error)
 {
@@ -100,7 +89,7 @@ static enum healcl_status list_all(uint32_t seconds, struct device_listing *list
     if (status == HEALCL_OK && child.end == PROCESS_INTERRUPTED)
         (void)raise(child.code);
     if (status == HEALCL_OK)
-        status = take_listing(&child, listing, error);
+        take_listing(&child, listing);
     if (status == HEALCL_OK && !child.is_own) {
         *is_of_driver = true;
         status = tell_of_driver(&child, seconds, error);
@@ -131,29 +120,19 @@ static int test_device(const char *selector)
     return code;
 }
 
-__attribute__((format(printf, 3, 4))) static void fail(struct self_test_result *self_test,
-                                                       const struct device_info *info,
-                                                       const char *format, ...)
+static void fail(struct self_test_result *self_test, const struct device_info *info,
+                 const char *what)
 {
-    va_list arguments;
     self_test->outcome = SELF_TEST_FAILED;
-    int length = snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s ",
-                          info->platform_index, info->device_index, info->name);
-    va_start(arguments, format);
-    vsnprintf(self_test->reason + length, SELF_TEST_REASON_SIZE - (size_t)length, format,
-              arguments);
-    va_end(arguments);
+    snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s %s", info->platform_index,
+             info->device_index, info->name, what);
 }
 
-/* What a child that ended by itself found. It is kept, unless there is no place for it. Where the
- * environment is wrong nothing was found, and the reason is what the child says of that. */
+/* Takes what a child that ended by itself found. It is kept, unless there is no place for it. Where
+ * the environment is wrong nothing was found, and the reason is what the child says of that. */
 static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
                          const struct process_result *child)
 {
-    if (!child->is_own) {
-        fail(self_test, info, "ends its self-test with exit code %d", child->code);
-        return;
-    }
     self_test->outcome = self_test_read_kept(info, self_test->reason);
     if (self_test->outcome != SELF_TEST_NOT_RUN)
         return;
@@ -178,17 +157,19 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
     struct healcl_error error = {.status = HEALCL_OK};
     bool goes_on = true;
     if (process_run(arguments, seconds, &result, &error) == HEALCL_OK) {
-        switch (result.end) {
-        case PROCESS_EXITED: take_outcome(self_test, info, &result); break;
-        case PROCESS_INTERRUPTED: goes_on = false; break;
-        case PROCESS_KILLED:
-            fail(self_test, info, "crashes in its self-test: %s",
-                 process_signal_name(result.code, signal));
-            break;
-        case PROCESS_TIMED_OUT:
-            fail(self_test, info, "does not end its self-test within %u s", seconds);
-            break;
-        }
+        char what[64] = "";
+        if (result.end == PROCESS_KILLED)
+            snprintf(what, sizeof what, "crashes in its self-test: %s",
+                     process_signal_name(result.code, signal));
+        else if (result.end == PROCESS_TIMED_OUT)
+            snprintf(what, sizeof what, "does not end its self-test within %u s", seconds);
+        else if (result.end == PROCESS_EXITED && !result.is_own)
+            snprintf(what, sizeof what, "ends its self-test with exit code %d", result.code);
+        goes_on = result.end != PROCESS_INTERRUPTED;
+        if (*what)
+            fail(self_test, info, what);
+        else if (goes_on)
+            take_outcome(self_test, info, &result);
     }
     process_result_release(&result);
     healcl_error_clear(&error);
@@ -218,63 +199,50 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
         runs = test_in_child(&list[i], seconds, &self_tests[i]);
     }
     progress_end(&progress);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        usable += !device_unusable(&list[i]);
+        failed += self_tests[i].outcome == SELF_TEST_FAILED;
         if (self_tests[i].outcome == SELF_TEST_NOT_RUN && *self_tests[i].reason) {
             print_notice("%s", self_tests[i].reason);
             code = EXIT_USAGE;
         }
-    for (size_t i = 0; i < count; i++) {
-        usable += !device_unusable(&list[i]);
-        failed += self_tests[i].outcome == SELF_TEST_FAILED;
     }
     return code == EXIT_VERIFIED && failed > 0 && failed == usable ? EXIT_DEVICE : code;
 }
 
-/* A device whose kernels cannot be measured has none. */
-static enum healcl_status measure_roofline(struct healcl_device *device, struct healcl_error *error)
-{
-    struct roofline roofline;
-    const enum healcl_status status = roofline_measure(device, ROOFLINE_SECONDS, &roofline, error);
-    if (status == HEALCL_OK || status == HEALCL_NO_MEMORY)
-        return status;
-    healcl_error_clear(error);
-    print_notice("%s has no roofline: its kernels cannot be measured", device->info.name);
-    return HEALCL_OK;
-}
-
 /* Measures one device, after its self-test, and its kernels, whose rates are kept. What fails is
- * told, and leaves its rates at 0. */
+ * told, and leaves its rates at 0; of kernels alone it leaves the others. */
 static int measure(const struct device_info *info, struct device_rates *rates)
 {
     char selector[SELECTOR_SIZE];
+    struct roofline roofline;
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status =
         device_open_tested(&opencl_loader, selector_of(info, selector), &device, &error);
     if (status == HEALCL_OK)
-        status = device_measure(device, rates, &error);
-    if (status == HEALCL_OK)
-        status = transfers_measure(device, rates, &error);
-    if (status == HEALCL_OK)
-        status = measure_roofline(device, &error);
+        status = device_measure(device, false, rates, &error);
+    if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
+        print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);
-    if (status == HEALCL_OK)
-        return EXIT_VERIFIED;
-    *rates = (struct device_rates){0};
-    int code = print_error(NULL, &error, false);
+    int code = EXIT_VERIFIED;
+    if (status != HEALCL_OK) {
+        *rates = (struct device_rates){0};
+        code = print_error(NULL, &error, false);
+    }
     healcl_error_clear(&error);
     return code;
 }
 
 /* The rates of all devices that can be used, or of number only unless that is count; freed with
- * free(). NULL where memory is lacking. */
+ * free(). */
 static struct device_rates *measure_all(const struct device_info *list, size_t count, size_t only,
                                         int *code)
 {
-    struct device_rates *rates = calloc(count, sizeof *rates);
+    struct device_rates *rates = xcalloc(count, sizeof *rates);
     struct progress progress;
     progress_start(&progress, true);
-    for (size_t i = 0; rates && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (device_unusable(&list[i]) || (only < count && i != only))
             continue;
         progress_say(&progress, "measuring %s", list[i].name);
@@ -288,7 +256,6 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
 static int print_devices(struct devices_command *self)
 {
     const char *selector = self->selector;
-    struct report_file *json = &self->json;
     struct device_listing listing;
     size_t best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -296,44 +263,29 @@ static int print_devices(struct devices_command *self)
     bool is_of_driver;
     const uint32_t seconds = self->timeout > 0 ? self->timeout : DRIVER_SECONDS;
     enum healcl_status status = list_all(seconds, &listing, &is_of_driver, &error);
+    const size_t count = listing.count;
     if (status == HEALCL_OK && !selector && device_is_reference(NULL))
-        best = listing.count; /* HEALCL_DEVICE names none of them */
+        best = count; /* HEALCL_DEVICE names none of them */
     else if (status == HEALCL_OK)
-        status = device_select(listing.devices, listing.count, selector, &best, &error);
+        status = device_select(listing.devices, count, selector, &best, &error);
     if (status != HEALCL_OK) {
         code = print_error(NULL, &error, false);
-        best = listing.count;
+        best = count;
     }
-    const struct device_info *list = listing.devices;
-    const size_t count = listing.count;
-    struct self_test_result *self_tests = calloc(count + 1, sizeof *self_tests);
+    struct self_test_result *self_tests = xcalloc(count, sizeof *self_tests);
     struct device_rates *rates = NULL;
     if (self->measures && count > 0 && (!selector || best < count))
-        rates = measure_all(list, count, selector ? best : count, &code);
-    int testing = EXIT_VERIFIED;
-    if (self_tests)
-        testing =
-            test_all(list, count, !self->no_tests && !self->measures, rates, seconds, self_tests);
+        rates = measure_all(listing.devices, count, selector ? best : count, &code);
+    const int testing = test_all(listing.devices, count, !self->no_tests && !self->measures, rates,
+                                 seconds, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
-    const struct devices_facts facts = {.list = list,
-                                        .self_tests = self_tests,
-                                        .count = count,
-                                        .best = best,
-                                        .rates = rates,
-                                        .faults = listing.faults,
-                                        .fault_count = listing.fault_count,
-                                        .error = error.status == HEALCL_OK ? NULL : &error,
-                                        .is_of_driver = is_of_driver};
-    struct style style = style_of(stdout);
-    int printing = EXIT_VERIFIED;
-    if (!self_tests)
-        printing = printed_after(HEALCL_NO_MEMORY, code);
-    else if (count > 0 && !json->on_stdout)
-        printing = printed_after(report_devices(&facts, &style), code);
-    FILE *stream = self_tests ? report_file_stream(json) : NULL;
-    code = code == EXIT_VERIFIED ? printing : code;
-    if (stream)
-        code = report_file_end(json, report_devices_json(&facts, stream), code, false);
+    const struct style style = style_of(stdout);
+    cJSON *document = report_devices(&listing, best, self_tests, rates);
+    if (error.status != HEALCL_OK)
+        report_add_error(document, &error, is_of_driver);
+    if (count > 0 && !self->json.on_stdout)
+        report_devices_text(document, &style);
+    code = report_file_json(&self->json, document, code, false);
     free(rates);
     free(self_tests);
     device_listing_release(&listing);

@@ -1,6 +1,7 @@
 /* healcl diagnose */
 #include <stdlib.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -63,31 +64,23 @@ static enum healcl_status find_fault(struct diagnose_command *self, struct healc
     progress_say(&self->progress, "opening the device");
     TRY(device_open(&opencl_loader, self->selector, &self->device, error));
     if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
-        NO_MEMORY(error);
+        xmalloc_fail();
     return diagnose(self->device, self->transcript, &observer, &self->diagnosis, error);
 }
 
 /* What was found is told also where the case cannot be written. */
 static int tell(struct diagnose_command *self)
 {
-    const bool failed = self->self_test.status != HEALCL_OK;
     struct healcl_error unwritten = {.status = HEALCL_OK};
     const bool written = write_case(self, &unwritten) == HEALCL_OK;
-    const struct diagnosis_facts facts = {.file = self->file,
-                                          .device = &self->device->info,
-                                          .self_test_failure =
-                                              failed ? self->self_test.message : NULL,
-                                          .diagnosis = &self->diagnosis,
-                                          .operations = self->operations,
-                                          .case_path = written ? self->case_path : NULL};
-    struct style style = style_of(stdout);
+    const struct style style = style_of(stdout);
+    cJSON *document =
+        report_diagnosis(self->file, &self->device->info,
+                         self->self_test.status != HEALCL_OK ? self->self_test.message : NULL,
+                         &self->diagnosis, self->operations, written ? self->case_path : NULL);
     if (!self->json.on_stdout)
-        report_diagnosis(&facts, &style);
-    int code = EXIT_VERIFIED;
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_diagnosis_json(&facts, stream), code, false);
-    code = finish_output(code);
+        report_diagnosis_text(document, self->diagnosis.kind, &style);
+    int code = finish_output(report_file_json(&self->json, document, EXIT_VERIFIED, false));
     if (!written)
         code = print_error(NULL, &unwritten, false);
     healcl_error_clear(&unwritten);

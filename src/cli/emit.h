@@ -1,4 +1,4 @@
-/* What compiles the sources of a package elsewhere: a shell script for each kind of target. */
+/* A shell script that compiles the sources of a package elsewhere. */
 #ifndef HEALCL_CLI_EMIT_H
 #define HEALCL_CLI_EMIT_H
 
@@ -6,9 +6,8 @@
 
 #include "core/status.h"
 
-/* How kernels are shaped for a target, as HEALCL_AS says it: "gpu"; NULL where target is no name of
- * one. */
-const char *emit_shape(const char *target);
+/* Whether it can be the name of a target: which ones there are, build.sh and its compilers know. */
+bool emit_is_target(const char *target);
 
 /* Writes the text of build.sh, which makes N.bin of each N.cl beside it. Returns whether it could.
  */

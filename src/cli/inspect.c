@@ -16,7 +16,7 @@ struct inspect_command {
     const char *file;
     struct report_file json;
     const char *selector; /* of the device; NULL: none was named */
-    bool verbose, kernels, passes, roofline, steps;
+    bool kernels, passes, roofline, steps;
     struct healcl_limits limits;
     uint64_t device_memory_bytes; /* 0: no limit */
     struct memory_facts memory;
@@ -88,33 +88,31 @@ static enum healcl_status open_all(struct inspect_command *self, struct healcl_e
     return open_part(self, error);
 }
 
-static enum healcl_status print_text(const struct inspect_command *self, const struct style *style)
+static void print_text(const struct inspect_command *self, const cJSON *document)
 {
-    const struct plan *plan = self->transcript->plan;
-    TRY(report_plan(self->file, plan, &self->memory, style));
+    const struct style style = style_of(stdout);
+    report_plan_text(document, &style);
     if (self->passes)
-        TRY(report_passes(plan, &self->rates, style));
+        report_passes_text(document, &style);
     if (self->kernels)
-        TRY(report_kernels(plan, self->device, style));
+        report_kernels_text(document, &style);
     if (self->part)
-        TRY(report_ranks(&self->ranks, style));
+        report_ranks_text(document, &style);
     if (self->steps)
-        report_steps(self->part ? self->part->plan : plan, style);
-    return HEALCL_OK;
+        report_steps(self->part ? self->part->plan : self->transcript->plan, &style);
 }
 
 static int tell(struct inspect_command *self)
 {
     const struct plan *plan = self->transcript->plan;
-    struct style style = style_of(stdout);
-    int code = self->json.on_stdout ? EXIT_VERIFIED : printed(print_text(self, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (!stream)
-        return code;
-    enum healcl_status status =
-        report_plan_json(self->file, plan, &self->memory, self->kernels ? self->device : NULL,
-                         &self->rates, self->part ? &self->ranks : NULL, stream);
-    return report_file_end(&self->json, status, code, self->verbose);
+    cJSON *document = report_plan(self->file, plan, &self->memory, &self->rates);
+    if (self->kernels)
+        report_add_kernels(document, plan, self->device);
+    if (self->part)
+        report_add_ranks(document, &self->ranks);
+    if (!self->json.on_stdout)
+        print_text(self, document);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int inspect(struct inspect_command *self)
@@ -122,7 +120,7 @@ static int inspect(struct inspect_command *self)
     struct healcl_error error = {.status = HEALCL_OK};
     int code = open_all(self, &error) == HEALCL_OK
                    ? tell(self)
-                   : report_files_error(&self->json, NULL, self->file, &error, self->verbose);
+                   : report_files_error(&self->json, NULL, self->file, &error, false);
     healcl_error_clear(&error);
     healcl_device_close(self->device);
     healcl_transcript_close(self->part);
@@ -149,7 +147,6 @@ static const struct command_option options[] = {
     {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
     {"split", 0, OPTION_WORD, KEPT_IN(struct inspect_command, axis_text)},
     TIMEOUT_OPTION,
-    {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct inspect_command, verbose)},
     END_OF_OPTIONS,
 };
 
@@ -184,33 +181,19 @@ const struct command command_inspect = {
         "      --timeout S          give up after S seconds, with exit code 4\n"
         "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
         "                           (docs/JSON.md)\n"
-        "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
-        "                           suffix K, M, G or T; no limit by default\n"
+        "      --memory-limit SIZE, --work-limit N, --expand spec|sdk\n"
+        "                           as for healcl run\n"
         "      --max-device-memory SIZE\n"
-        "                           tell what a run moves that may allocate this on the device\n"
-        "                           (docs/MEMORY.md)\n"
-        "      --work-limit N       refuse an operation that visits more elements; with a suffix\n"
-        "                           K, M, G or T; 4T, 2^42, by default\n"
-        "      --expand spec|sdk    as for healcl run\n"
-        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
-        "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
-        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
-        "                           and any options of compilers\n"
-        "      --passes             show what passes make of each segment: launches, bytes that\n"
-        "                           steps read and write, products, butterflies, digits and\n"
-        "                           memory before and after, and how many steps each pass has\n"
-        "                           changed; with a device as --roofline\n"
-        "      --roofline           the same, and the time that a device's rates allow for it:\n"
-        "                           they are measured once, in a second, and kept\n"
-        "      --steps              list the steps that passes leave: entries, kind, inputs, "
-        "output,\n"
-        "                           each %storage+offset[shape : strides], and what is known of "
-        "its\n"
-        "                           values: = 0, >= 0, or < p, residues; not in JSON\n"
+        "                           tell what a run moves that may allocate this on the "
+        "device\n" OPERATIONS_HELP
+        "      --passes             show what passes make of each segment: launches, bytes, work\n"
+        "                           and memory before and after; with a device as --roofline\n"
+        "      --roofline           the same, and the time that a device's rates allow for it\n"
+        "      --steps              list the steps that passes leave, as %storage+offset[shape :\n"
+        "                           strides], and what is known of their values\n"
         "      --ranks R            show what R ranks of healcl-mpi run have each: what is split,\n"
         "                           whole and exchanged, memory, and with --roofline the time\n"
         "      --split ENTRY:AXIS   along that axis, as healcl-mpi run has it\n"
-        "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n",
     .more_help =

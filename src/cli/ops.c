@@ -1,58 +1,29 @@
 /* healcl ops */
 #include "cli/cli.h"
 #include "cli/report_file.h"
-#include "device/device.h"
-#include "run/run.h"
 
 /* One `healcl ops`. */
 struct ops_command {
     struct report_file json;
-    bool markdown, kernels, porting;
     const struct healcl_operations *operations; /* of vendors, or NULL */
-    const char *selector;                       /* of the device that is asked; NULL: none is */
-    struct healcl_device *device;               /* or NULL */
 };
-
-static const struct operation_table *table_of(const struct ops_command *self)
-{
-    return self->operations ? self->operations->table : NULL;
-}
-
-static enum healcl_status open_all(struct ops_command *self, struct healcl_error *error)
-{
-    TRY(report_file_open(&self->json, error));
-    if (!self->selector)
-        return HEALCL_OK;
-    TRY(healcl_device_open(self->selector, &self->device, error));
-    return executor_check_lacks(table_of(self), self->device, error);
-}
 
 static int tell(struct ops_command *self)
 {
-    struct style style = style_of(stdout);
-    if (self->markdown)
-        report_operations_markdown(stdout);
-    else if (self->kernels)
-        report_kernels_markdown(stdout);
-    else if (self->porting)
-        report_porting_markdown(stdout);
-    else if (!self->json.on_stdout)
-        report_operations(table_of(self), &style);
-    FILE *stream = report_file_stream(&self->json);
-    return stream ? report_file_end(&self->json,
-                                    report_operations_json(table_of(self), self->device, stream),
-                                    EXIT_VERIFIED, false)
-                  : EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_operations(self->operations ? self->operations->table : NULL);
+    if (!self->json.on_stdout)
+        report_operations_text(document, &style);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int list(struct ops_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code = open_all(self, &error) == HEALCL_OK
+    int code = report_file_open(&self->json, &error) == HEALCL_OK
                    ? tell(self)
                    : report_files_error(&self->json, NULL, NULL, &error, false);
     healcl_error_clear(&error);
-    healcl_device_close(self->device);
     report_file_discard(&self->json);
     return finish_output(code);
 }
@@ -62,49 +33,32 @@ static int list(struct ops_command *self)
 static const struct command_option options[] = {
     {"json", 0, OPTION_REPORT, KEPT_IN(struct ops_command, json)},
     TIMEOUT_OPTION,
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct ops_command, selector), .decides_device = true},
-    {"markdown", 0, OPTION_FLAG, KEPT_IN(struct ops_command, markdown)},
-    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct ops_command, kernels)},
-    {"porting", 0, OPTION_FLAG, KEPT_IN(struct ops_command, porting)},
     OPERATIONS_OPTIONS(struct ops_command, operations),
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct ops_command self = {.markdown = false};
+    struct ops_command self = {.operations = NULL};
     int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    if (self.markdown + self.kernels + self.porting + self.json.on_stdout > 1)
-        return usage_error(command, "only one report can go to standard output");
-    if (self.selector && !self.json.path)
-        return usage_error(command, "--device goes with --json");
-    return list(&self);
+    return code == GOES_ON ? list(&self) : code;
 }
 
 const struct command command_ops = {
     .name = "ops",
     .summary = "list the operations of HEAL and their arguments",
-    .help =
-        "Lists the operations that a transcript may name, with every form of their arguments.\n"
-        "\n"
-        "Usage: healcl ops [OPTIONS]\n"
-        "\n"
-        "      --timeout S    give up after S seconds, with exit code 4\n"
-        "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
-        "                     (docs/JSON.md)\n"
-        "  -d, --device SEL   with --json: add what runs each operation on that device, kernels "
-        "or\n"
-        "                     the host\n"
-        "      --markdown     print docs/OPS.md, which tells more\n"
-        "      --kernels      print docs/KERNELS.md: which kernels there are, and when they run\n"
-        "      --porting      print the tables of docs/PORTING.md: environment and tunables\n"
-        "      --ops DIR      add those of the manifests of a folder (docs/VENDORS.md); "
-        "repeatable\n"
-        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
-        "                     and any options of compilers\n"
-        "  -h, --help         this text\n",
+    .help = "Lists the operations that a transcript may name, with every form of their arguments.\n"
+            "\n"
+            "Usage: healcl ops [OPTIONS]\n"
+            "\n"
+            "      --timeout S    give up after S seconds, with exit code 4\n"
+            "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
+            "                     (docs/JSON.md)\n"
+            "      --ops DIR      add those of the manifests of a folder (docs/VENDORS.md); "
+            "repeatable\n"
+            "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
+            "                     and any options of compilers\n"
+            "  -h, --help         this text\n",
     .options = options,
     .run = run,
 };

@@ -1,142 +1,102 @@
-#include "cli/cli.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "cli/named_files.h"
-#include "cli/nearest.h"
+#include "check/xmalloc.h"
+#include "cli/cli.h"
 #include "cli/report_file.h"
-#include "programs/cache.h"
+#include "cli/supervise.h"
 
-static bool takes_a_value(const struct command_option *option)
+/* ---------------------------------------------------------------- files */
+
+#define STANDARD_OUTPUT "/dev/fd/1"
+
+/* A file or folder that the command line names, or standard output, which has no option. */
+struct named_file {
+    const struct command_option *option; /* NULL: an operand, or standard output */
+    const char *text;
+    char *path; /* without links; NULL for a pipe or a device */
+    bool is_written;
+};
+
+/* The path of a regular file, of a folder, or of what may become one. NULL for others. */
+static char *find_path(const char *path)
 {
-    return option->kind != OPTION_FLAG && option->kind != OPTION_HELP;
+    struct stat about;
+    if (stat(path, &about) == 0)
+        return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) ? realpath(path, NULL) : NULL;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = xasprintf("%.*s.", (int)(name - path), path);
+    char *resolved = realpath(folder, NULL);
+    char *whole = resolved ? xasprintf("%s/%s", resolved, name) : NULL;
+    free(resolved);
+    free(folder);
+    return whole;
 }
 
-/* The option that text, of so many characters, names: whole, or as the beginning of this one alone.
- * NULL where there is none; *count tells of how many it is the beginning. */
-static const struct command_option *find_option(const struct command *command, const char *text,
-                                                size_t length, int *count)
+static bool is_written_by(const struct command_option *option)
 {
-    const struct command_option *found = NULL;
-    *count = 0;
-    for (const struct command_option *option = command->options; option->name; option++) {
-        if (strncmp(option->name, text, length) != 0)
-            continue;
-        (*count)++;
-        found = option;
-        if (option->name[length] != 0)
-            continue;
-        *count = 1;
-        return option;
-    }
-    return *count == 1 ? found : NULL;
+    return option && (option->kind == OPTION_REPORT || option->kind == OPTION_NEW_FILE ||
+                      option->kind == OPTION_NEW_FOLDER);
 }
 
-/* ---------------------------------------------------------------- errors */
-
-static int value_error(const struct command *command, const char *text, size_t length)
+static struct named_file name_file(const struct command_option *option, const char *text)
 {
-    int count;
-    const struct command_option *option = find_option(command, text + 2, length - 2, &count);
-    if (option && option->kind == OPTION_REPORT)
-        return usage_error(command, "option '%.*s' needs a FILE, or - for standard output",
-                           (int)length, text);
-    return usage_error(command, "option '%.*s' needs a value", (int)length, text);
+    const bool is_output = option && option->kind == OPTION_REPORT && strcmp(text, "-") == 0;
+    if (option && option->kind == OPTION_INPUT)
+        text += strcspn(text, "=") + 1;
+    char *path = find_path(is_output ? STANDARD_OUTPUT : text);
+    if (!path && is_output) /* a pipe, which takes one report all the same */
+        path = xstrdup(text);
+    return (struct named_file){option, text, path, is_written_by(option)};
 }
 
-/* Where text could mean several: "option '--re' could mean --reference or --repeat". */
-static int ambiguity_error(const struct command *command, const char *text, size_t length)
+static bool is_same(const struct named_file *a, const struct named_file *b)
 {
-    char names[512] = "";
-    for (const struct command_option *option = command->options; option->name; option++) {
-        const size_t used = strlen(names);
-        if (strncmp(option->name, text + 2, length - 2) == 0)
-            snprintf(names + used, sizeof names - used, "%s--%s", used > 0 ? " or " : "",
-                     option->name);
-    }
-    return usage_error(command, "option '%.*s' could mean %s", (int)length, text, names);
+    return a->path && b->path && strcmp(a->path, b->path) == 0;
 }
 
-static int unknown_option_error(const struct command *command, const char *text, size_t length)
+/* A report on standard output takes the place of what else would stand there. */
+static bool is_for_stdout(const struct named_file *file)
 {
-    const char *names[OPTIONS_MAX];
-    char word[OPTIONS_MAX] = "";
-    size_t count = 0;
-    for (const struct command_option *option = command->options;
-         option->name && count < OPTIONS_MAX; option++)
-        names[count++] = option->name;
-    if (length - 2 < sizeof word)
-        memcpy(word, text + 2, length - 2);
-    const char *nearest = nearest_word(word, names, count);
-    if (!nearest)
-        return usage_error(command, "no option '%.*s'", (int)length, text);
-    print_notice("no option '%.*s'; did you mean '--%s'?", (int)length, text, nearest);
-    return EXIT_USAGE;
+    return strcmp(file->text, "-") == 0 || strncmp(file->text, "/dev/", 5) == 0;
 }
 
-/* What getopt_long found to be wrong: '?', or ':' where a value is missing. */
-static int option_error(const struct command *command, int found, char **argv)
+static int check_pair(const struct command *command, const struct named_file *written,
+                      const struct named_file *other)
 {
-    const char *text = argv[optind - 1];
-    int count;
-    if (strncmp(text, "--", 2) != 0 || text[2] == 0) {
-        if (found == ':')
-            return usage_error(command, "option '-%c' needs a value", optopt);
-        return usage_error(command, "no option '-%c'", optopt);
-    }
-    const size_t length = strcspn(text, "=");
-    if (found == ':')
-        return value_error(command, text, length);
-    if (optopt != 0)
-        return usage_error(command, "option '%.*s' takes no value", (int)length, text);
-    (void)find_option(command, text + 2, length - 2, &count);
-    return count > 1 ? ambiguity_error(command, text, length)
-                     : unknown_option_error(command, text, length);
+    const char *dashes = written->option ? "--" : "";
+    const char *name = written->option ? written->option->name : "standard output";
+    if (!other->is_written && is_same(written, other))
+        return usage_error(command, "%s%s writes over the input '%.400s'", dashes, name,
+                           written->option ? written->text : other->text);
+    if (!other->is_written || other <= written || !is_same(other, written) ||
+        other->option == written->option || (!written->option && is_for_stdout(other)))
+        return GOES_ON;
+    return usage_error(command, "%s%s and --%s both write '%.400s'", dashes, name,
+                       other->option->name, written->option ? written->text : other->text);
 }
 
-/* ---------------------------------------------------------------- operands */
-
-/* Somebody may have meant what stands behind --json as the transcript. */
-static int missing_file_error(const struct command *command, int argc, char **argv)
+/* Refuses to replace what is read, or to write a file twice. */
+static int check_files(const struct command *command, const struct named_file *files, size_t count)
 {
-    const char *last = argc > 2 ? argv[argc - 2] : "";
-    int count;
-    const struct command_option *option =
-        strncmp(last, "--", 2) == 0 ? find_option(command, last + 2, strlen(last) - 2, &count)
-                                    : NULL;
-    if (option && option->kind == OPTION_REPORT)
-        return usage_error(command, "no FILE is named: %s writes to '%s'", last, argv[argc - 1]);
-    return usage_error(command, "no FILE is named");
+    int code = GOES_ON;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; files[i].is_written && j < count && code == GOES_ON; j++)
+            code = check_pair(command, &files[i], &files[j]);
+    return code;
 }
 
-static int check_operands(const struct command *command, int argc, char **argv)
-{
-    const int count = argc - optind;
-    switch (command->operands) {
-    case OPERANDS_NONE:
-        return count > 0 ? usage_error(command, "unexpected argument '%s'", argv[optind]) : GOES_ON;
-    case OPERANDS_FILE:
-        if (count > 1)
-            return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
-        return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
-    case OPERANDS_FILES: return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
-    case OPERANDS_ANY: break;
-    }
-    return GOES_ON;
-}
+/* ---------------------------------------------------------------- options */
 
-/* ---------------------------------------------------------------- taking them */
-
-/* For getopt_long, with the letters as ":d:qvh". */
+/* For getopt_long, with the letters as "d:qvh". */
 static void list_options(const struct command_option *list, struct option options[OPTIONS_MAX],
                          char letters[2 * OPTIONS_MAX])
 {
     int count = 0;
-    *letters++ = ':';
     for (const struct command_option *option = list; option->name; option++, count++) {
-        const bool takes_value = takes_a_value(option);
+        const bool takes_value = option->kind != OPTION_FLAG && option->kind != OPTION_HELP;
         options[count] =
             (struct option){option->name, takes_value ? required_argument : no_argument, NULL,
                             option->letter ? option->letter : 256 + count};
@@ -149,17 +109,7 @@ static void list_options(const struct command_option *list, struct option option
     *letters = 0;
 }
 
-/* Whether a report's FILE is missing, for another option stands there. A file whose name begins
- * with a dash can still be had, behind "=". */
-static bool file_is_missing(char **argv)
-{
-    const bool is_apart = optarg == argv[optind - 1];
-    const bool is_option = is_apart && optarg[0] == '-' && optarg[1] != 0;
-    if (optarg[0] != 0 && !is_option)
-        return false;
-    optind -= is_apart;
-    return true;
-}
+static uint32_t timeout; /* seconds; 0: none */
 
 static int take_value(const struct command *command, const struct command_option *option,
                       void *session)
@@ -178,121 +128,127 @@ static int take_value(const struct command *command, const struct command_option
     case OPTION_NEW_FOLDER:
     case OPTION_INPUT: *(const char **)member = optarg; break;
     case OPTION_REPORT:
-        report_file_set(member, optarg, (uint32_t)(option - command->options));
+        if (!*optarg || (*optarg == '-' && optarg[1]))
+            return usage_error(command, "--%s takes a FILE, or - for standard output, not '%s'",
+                               option->name, optarg);
+        report_file_set(member, optarg, strcmp(option->name, "junit") == 0);
         break;
+    case OPTION_TIMEOUT:
     case OPTION_COUNT:
     case OPTION_SECONDS:
-        if (!parse_count(optarg, option->most, member))
-            return usage_error(command, "--%s takes %s from 1 to %" PRIu32 ", not '%s'",
-                               option->name, option->kind == OPTION_COUNT ? "a number" : "seconds",
-                               option->most, optarg);
+        if (!parse_count(optarg, option->most, option->kind == OPTION_TIMEOUT ? &timeout : member))
+            return usage_error(command, "--%s takes a number from 1 to %" PRIu32 ", not '%s'",
+                               option->name, option->most, optarg);
         break;
     case OPTION_BYTES:
-        if (!parse_size(optarg, member))
-            return usage_error(command, "'%s' is no size such as 512M", optarg);
-        break;
     case OPTION_NUMBER:
         if (!parse_size(optarg, member))
-            return usage_error(command, "'%s' is no number such as 4T", optarg);
-        break;
-    case OPTION_DECIMAL:
-        if (!parse_decimal(optarg, member))
-            return usage_error(command, "--%s takes a number such as 12.5, not '%s'", option->name,
-                               optarg);
+            return usage_error(command, "'%s' is no number such as 512M", optarg);
         break;
     }
     return EXIT_VERIFIED;
 }
 
-void scan_arguments(const struct command *command, int argc, char **argv, struct scanned *scanned)
+/* ---------------------------------------------------------------- the command line */
+
+/* A command line that is taken. */
+struct taken {
+    const struct command *command;
+    void *session;
+    struct named_file *files;
+    size_t count;
+    struct supervision supervision;
+};
+
+static int take_option(struct taken *taken, const struct command_option *option)
 {
-    struct option options[OPTIONS_MAX];
-    char letters[2 * OPTIONS_MAX];
-    char **copy = malloc(((size_t)argc + 1) * sizeof *copy); /* getopt changes the order */
-    *scanned = (struct scanned){.opens_device = command->device == DEVICE_HERE};
-    if (!copy)
-        return;
-    memcpy(copy, argv, ((size_t)argc + 1) * sizeof *copy);
-    list_options(command->options, options, letters);
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, copy, letters, options, NULL)) != -1;) {
-        size_t at = 0;
-        while (options[at].name && options[at].val != found)
-            at++;
-        const struct command_option *option = &command->options[at];
-        if (!options[at].name)
-            continue; /* take_arguments tells */
-        if (option->kind == OPTION_REPORT)
-            scanned->reports[at] = optarg;
-        if (strcmp(option->name, "timeout") == 0)
-            (void)parse_count(optarg, option->most, &scanned->timeout);
-        if (option->decides_device)
-            scanned->opens_device = command->device != DEVICE_HERE;
+    const struct command *command = taken->command;
+    struct supervision *supervision = &taken->supervision;
+    if (option->kind == OPTION_HELP)
+        return print_help(command);
+    const int code = option->take == take_operations ? EXIT_VERIFIED
+                                                     : take_value(command, option, taken->session);
+    if (code != EXIT_VERIFIED)
+        return code;
+    if (option->decides_device)
+        supervision->opens_device = command->device != DEVICE_HERE;
+    if (option->kind == OPTION_REPORT && supervision->report_count < REPORTS_MAX) {
+        struct report_file *report = (void *)((char *)taken->session + option->member);
+        report->number = (uint32_t)supervision->report_count;
+        supervision->reports[supervision->report_count++] = report;
     }
-    scanned->opens_device |= scanned->timeout > 0 && command->device != DEVICE_IN_CHILDREN;
-    if (command->operands == OPERANDS_FILE || command->operands == OPERANDS_FILES)
-        scanned->file = copy[optind];
-    free(copy);
-    optind = 0; /* from the start */
+    if (is_written_by(option) || option->kind == OPTION_FILE || option->kind == OPTION_FOLDER ||
+        option->kind == OPTION_INPUT)
+        taken->files[taken->count++] = name_file(option, optarg);
+    return GOES_ON;
 }
 
-int take_timeout(const struct command *command, const struct command_option *option, void *session,
-                 const char *text)
+static int take_operands(struct taken *taken, int argc, char **argv)
 {
-    uint32_t seconds; /* scan_arguments keeps it */
-    (void)session;
-    if (parse_count(text, option->most, &seconds))
-        return EXIT_VERIFIED;
-    return usage_error(command, "--%s takes seconds from 1 to %" PRIu32 ", not '%s'", option->name,
-                       option->most, text);
+    const struct command *command = taken->command;
+    const enum command_operands operands = command->operands;
+    const int count = argc - optind;
+    if (operands == OPERANDS_NONE && count > 0)
+        return usage_error(command, "unexpected argument '%s'", argv[optind]);
+    if (operands == OPERANDS_FILE && count > 1)
+        return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
+    if ((operands == OPERANDS_FILE || operands == OPERANDS_FILES) && count == 0)
+        return usage_error(command, "no FILE is named");
+    for (int i = optind; i < argc; i++)
+        taken->files[taken->count++] = name_file(NULL, argv[i]);
+    taken->supervision.file = operands == OPERANDS_ANY ? NULL : argv[optind];
+    return check_files(command, taken->files, taken->count);
 }
 
-/* Takes the options, and notes what files they name. */
-static int take_options(const struct command *command, int argc, char **argv, void *session,
-                        struct named_file *files, size_t *count)
+/* getopt_long says itself what is wrong with the words. */
+static int take_all(struct taken *taken, int argc, char **argv)
 {
     struct option options[OPTIONS_MAX];
     char letters[2 * OPTIONS_MAX];
-    list_options(command->options, options, letters);
-    opterr = 0;
+    list_options(taken->command->options, options, letters);
+    argv[0] = (char *)(uintptr_t)this_program.name; /* as its messages begin */
+    opterr = is_first_rank();
     for (int found; (found = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
-        if (found == '?' || found == ':')
-            return option_error(command, found, argv);
         size_t at = 0;
+        if (found == '?')
+            return EXIT_USAGE;
         while (options[at].val != found)
             at++;
-        const struct command_option *option = &command->options[at];
-        if (option->kind == OPTION_HELP)
-            return print_help(command);
-        if (option->kind == OPTION_REPORT && file_is_missing(argv))
-            return option_error(command, ':', argv);
-        const int code = take_value(command, option, session);
-        if (code != EXIT_VERIFIED)
+        const int code = take_option(taken, &taken->command->options[at]);
+        if (code != GOES_ON)
             return code;
-        *count += named_file_take(option, optarg, &files[*count]);
     }
-    return check_operands(command, argc, argv);
+    return take_operands(taken, argc, argv);
+}
+
+/* Loads the folders of --ops and --trust, whose native code runs in the child. */
+static int load_operations(const struct taken *taken)
+{
+    int code = EXIT_VERIFIED;
+    for (size_t i = 0; i < taken->count && code == EXIT_VERIFIED; i++) {
+        const struct named_file *file = &taken->files[i];
+        if (file->option && file->option->take == take_operations)
+            code = take_operations(taken->command, file->option, taken->session, file->text);
+    }
+    return code == EXIT_VERIFIED ? GOES_ON : code;
 }
 
 int take_arguments(const struct command *command, int argc, char **argv, void *session)
 {
-    struct named_file *files = calloc((size_t)argc + 3, sizeof *files);
-    char *cache = cache_directory();
-    size_t count = 0;
-    if (!files) {
-        free(cache);
-        return printed(HEALCL_NO_MEMORY);
-    }
-    files[count++].is_written = true; /* standard output */
-    (void)named_file_take(NULL, "/proc/self/exe", &files[count++]);
-    if (cache)
-        (void)named_file_take(NULL, cache, &files[count++]);
-    int code = take_options(command, argc, argv, session, files, &count);
-    for (int i = optind; code == GOES_ON && i < argc; i++)
-        (void)named_file_take(NULL, argv[i], &files[count++]);
+    struct taken taken = {.command = command,
+                          .session = session,
+                          .files = xcalloc((size_t)argc + 1, sizeof *taken.files),
+                          .supervision.opens_device = command->device == DEVICE_HERE};
+    taken.files[taken.count++] =
+        (struct named_file){.text = "-", .path = find_path(STANDARD_OUTPUT), .is_written = true};
+    int code = take_all(&taken, argc, argv);
+    taken.supervision.timeout = timeout;
     if (code == GOES_ON)
-        code = named_files_check(command, files, count);
-    free(files);
-    free(cache);
+        supervise(command, &taken.supervision);
+    if (code == GOES_ON)
+        code = load_operations(&taken);
+    for (size_t i = 0; i < taken.count; i++)
+        free(taken.files[i].path);
+    free(taken.files);
     return code;
 }

@@ -112,15 +112,10 @@ static void start(struct progress *progress)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void init(struct progress *progress)
+void progress_start(struct progress *progress, bool wanted)
 {
     *progress =
         (struct progress){.width = style_of(stderr).width, .start = monotonic_nanoseconds()};
-}
-
-void progress_start(struct progress *progress, bool wanted)
-{
-    init(progress);
     if (wanted && is_smart_terminal(stderr))
         start(progress);
 }
@@ -129,12 +124,10 @@ void progress_start_long(struct progress *progress)
 {
     const char *seconds = getenv("HEALCL_PROGRESS_SECONDS");
     uint32_t interval = MINUTE;
-    init(progress);
-    if (!is_smart_terminal(stderr)) {
-        if (seconds && *seconds && !parse_count(seconds, UINT32_MAX, &interval))
-            return; /* 0, or nonsense */
-        progress->interval = progress->next_line = (uint64_t)interval * SECOND;
-    }
+    progress_start(progress, true);
+    if (progress->running || (seconds && *seconds && !parse_count(seconds, UINT32_MAX, &interval)))
+        return; /* on a terminal; or 0, or nonsense */
+    progress->interval = progress->next_line = (uint64_t)interval * SECOND;
     start(progress);
 }
 

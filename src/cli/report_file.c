@@ -7,10 +7,10 @@
 #include "core/verdict.h"
 #include "report/junit.h"
 
-void report_file_set(struct report_file *output, const char *path, uint32_t number)
+void report_file_set(struct report_file *output, const char *path, bool is_junit)
 {
     output->path = path;
-    output->number = number;
+    output->is_junit = is_junit;
     output->on_stdout = strcmp(path, "-") == 0;
 }
 
@@ -59,17 +59,27 @@ FILE *report_file_stream(struct report_file *output)
     return output->on_stdout ? stdout : output->file.stream;
 }
 
-int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose)
+int report_file_end(struct report_file *output, int code, bool verbose)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int end = printed_after(written, code);
-    if (end == EXIT_VERIFIED && !output->on_stdout &&
-        new_file_commit(&output->file, &error) != HEALCL_OK)
+    int end = EXIT_VERIFIED;
+    if (!output->on_stdout && new_file_commit(&output->file, &error) != HEALCL_OK)
         end = print_error(NULL, &error, verbose);
     if (end == EXIT_VERIFIED)
         verdict_tell_report(output->number);
     healcl_error_clear(&error);
     return code == EXIT_VERIFIED ? end : code;
+}
+
+int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose)
+{
+    FILE *stream = report_file_stream(output);
+    if (!stream) {
+        cJSON_Delete(document);
+        return code;
+    }
+    json_write(document, stream);
+    return report_file_end(output, code, verbose);
 }
 
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
@@ -78,11 +88,15 @@ int report_files_error(struct report_file *json, struct report_file *junit, cons
     /* Where a file cannot be read the message names it itself. */
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
     FILE *stream = report_file_stream(json);
-    if (stream)
-        (void)report_file_end(json, report_error_json(file, error, false, stream), code, verbose);
+    if (stream) {
+        report_error_json(file, error, false, stream);
+        (void)report_file_end(json, code, verbose);
+    }
     stream = junit ? report_file_stream(junit) : NULL;
-    if (stream)
-        (void)report_file_end(junit, report_error_junit(file, error, stream), code, verbose);
+    if (stream) {
+        report_error_junit(file, error, stream);
+        (void)report_file_end(junit, code, verbose);
+    }
     return code;
 }
 

@@ -11,14 +11,14 @@
 
 struct report_file {
     const char *path; /* NULL: none is wanted */
-    bool on_stdout;
-    uint32_t number; /* of the option, for verdict_tell_report */
+    bool on_stdout, is_junit;
+    uint32_t number; /* for verdict_tell_report */
     int kept_stdout; /* while drivers' output goes to standard error; 0: it does not */
     struct new_file file;
 };
 
-/* path: the value of an option, "-" for standard output. number: of the option in its list. */
-void report_file_set(struct report_file *output, const char *path, uint32_t number);
+/* path: the value of an option, "-" for standard output. */
+void report_file_set(struct report_file *output, const char *path, bool is_junit);
 
 /* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
  * standard error where the report goes to standard output. */
@@ -33,7 +33,10 @@ FILE *report_file_stream(struct report_file *output);
 
 /* Ends what a printer of report.h has written to the stream: lets the file appear, or says why it
  * cannot. Returns code, or where that is EXIT_VERIFIED what this comes to. */
-int report_file_end(struct report_file *output, enum healcl_status written, int code, bool verbose);
+int report_file_end(struct report_file *output, int code, bool verbose);
+
+/* Writes a document where it is wanted, and frees it. Returns as report_file_end. */
+int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose);
 
 /* For a command that failed: prints the error, and writes it where its JSON, and its JUnit XML,
  * were to be. junit: NULL where the command has none. file: what the error is about, or NULL.

@@ -1,10 +1,11 @@
 /* healcl run */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/compile_ahead.h"
 #include "cli/progress.h"
@@ -33,8 +34,6 @@ struct run_command {
     uint32_t repeat;
     double audit; /* percent; 0: none */
     uint32_t audit_seed;
-    const char *case_path;
-    struct new_file case_file;
     struct live_inputs live;
     struct request_facts served; /* count 0: it is verified, once or repeat times */
     struct request_facts steady; /* count 0: none are timed behind it */
@@ -42,8 +41,7 @@ struct run_command {
     uint64_t device_memory_bytes; /* 0: no limit */ /* memory_bytes 0: by the device */
     struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path and kernels */
-    struct kernel_rows kernel_rows;
-    uint64_t start; /* of the command */
+    uint64_t start;      /* of the command */
 
     int compiling; /* the process of compile_ahead_start, or 0 */
     struct progress progress;
@@ -73,9 +71,7 @@ static void on_difference(void *context, const char *line)
 {
     struct run_command *self = context;
     self->differs = true;
-    char *clean = strdup(line);
-    if (!clean)
-        return;
+    char *clean = xstrdup(line);
     text_clean(clean, false);
     progress_pause(&self->progress);
     fprintf(text_stream(self), "%s\n", clean);
@@ -88,14 +84,24 @@ static void on_difference(void *context, const char *line)
         free(clean);
 }
 
-static void on_warning(void *context, const char *line)
+__attribute__((format(printf, 2, 3))) static void warn(struct run_command *self, const char *format,
+                                                       ...)
 {
-    struct run_command *self = context;
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
     if (self->quiet)
         return;
     progress_pause(&self->progress);
     print_notice("%s: warning: %s", self->facts.file, line);
     progress_resume(&self->progress);
+}
+
+static void on_warning(void *context, const char *line)
+{
+    warn(context, "%s", line);
 }
 
 static void stop_compiling(struct run_command *self)
@@ -145,12 +151,6 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
                  segment_count, *name ? name : "(no segment)", share);
 }
 
-/* Whether anybody sees what a run takes. */
-static bool shows_times(const struct run_command *self)
-{
-    return !self->quiet || self->json.path || self->trace_path;
-}
-
 /* ---------------------------------------------------------------- opening */
 
 static enum healcl_status choose_device(struct run_command *self, struct healcl_error *error)
@@ -172,15 +172,6 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     return status;
 }
 
-static void announce_reading(struct run_command *self)
-{
-    struct stat about;
-    char text[UNIT_TEXT_SIZE];
-    if (stat(self->facts.file, &about) == 0 && S_ISREG(about.st_mode))
-        progress_say(&self->progress, "reading %s (%s)", self->facts.file,
-                     text_bytes((uint64_t)about.st_size, text));
-}
-
 /* The limit is what the memory can hold that the tensors will lie in, where that is known well:
  * what a device says of its own is only a hint. */
 static enum healcl_status open_transcript(struct run_command *self, bool host_memory_only,
@@ -189,7 +180,7 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
     struct healcl_limits limits = self->limits;
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
-    announce_reading(self);
+    progress_say(&self->progress, "reading %s", self->facts.file);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "read and plan");
     enum healcl_status status =
@@ -197,25 +188,6 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
     trace_end(self->trace, span);
     self->facts.open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
-}
-
-static void warn_of_memory(struct run_command *self)
-{
-    uint64_t needed = self->transcript->plan->bytes_peak;
-    char need[UNIT_TEXT_SIZE], have[UNIT_TEXT_SIZE], line[128];
-    if (self->info.unified_memory || needed <= self->info.global_memory_bytes)
-        return;
-    snprintf(line, sizeof line, "the tensors take %s, and the device says that it has %s",
-             text_bytes(needed, need), text_bytes(self->info.global_memory_bytes, have));
-    on_warning(self, line);
-}
-
-/* Whether the file alone says how it is planned and run. */
-static bool has_default_plan(const struct run_command *self)
-{
-    const struct healcl_limits *limits = &self->limits;
-    return !limits->operations && !limits->passes && limits->expand == HEALCL_EXPAND_VALID &&
-           self->device_memory_bytes == 0;
 }
 
 static enum healcl_status open_device(struct run_command *self, struct healcl_error *error)
@@ -229,7 +201,11 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     const struct healcl_device_options options = {
         .selector = selector, .package = self->package, .no_fallback = self->no_fallback};
     struct device_opening opening = {.trace = self->trace};
-    if (self->served.count == 0 && !self->package && has_default_plan(self))
+    const struct healcl_limits *limits = &self->limits;
+    const bool has_default_plan = !limits->operations && !limits->passes &&
+                                  limits->expand == HEALCL_EXPAND_VALID &&
+                                  self->device_memory_bytes == 0;
+    if (self->served.count == 0 && !self->package && has_default_plan)
         self->compiling = compile_ahead_start(&self->info, self->facts.file, &opening.board);
     enum healcl_status status =
         device_open_for_run(&opencl_loader, &options, &opening, &self->device, error);
@@ -238,7 +214,10 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     self->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
     self->facts.self_test_nanoseconds = self->device->programs->self_test_nanoseconds;
     self->tuning = self->device->tuning;
-    warn_of_memory(self);
+    const uint64_t needed = self->transcript->plan->bytes_peak;
+    if (!self->info.unified_memory && needed > self->info.global_memory_bytes)
+        warn(self, "the tensors take %s, and the device says that it has %s", TEXT_BYTES(needed),
+             TEXT_BYTES(self->info.global_memory_bytes));
     return status;
 }
 
@@ -260,24 +239,6 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
     return status == HEALCL_OK ? open_device(self, error) : status;
 }
 
-static void on_request(void *context, uint32_t number)
-{
-    struct run_command *self = context;
-    progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->served.count);
-}
-
-static void warn_of_batch(struct run_command *self)
-{
-    const size_t batch = self->served.batches.batch;
-    char line[128];
-    if (self->served.batch == 0 || batch == self->served.batch)
-        return;
-    snprintf(line, sizeof line,
-             "%" PRIu32 " requests together do not fit into memory: batches are of %zu",
-             self->served.batch, batch);
-    on_warning(self, line);
-}
-
 static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
     struct request_facts *served = &self->served;
@@ -286,19 +247,16 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
     served->no_verify = self->facts.no_verify;
     served->audit.share = self->audit / 100;
     served->audit.seed = self->audit_seed;
-    TRY(requests_run(self->transcript, self->device, &self->live, on_request, self, served, error));
-    warn_of_batch(self);
-    return HEALCL_OK;
+    return requests_run(self->transcript, self->device, &self->live, &self->progress, served,
+                        error);
 }
 
-/* What kernels took, by rates that are kept, or else measured now. Without rates there are no
+/* Finds what kernels took, by rates that are kept, or measured now. Without rates there are no
  * shares of them. */
-static enum healcl_status find_kernels(struct run_command *self, struct healcl_error *error)
+static void find_kernels(struct run_command *self)
 {
     struct roofline *rates = &self->facts.roofline;
     struct healcl_error ignored = {.status = HEALCL_OK};
-    if (!self->kernels)
-        return HEALCL_OK;
     if (!roofline_read_kept(&self->info, &self->tuning, rates)) {
         progress_say(&self->progress, "measuring %s", self->info.name);
         if (roofline_measure(self->device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
@@ -307,9 +265,7 @@ static enum healcl_status find_kernels(struct run_command *self, struct healcl_e
     }
     if (self->trace->dropped > 0)
         on_warning(self, "there are too many kernels to tell all of them");
-    self->facts.kernels = &self->kernel_rows;
-    return kernel_rows_of(self->transcript->plan, self->trace, rates, self->device,
-                          &self->kernel_rows, error);
+    self->facts.kernels = report_launches(self->transcript->plan, self->trace, rates, self->device);
 }
 
 /* Requests behind the run. Those that cannot be made are no fault of the run's. */
@@ -317,20 +273,18 @@ static void time_steady(struct run_command *self)
 {
     struct request_facts *steady = &self->steady;
     struct healcl_error error = {.status = HEALCL_OK};
-    char line[128];
     steady->no_verify = self->facts.no_verify;
     if (self->device)
         device_pool_empty(self->device); /* the session has one of its own */
-    if (requests_run_steady(self->transcript, self->device, &self->live, steady, &error) !=
-        HEALCL_OK) {
-        error_prefix(&error, "requests are not timed: ");
-        on_warning(self, error.message);
-    } else {
+    if (requests_run(self->transcript, self->device, &self->live, &self->progress, steady,
+                     &error) == HEALCL_OK)
         self->facts.steady = steady;
-    }
+    else
+        warn(self, "requests are not timed: %s", error.message);
     healcl_error_clear(&error);
     if (steady->different == 0)
         return;
+    char line[128];
     snprintf(line, sizeof line, "requests in a session: %" PRIu64 " of %" PRIu64 " results differ",
              steady->different, steady->compared);
     on_difference(self, line);
@@ -350,8 +304,6 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         if (!self->trace)
             NO_MEMORY(error);
     }
-    if (self->case_path)
-        TRY(new_file_open(&self->case_file, self->case_path, error));
     TRY(open_all(self, error));
     TRY(live_inputs_read(&self->live, self->transcript, error));
     if (self->served.count > 0)
@@ -360,7 +312,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         .inputs = self->live.inputs,
         .input_count = self->live.count,
         .no_verify = self->facts.no_verify,
-        .no_warm_up = self->no_warm_up || !shows_times(self),
+        .no_warm_up = self->no_warm_up || (self->quiet && !self->json.path && !self->trace_path),
         .profile = self->json.path || self->trace || self->verbose,
         .repeat = self->repeat,
         .dump_dir = self->dump_dir,
@@ -378,12 +330,14 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
     note_first_result(self);
     if (status == HEALCL_OK && self->steady.count > 0 && self->report->verdict != HEALCL_DIFFERS)
         time_steady(self);
-    return status == HEALCL_OK ? find_kernels(self, error) : status;
+    if (status == HEALCL_OK && self->kernels)
+        find_kernels(self);
+    return status;
 }
 
 /* ---------------------------------------------------------------- telling the end */
 
-/* Of a run that came to its end. */
+/* Facts of a run that came to its end. */
 static void complete_facts(struct run_command *self)
 {
     struct run_facts *facts = &self->facts;
@@ -394,20 +348,7 @@ static void complete_facts(struct run_command *self)
     if (!self->reference && !self->kernels)
         (void)roofline_read_kept(&self->info, &self->tuning, &facts->roofline);
     facts->differences = self->differences;
-}
-
-/* The JSON, and the JUnit XML. Returns code, or where that is EXIT_VERIFIED its own. */
-static int write_reports(struct run_command *self, int code)
-{
-    struct run_facts *facts = &self->facts;
     facts->total_nanoseconds = monotonic_nanoseconds() - self->start;
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        code = report_file_end(&self->json, report_run_json(facts, stream), code, self->verbose);
-    stream = report_file_stream(&self->junit);
-    if (stream)
-        code = report_file_end(&self->junit, report_run_junit(facts, stream), code, self->verbose);
-    return code;
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -442,14 +383,19 @@ static int finish_failed(struct run_command *self, const struct healcl_error *er
 static int finish_run(struct run_command *self)
 {
     complete_facts(self);
-    struct style style = style_of(text_stream(self));
-    int printing = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_run(&self->facts);
     if (!self->quiet && text_stream(self) == stdout) {
         if (self->differs)
             putc('\n', stdout);
-        printing = printed(report_run(&self->facts, &style, self->verbose));
+        report_run_text(document, &style, self->verbose);
     }
-    printing = write_reports(self, printing);
+    int printing = report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose);
+    FILE *stream = report_file_stream(&self->junit);
+    if (stream) {
+        report_run_junit(&self->facts, stream);
+        printing = report_file_end(&self->junit, printing, self->verbose);
+    }
     int trace_code = write_trace(self);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;
     printing = finish_output(printing);
@@ -462,35 +408,14 @@ static int finish_run(struct run_command *self)
     return EXIT_DIFFERENT;
 }
 
-/* The smallest case of what an audit has found. */
-static int write_case(struct run_command *self)
-{
-    struct request_audit *audit = &self->served.audit;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (!self->case_path || !audit->smallest.transcript)
-        return EXIT_VERIFIED;
-    (void)fwrite(audit->smallest.transcript, 1, audit->smallest.bytes, self->case_file.stream);
-    if (new_file_commit(&self->case_file, &error) == HEALCL_OK) {
-        audit->case_path = self->case_path;
-        return EXIT_VERIFIED;
-    }
-    const int code = print_error(NULL, &error, self->verbose);
-    healcl_error_clear(&error);
-    return code;
-}
-
 static int finish_requests(struct run_command *self)
 {
-    const int case_code = write_case(self);
-    struct style style = style_of(text_stream(self));
-    int printing = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_requests(&self->served);
     if (!self->quiet && text_stream(self) == stdout)
-        printing = printed(report_requests(&self->served, &style));
-    FILE *stream = report_file_stream(&self->json);
-    if (stream)
-        printing = report_file_end(&self->json, report_requests_json(&self->served, stream),
-                                   printing, self->verbose);
-    printing = finish_output(printing == EXIT_VERIFIED ? case_code : printing);
+        report_requests_text(document, &style);
+    const int printing =
+        finish_output(report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose));
     if (self->served.audit.facts.difference) {
         print_notice("%s: %s", self->facts.file, self->served.audit.error.message);
         return printing == EXIT_VERIFIED ? EXIT_DIFFERENT : printing;
@@ -505,6 +430,8 @@ static int finish_requests(struct run_command *self)
 /* With the device go what it built, and what its driver holds: that is part of a run's time. */
 static void close_device(struct run_command *self)
 {
+    if (!self->device)
+        return;
     size_t span = trace_begin(self->trace, "start-up", "close the device");
     healcl_device_close(self->device);
     self->device = NULL;
@@ -516,11 +443,12 @@ static int run_and_finish(struct run_command *self)
     self->start = monotonic_nanoseconds();
     progress_start(&self->progress, !self->quiet);
     if (self->json.path || self->junit.path)
-        self->differences = calloc(DIFFERENCES_KEPT, sizeof *self->differences);
+        self->differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(self, &error);
     stop_compiling(self);
-    close_device(self);
+    if (!self->served.session)
+        close_device(self);
     progress_end(&self->progress);
     int code = status != HEALCL_OK      ? finish_failed(self, &error)
                : self->served.count > 0 ? finish_requests(self)
@@ -529,14 +457,14 @@ static int run_and_finish(struct run_command *self)
     live_inputs_free(&self->live);
     requests_release(&self->served);
     requests_release(&self->steady);
+    close_device(self);
     healcl_report_free(self->report);
     healcl_transcript_close(self->transcript);
     report_file_discard(&self->json);
     report_file_discard(&self->junit);
     new_file_discard(&self->trace_file);
-    new_file_discard(&self->case_file);
     trace_free(self->trace);
-    free(self->kernel_rows.of);
+    cJSON_Delete(self->facts.kernels);
     for (size_t i = 0; i < self->facts.difference_count; i++)
         free(self->differences[i].line);
     free(self->differences);
@@ -545,30 +473,15 @@ static int run_and_finish(struct run_command *self)
 
 /* ---------------------------------------------------------------- options */
 
-static int take_input(const struct command *command, const struct command_option *option,
-                      void *self, const char *text)
-{
-    (void)option;
-    return live_inputs_add(command, &((struct run_command *)self)->live, text);
-}
-
-static int take_segment(const struct command *command, const struct command_option *option,
-                        void *self, const char *text)
-{
-    (void)option;
-    return live_inputs_keep(command, &((struct run_command *)self)->live, text);
-}
-
 static int take_audit(const struct command *command, const struct command_option *option,
                       void *self, const char *text)
 {
-    char number[32] = "";
-    const size_t length = strlen(text);
+    char *end;
     double *percent = &((struct run_command *)self)->audit;
     (void)option;
-    if (length < sizeof number)
-        memcpy(number, text, length > 0 && text[length - 1] == '%' ? length - 1 : length);
-    if (!parse_decimal(number, percent) || *percent <= 0 || *percent > 100)
+    *percent = strtod(text, &end);
+    if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || *percent <= 0 ||
+        *percent > 100)
         return usage_error(command, "--audit takes a share of the time as 2%%, not '%.200s'", text);
     return EXIT_VERIFIED;
 }
@@ -581,14 +494,12 @@ static const struct command_option options[] = {
     {"no-verify", 0, OPTION_FLAG, KEPT_IN(struct run_command, facts.no_verify)},
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
-    {"input", 'i', OPTION_INPUT, .take = take_input},
+    {"input", 'i', OPTION_INPUT, KEPT_IN(struct run_command, live), .take = take_live_input},
     {"steady", 0, OPTION_COUNT, KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
-    {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.batch), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, .take = take_segment},
+    {"keep", 0, OPTION_WORD, KEPT_IN(struct run_command, live), .take = take_kept_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
-    {"audit-case", 0, OPTION_NEW_FILE, KEPT_IN(struct run_command, case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(struct run_command, json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(struct run_command, junit)},
     TIMEOUT_OPTION,
@@ -615,10 +526,8 @@ static const char *incompatible(const struct run_command *self)
         bool is_wrong;
         const char *why;
     } rules[] = {
-        {self->reference && self->selector,
-         "--reference runs without a device, --device names one"},
-        {self->reference && self->package,
-         "--reference runs without a device, --package is for one"},
+        {self->reference && (self->selector || self->package),
+         "--reference runs without a device, which --device and --package are for"},
         {self->device_memory_bytes > 0 && (self->reference || serves),
          "--max-device-memory goes without --reference and --requests"},
         {self->quiet && self->verbose, "--quiet and --verbose exclude each other"},
@@ -626,12 +535,7 @@ static const char *incompatible(const struct run_command *self)
          "--keep says what requests do not upload: --requests or --steady is missing"},
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
          "--steady goes without --requests and --max-device-memory"},
-        {!serves && served->batch > 0, "--batch runs requests together: --requests is missing"},
-        {served->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
-        {self->reference && audits, "--audit compares with the reference: it wants a device"},
-        {!serves && audits, "--audit is of requests: --requests is missing"},
-        {!audits && (self->case_path || self->audit_seed > 0),
-         "--audit-case and --audit-seed go with --audit"},
+        {audits && (self->reference || !serves), "--audit goes with --requests, on a device"},
         {self->kernels && (self->reference || serves),
          "--kernels goes without --reference and --requests"},
         {serves && (self->repeat > 1 || self->junit.path || self->trace_path || self->dump_dir),
@@ -671,85 +575,47 @@ const struct command command_run = {
         "\n"
         "Usage: healcl run [OPTIONS] FILE\n"
         "\n"
-        "  -d, --device SEL         the device: 0:1 (platform and device), part of a platform's\n"
-        "                           or device's name, cpu, gpu or acc; or reference, as below;\n"
-        "                           else the environment's HEALCL_DEVICE, else the best there is\n"
-        "                           (healcl devices)\n"
-        "      --package PACKAGE    build nothing: take all programs from what healcl compile "
-        "made\n"
-        "                           (docs/PACKAGES.md)\n"
+        "  -d, --device SEL         the device: 0:1 (platform and device), part of a name, cpu, "
+        "gpu\n"
+        "                           or acc; or reference; else HEALCL_DEVICE's, or the best\n"
+        "      --package PACKAGE    build nothing: take programs from what healcl compile made\n"
         "      --reference          run on the host reference, without OpenCL: slow and plain\n"
-        "      --no-fallback        refuse what the device cannot run, as it builds no kernel for\n"
-        "                           it; otherwise the host reference runs that, which is told\n"
+        "      --no-fallback        refuse what the device cannot run; the reference runs it else\n"
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"
         "  -i, --input ENTRY=FILE   take an upload's data from a .npy file, and compare nothing;\n"
-        "                           repeatable. ENTRY: its number, or its tensor's name, or\n"
-        "                           entry:NUMBER or name:NAME\n"
-        "      --steady N           behind the run also time N requests of a session: all stays\n"
-        "                           on the device but live inputs, which come from memory: the\n"
-        "                           uploads of segments upload_ct..., or of the last segment that\n"
-        "                           uploads, or what --input and --keep say\n"
-        "      --requests N         run as a service does, N times in one session: uploads stay\n"
-        "                           on the device, but those of --input; prints latencies\n"
-        "      --batch B            with --requests: up to B of them run together, as one, or as\n"
-        "                           many as fit into memory; --input, or --keep, says which "
-        "inputs\n"
-        "                           come with each (docs/EMBEDDING.md)\n"
-        "      --keep SEGMENT       with --requests or --steady: only uploads of this segment\n"
-        "                           stay, those of others are done again by each request;\n"
-        "                           repeatable\n"
-        "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
-        "                           steps of requests are done again by the host reference, and\n"
-        "                           compared; a difference ends the request and the command,\n"
-        "                           with exit code 1 (docs/EMBEDDING.md)\n"
+        "                           ENTRY: its number, or its tensor's name; repeatable\n"
+        "      --requests N         run as a service does, N times in one session: all stays on\n"
+        "                           the device but live inputs: the uploads of segments\n"
+        "                           upload_ct..., or of the last segment that uploads, or\n"
+        "                           what --input and --keep say; prints latencies\n"
+        "      --steady N           the same behind the run\n"
+        "      --keep SEGMENT       of requests: only uploads of this segment stay; repeatable\n"
+        "      --audit SHARE        of --requests: within this share of the time, as 2%, repeat\n"
+        "                           steps on the host reference, and end with exit code 1 where\n"
+        "                           one differs (docs/EMBEDDING.md)\n"
         "      --audit-seed N       draw other steps for audits\n"
-        "      --audit-case FILE    write its smallest case there, as healcl diagnose does\n"
-        "      --no-warmup          count the first run too, which compiles kernels; without it\n"
-        "                           that one is a run more\n"
+        "      --no-warmup          count the first run too, which compiles kernels\n"
         "      --timeout S          give up after S seconds, with exit code 4\n"
         "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
-        "                           output: differences and errors then go to standard error\n"
-        "                           (docs/JSON.md)\n"
+        "                           output (docs/JSON.md)\n"
         "      --junit FILE|-       the same as JUnit XML, a test case for each segment\n"
-        "                           (docs/CI.md)\n"
-        "      --trace FILE         write what happened when, on the host and the device, for\n"
-        "                           Perfetto or Chrome (docs/TRACE.md)\n"
-        "      --kernels            say what each kernel took in the last repetition, how that\n"
-        "                           compares with what the device's rates allow, which are\n"
-        "                           measured unless they are kept, and where a general variant\n"
-        "                           ran, why\n"
+        "      --trace FILE         write what happened when, for Perfetto (docs/TRACE.md)\n"
+        "      --kernels            say what each kernel took, what the device's rates allow, and\n"
+        "                           why a general variant ran\n"
         "      --dump DIR           write the results there as .npy files, and results.json\n",
     .more_help =
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
-        "                           suffix K, M, G or T. By default the host's memory for the\n"
-        "                           reference and devices that share it; others refuse only a\n"
-        "                           tensor larger than their largest buffer\n"
+        "                           suffix K, M, G or T (docs/MEMORY.md)\n"
         "      --max-device-memory SIZE\n"
-        "                           allocate at most this on the device: tensors that are not\n"
-        "                           needed soon are kept by the host, or uploaded again\n"
-        "                           (docs/MEMORY.md)\n"
-        "      --work-limit N       refuse an operation that visits more elements, such as the\n"
-        "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
-        "                           default\n"
-        "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
-        "                           by default as is valid (docs/HEAL-SDK.md)\n"
-        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
-        "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
-        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
-        "                           and any options of compilers\n"
+        "                           allocate at most this on the device: the host keeps the rest\n"
+        "      --work-limit N       refuse an operation that visits more elements; 4T by default\n"
+        "      --expand spec|sdk    the order of expand's arguments "
+        "(docs/HEAL-SDK.md)\n" OPERATIONS_HELP
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
-        "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"
-        "  -v, --verbose            also times by operation, what a cold start took, and the\n"
-        "                           source of an error\n"
+        "  -v, --verbose            also times by operation, and the source of an error\n"
         "  -h, --help               this text\n"
-        "\n"
-        "Times of operations, for -v, --json and --trace, are taken in up to 5 further runs. "
-        "There\n"
-        "stands too which share of a segment's time the device's rates allow, where healcl "
-        "devices\n"
-        "--measure or healcl inspect --roofline has measured them.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
         "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",

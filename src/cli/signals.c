@@ -13,7 +13,7 @@
 #include "report/text.h"
 
 static pid_t process; /* a child that a driver forks must not remove files of ours */
-static bool clears_line;
+static bool clears_line, memory_is_told;
 static struct sigaction bus_before;
 
 static void remove_files(void)
@@ -65,9 +65,16 @@ static _Noreturn void end_without_memory(void)
 {
     remove_files();
     signals_clear_line();
-    write_text(this_program.name);
-    write_text(": out of memory\n");
+    if (!memory_is_told) {
+        write_text(this_program.name);
+        write_text(": out of memory\n");
+    }
     _exit(verdict_tell(EXIT_DEVICE));
+}
+
+void signals_memory_is_told(void)
+{
+    memory_is_told = true;
 }
 
 void signals_forked(void)

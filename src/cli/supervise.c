@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #endif
 
-#include "cli/report_file.h"
 #include "cli/signals.h"
 #include "core/clock.h"
 #include "core/registry.h"
@@ -107,7 +106,7 @@ static _Noreturn void end_by(int number, const sigset_t *before)
 
 /* ---------------------------------------------------------------- telling */
 
-/* What happened, in one line. */
+/* Says in one line what happened. */
 static void describe(const struct watch *watch, uint32_t seconds, struct healcl_error *error)
 {
     const char *when = watch->verdict.is_told ? " when all was done" : "";
@@ -140,9 +139,8 @@ static bool is_left(const char *path)
     return file < 0;
 }
 
-/* Of several ranks the first one alone has standard output. Launchers of MPI tell before MPI does.
- */
-static bool is_first_rank(void)
+/* Launchers of MPI tell before MPI does. */
+bool is_first_rank(void)
 {
     static const char *const variables[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
     const char *rank = NULL;
@@ -151,32 +149,32 @@ static bool is_first_rank(void)
     return !rank || strcmp(rank, "0") == 0;
 }
 
-static void write_report(const char *path, bool is_junit, const char *file,
+/* The first of several ranks alone has standard output. */
+static void write_report(struct report_file *report, const char *file,
                          const struct healcl_error *why)
 {
-    struct report_file output = {.path = NULL};
-    report_file_set(&output, path, 0);
-    if (output.on_stdout ? !is_first_rank() : is_left(path) || report_file_begin(&output) != 0)
+    if (report->on_stdout ? !is_first_rank()
+                          : is_left(report->path) || report_file_begin(report) != 0)
         return;
-    FILE *stream = report_file_stream(&output);
-    const enum healcl_status written = is_junit ? report_error_junit(file, why, stream)
-                                                : report_error_json(file, why, true, stream);
-    (void)finish_output(report_file_end(&output, written, EXIT_VERIFIED, false));
-    report_file_discard(&output);
+    FILE *stream = report_file_stream(report);
+    if (report->is_junit)
+        report_error_junit(file, why, stream);
+    else
+        report_error_json(file, why, true, stream);
+    (void)finish_output(report_file_end(report, EXIT_VERIFIED, false));
+    report_file_discard(report);
 }
 
-static int conclude(const struct watch *watch, const struct command *command,
-                    const struct scanned *scanned)
+static int conclude(const struct watch *watch, const struct supervision *supervision)
 {
     struct healcl_error why = {.status = HEALCL_OK};
     temporary_remove_all();
-    describe(watch, scanned->timeout, &why);
+    describe(watch, supervision->timeout, &why);
     signals_clear_line();
     const int code = print_error(NULL, &why, false);
-    for (size_t i = 0; command->options[i].name && !watch->verdict.is_told; i++)
-        if (scanned->reports[i] && !(watch->verdict.reports >> i & 1))
-            write_report(scanned->reports[i], strcmp(command->options[i].name, "junit") == 0,
-                         scanned->file, &why);
+    for (size_t i = 0; i < supervision->report_count && !watch->verdict.is_told; i++)
+        if (!(watch->verdict.reports >> i & 1))
+            write_report(supervision->reports[i], supervision->file, &why);
     healcl_error_clear(&why);
     return code;
 }
@@ -198,11 +196,10 @@ static void become_child(const int pipes[2], pid_t parent, const sigset_t *befor
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-static int watch_child(struct watch *watch, const struct command *command,
-                       const struct scanned *scanned, const sigset_t *signals,
-                       const sigset_t *before)
+static int watch_child(struct watch *watch, const struct supervision *supervision,
+                       const sigset_t *signals, const sigset_t *before)
 {
-    wait_for_end(watch, signals, scanned->timeout);
+    wait_for_end(watch, signals, supervision->timeout);
     const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
     if (!watch->interrupt && (number == SIGINT || number == SIGTERM || number == SIGHUP))
         watch->interrupt = number;
@@ -212,7 +209,13 @@ static int watch_child(struct watch *watch, const struct command *command,
     }
     return watch->has_ended && verdict_holds(&watch->verdict, watch->status)
                ? watch->verdict.code
-               : conclude(watch, command, scanned);
+               : conclude(watch, supervision);
+}
+
+_Noreturn void end_at_once(int code)
+{
+    fflush(NULL);
+    _exit(code);
 }
 
 bool is_one_process(void)
@@ -221,12 +224,11 @@ bool is_one_process(void)
     return wanted && *wanted;
 }
 
-int supervise(const struct command *command, int argc, char **argv)
+void supervise(const struct command *command, const struct supervision *supervision)
 {
-    struct scanned scanned;
-    scan_arguments(command, argc, argv, &scanned);
-    if (!scanned.opens_device || is_one_process())
-        return GOES_ON;
+    const bool is_limited = supervision->timeout > 0 && command->device != DEVICE_IN_CHILDREN;
+    if (!(supervision->opens_device || is_limited) || is_one_process() || verdict_is_asked())
+        return;
     struct watch watch = {.child = -1};
     int pipes[2];
     sigset_t signals, before;
@@ -237,15 +239,13 @@ int supervise(const struct command *command, int argc, char **argv)
         watch.child = fork();
     if (watch.child < 0) {
         print_notice("cannot start a process: %s", strerror(errno));
-        return EXIT_DEVICE;
+        end_at_once(EXIT_DEVICE);
     }
     if (watch.child == 0) {
         become_child(pipes, parent, &before);
-        return GOES_ON;
+        return;
     }
     close(pipes[1]);
     watch.words = pipes[0];
-    const int code = watch_child(&watch, command, &scanned, &signals, &before);
-    close(pipes[0]);
-    return code;
+    end_at_once(watch_child(&watch, supervision, &signals, &before));
 }

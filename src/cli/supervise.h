@@ -5,19 +5,36 @@
 #ifndef HEALCL_CLI_SUPERVISE_H
 #define HEALCL_CLI_SUPERVISE_H
 
-#include "cli/cli.h"
+#include "cli/report_file.h"
 
 /* Whether nothing is to be forked for that, as debuggers and tests have it: the environment's
  * HEALCL_ONE_PROCESS. */
 bool is_one_process(void);
 
+/* Whether this is the one process of healcl, or the first of several that a launcher of MPI has
+ * started: the others leave errors of the command line to it. */
+bool is_first_rank(void);
+
+/* Ends this process, in which no driver has run: what is loaded beside healcl has no say in it. */
+_Noreturn void end_at_once(int code);
+
+/* The parent has to know this of a command line. */
+enum { REPORTS_MAX = 8 };
+struct supervision {
+    bool opens_device;
+    uint32_t timeout;                         /* seconds; 0: none */
+    struct report_file *reports[REPORTS_MAX]; /* their numbers are those of verdict_tell_report */
+    size_t report_count;
+    const char *file; /* the first operand, or NULL */
+};
+
 /*
- * Forks where the command line opens a device or has --timeout, and goes on as the child: returns
- * GOES_ON, and what the command returns goes through verdict_tell. The parent waits, for so long as
- * --timeout allows, and returns the exit code: the child's, or EXIT_DEVICE where it has ended
- * without one of its own. Then it says so, and writes the reports that the child has not written.
- * Interrupted, it ends as the child does. Called before there are threads, and after signals_init.
+ * Forks where the command line opens a device or has --timeout, and returns in the child, whose
+ * exit code goes through verdict_tell. The parent waits, for so long as --timeout allows, and ends
+ * with the exit code: the child's, or EXIT_DEVICE where that has ended without one of its own. Then
+ * it says so, and writes the reports that the child has not written. Interrupted, it ends as the
+ * child does. Called before there are threads, and after signals_init.
  */
-int supervise(const struct command *command, int argc, char **argv);
+void supervise(const struct command *command, const struct supervision *supervision);
 
 #endif

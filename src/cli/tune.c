@@ -1,34 +1,26 @@
 /* healcl tune */
 #include <stdlib.h>
 
+#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "core/clock.h"
 #include "programs/opening.h"
 #include "programs/tuning_kept.h"
 #include "report/tune.h"
-
-enum { BUDGET_MAX = 86400 }; /* seconds */
-
-/* Opening a device builds the self-test where no cache has it. Then none has the kernels either,
- * and the largest takes up to so many times as long to build and to run first. */
-enum { BUILDS_PER_OPENING = 3 };
 
 /* One `healcl tune`. */
 struct tune_command {
     const char *selector, *name;                /* of the one operation or step, or NULL */
     const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json;
-    bool dry_run, reset, force;
-    uint32_t budget; /* seconds from the start; 0: as long as it takes */
-    uint64_t start;  /* of the command */
+    bool dry_run, force;
     struct progress progress;
     struct healcl_device *device;
     struct device_info info;  /* of the device */
     struct examples examples; /* of manifests */
     struct tune_report report;
-    char *kept, *kept_kernels; /* paths; with reset of what is forgotten */
+    char *kept, *kept_kernels; /* paths */
 };
 
 /* ---------------------------------------------------------------- measuring */
@@ -37,14 +29,6 @@ static void say(void *context, const struct tune_alternative *alternative)
 {
     struct tune_command *self = context;
     progress_say(&self->progress, "measuring %s", alternative->choice);
-}
-
-static enum healcl_status open_device(struct tune_command *self, struct healcl_error *error)
-{
-    progress_say(&self->progress, "opening the device");
-    TRY(healcl_device_open(self->selector, &self->device, error));
-    self->info = self->device->info;
-    return HEALCL_OK;
 }
 
 /* Whether any of the subjects is decided that are healcl's own, or of manifests. */
@@ -74,24 +58,11 @@ static enum healcl_status list(struct tune_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
-/* The first one, or of none the first of all. */
-static const struct tune_alternative *first_unmeasured(const struct tune_report *report)
-{
-    for (size_t i = 0; i < report->count; i++)
-        if (report->alternatives[i].outcome == TUNE_NOT_MEASURED)
-            return &report->alternatives[i];
-    return &report->alternatives[0];
-}
-
 /* Keeps what was chosen. */
 static enum healcl_status keep(struct tune_command *self, struct healcl_error *error)
 {
     const struct tune_report *report = &self->report;
     const bool any = any_is_chosen(report, false), any_kernel = any_is_chosen(report, true);
-    if (!any && !any_kernel && report->out_of_time)
-        FAIL(error, HEALCL_DEVICE,
-             "%u s are not enough to measure all choices of '%s': nothing is kept", self->budget,
-             first_unmeasured(report)->subject);
     if (!any && !any_kernel)
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s",
              report->alternatives[0].subject, report->alternatives[0].reason);
@@ -102,97 +73,55 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
-static enum healcl_status reset(struct tune_command *self, struct healcl_error *error)
-{
-    struct device_info *list;
-    size_t count, index;
-    TRY(device_list(&opencl_loader, &list, &count, error));
-    enum healcl_status status = device_select(list, count, self->selector, &index, error);
-    if (status == HEALCL_OK)
-        self->info = list[index];
-    free(list);
-    TRY(status);
-    TRY(tuning_forget(&self->info, &self->kept, error));
-    return kernel_choices_forget(&self->info, &self->kept_kernels, error);
-}
-
 static enum healcl_status tune(struct tune_command *self, struct healcl_error *error)
 {
     TRY(report_file_open(&self->json, error));
-    if (self->reset)
-        return reset(self, error);
     TRY(examples_read(&self->examples, self->operations, error));
-    TRY(open_device(self, error));
+    progress_say(&self->progress, "opening the device");
+    TRY(healcl_device_open(self->selector, &self->device, error));
+    self->info = self->device->info;
     TRY(list(self, error));
     if (self->dry_run)
         return HEALCL_OK;
-    struct tune_options options = {.memory_limit = host_memory(),
-                                   .force = self->force,
-                                   .table = self->operations ? self->operations->table : NULL,
-                                   .examples = &self->examples,
-                                   .measuring = say,
-                                   .context = self};
-    if (self->budget > 0) { /* a tenth is left for closing the device and keeping binaries */
-        options.deadline = self->start + (uint64_t)self->budget * 900000000u;
-        options.longest = BUILDS_PER_OPENING * (monotonic_nanoseconds() - self->start);
-    }
+    const struct tune_options options = {.memory_limit = host_memory(),
+                                         .force = self->force,
+                                         .table = self->operations ? self->operations->table : NULL,
+                                         .examples = &self->examples,
+                                         .measuring = say,
+                                         .context = self};
     TRY(tune_measure(&self->device, &options, &self->report, error));
     return keep(self, error);
 }
 
 /* ---------------------------------------------------------------- telling */
 
-/* Returns code, or where that is EXIT_VERIFIED its own. */
-static int write_json(struct tune_command *self, const struct tune_facts *facts, int code)
-{
-    FILE *stream = report_file_stream(&self->json);
-    if (!stream)
-        return code;
-    enum healcl_status written =
-        self->reset ? report_tune_reset_json(&self->info, self->kept, self->kept_kernels, stream)
-                    : report_tune_json(facts, stream);
-    return report_file_end(&self->json, written, code, false);
-}
-
-static int print_text(struct tune_command *self, const struct tune_facts *facts)
-{
-    struct style style = style_of(stdout);
-    if (!self->reset)
-        return printed(report_tune(facts, &style));
-    report_tune_reset(&self->info, self->kept, self->kept_kernels, &style);
-    return EXIT_VERIFIED;
-}
-
 static int tell(struct tune_command *self)
 {
-    struct tune_facts facts = {.device = &self->info,
-                               .report = &self->report,
-                               .measured = !self->dry_run,
-                               .kept = self->kept,
-                               .kept_kernels = self->kept_kernels};
-    int code = self->json.on_stdout ? EXIT_VERIFIED : print_text(self, &facts);
-    return finish_output(write_json(self, &facts, code));
+    const struct style style = style_of(stdout);
+    cJSON *document =
+        report_tune(&self->info, &self->report, !self->dry_run, self->kept, self->kept_kernels);
+    if (!self->json.on_stdout)
+        report_tune_text(document, &style);
+    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
 }
 
 static int tune_and_tell(struct tune_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    self->start = monotonic_nanoseconds();
     progress_start(&self->progress, true);
     enum healcl_status status = tune(self, &error);
     progress_end(&self->progress);
     if (status == HEALCL_OK)
         warn_of_device(self->device);
-    int code = status == HEALCL_OK
-                   ? tell(self)
-                   : finish_output(report_files_error(&self->json, NULL, NULL, &error, false));
+    int code = status == HEALCL_OK ? tell(self)
+                                   : report_files_error(&self->json, NULL, NULL, &error, false);
     healcl_error_clear(&error);
     examples_release(&self->examples);
     healcl_device_close(self->device);
     report_file_discard(&self->json);
     free(self->kept);
     free(self->kept_kernels);
-    return code;
+    return finish_output(code);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -204,21 +133,14 @@ static const struct command_option options[] = {
     {"json", 0, OPTION_REPORT, KEPT_IN(struct tune_command, json)},
     TIMEOUT_OPTION,
     {"dry-run", 0, OPTION_FLAG, KEPT_IN(struct tune_command, dry_run)},
-    {"budget", 0, OPTION_SECONDS, KEPT_IN(struct tune_command, budget), .most = BUDGET_MAX},
     {"force", 0, OPTION_FLAG, KEPT_IN(struct tune_command, force)},
-    {"reset", 0, OPTION_FLAG, KEPT_IN(struct tune_command, reset)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct tune_command *self = calloc(1, sizeof *self); /* too large for the stack */
-    if (!self)
-        return printed(HEALCL_NO_MEMORY);
+    struct tune_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
-    if (code == GOES_ON && self->reset &&
-        (self->dry_run || self->budget > 0 || self->force || self->operations || self->name))
-        code = usage_error(command, "--reset measures nothing: it goes with --device and --json");
     if (code == GOES_ON && self->name && !self->operations && !tune_is_subject(self->name))
         code = usage_error(command, "--op names an operation of --ops DIR, or what --dry-run lists "
                                     "as a subject");
@@ -237,31 +159,21 @@ const struct command command_tune = {
         "\n"
         "Usage: healcl tune [OPTIONS]\n"
         "\n"
-        "  -d, --device SEL      the device, as for healcl run\n"
-        "      --ops DIR         measure the kernels of a folder of manifests too, those that\n"
-        "                        have tunables or of which there are several (docs/VENDORS.md);\n"
-        "                        may be repeated\n"
-        "      --trust DIR       the same where its manifests may name sources elsewhere,\n"
-        "                        and any options of compilers\n"
-        "      --op NAME         only those for one operation, or one kind of step; without --ops\n"
-        "                        one subject of healcl's own, such as transform\n"
-        "      --budget SECONDS  end within so many seconds: nothing is begun that may take\n"
-        "                        longer, and only what was measured whole is kept\n"
-        "      --force           keep the choice however busy the machine was\n"
-        "      --reset           forget what was kept for the device with its driver, and\n"
-        "                        measure nothing\n"
-        "      --dry-run         list what would be measured; measure and keep nothing\n"
-        "      --timeout S       give up after S seconds, with exit code 4\n"
-        "      --json FILE|-     write it as JSON too, or with - alone on standard output\n"
-        "                        (docs/JSON.md)\n"
-        "  -h, --help            this text\n"
+        "  -d, --device SEL         the device, as for healcl run\n" OPERATIONS_HELP
+        "      --op NAME            only those for one operation, or one kind of step; without "
+        "--ops\n"
+        "                           one subject of healcl's own, such as transform\n"
+        "      --force              keep the choice however busy the machine was\n"
+        "      --dry-run            list what would be measured; measure and keep nothing\n"
+        "      --timeout S          give up after S seconds, with exit code 4\n"
+        "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
+        "                           (docs/JSON.md)\n"
+        "  -h, --help               this text\n"
         "\n"
-        "The times are of a few operations together. The first choice of each subject is the\n"
-        "default; another one is taken only where it is clearly faster, and never one that is\n"
-        "wrong or fails. A machine with other work to do gives times that cannot be trusted:\n"
-        "where the median of 7 samples stays more than 10 % above the fastest in 3 tries, tune\n"
-        "says so and keeps nothing (exit code 4). The choice is a file in the cache folder,\n"
-        "HEALCL_CACHE_DIR; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
+        "The first choice of each subject is the default; another one is taken where it is\n"
+        "clearly faster, and never one that is wrong or fails. On a busy machine nothing is kept\n"
+        "(exit code 4). The choice is a file in the cache folder: without it the default is\n"
+        "back (docs/PORTING.md).\n",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

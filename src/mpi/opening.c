@@ -2,111 +2,64 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "check/xmalloc.h"
 #include "plan/transcript.h"
 #include "programs/opening.h"
 
 /* ---------------------------------------------------------------- the command line */
 
-/* Of one rank. */
-static int take(struct opening *opening, const struct ranks *ranks, const struct command *command,
-                int argc, char **argv, void *memory, opening_check *check)
+int opening_take(struct opening *opening, const struct command *command, int argc, char **argv,
+                 void *memory)
 {
-    int code = take_arguments(command, argc, argv, memory);
-    if (code == GOES_ON && check)
-        code = check(command, memory);
+    const int code = take_arguments(command, argc, argv, memory);
+    if (code != GOES_ON)
+        return code;
+    opening->file = argv[optind];
+    if (opening->reference && opening->devices)
+        return usage_error(command, "--reference is no device");
     if (device_is_reference(opening->devices)) {
         opening->reference = true;
         opening->devices = NULL;
     }
-    if (code == GOES_ON && opening->reference && opening->devices)
-        code = usage_error(command, "--reference is no device");
-    if (code != GOES_ON)
-        return code;
-    opening->file = argv[optind];
-    code = ranks->rank == 0 ? report_file_begin(&opening->json) : EXIT_VERIFIED;
-    return code == EXIT_VERIFIED ? GOES_ON : code;
+    return GOES_ON;
 }
 
-int opening_take(struct opening *opening, struct ranks *ranks, const struct command *command,
-                 int argc, char **argv, void *memory, opening_check *check)
+int opening_start(struct opening *opening, struct ranks *ranks)
 {
-    ranks_begin(ranks, &argc, &argv);
-    int code = GOES_ON;
-    if (ranks->rank == 0)
-        code = take(opening, ranks, command, argc, argv, memory, check);
-    code = ranks_first(ranks, code);
-    if (code == GOES_ON && ranks->rank > 0)
-        code = take(opening, ranks, command, argc, argv, memory, check);
-    return code;
+    ranks_begin(ranks);
+    const int code = ranks->rank == 0 ? report_file_begin(&opening->json) : EXIT_VERIFIED;
+    return ranks_first(ranks, code == EXIT_VERIFIED ? GOES_ON : code);
 }
 
-/* ---------------------------------------------------------------- hashes */
+/* ---------------------------------------------------------------- what is the same at all ranks */
 
-static void add_tensor(XXH3_state_t *state, const struct tensor *tensor)
-{
-    if (!tensor)
-        return;
-    const struct layout *layout = &tensor->layout;
-    const int64_t numbers[] = {tensor->storage->id, tensor->storage->dtype,
-                               tensor->storage->elements, layout->rank, layout->offset};
-    XXH3_128bits_update(state, numbers, sizeof numbers);
-    XXH3_128bits_update(state, layout->shape, layout->rank * sizeof *layout->shape);
-    XXH3_128bits_update(state, layout->stride, layout->rank * sizeof *layout->stride);
-}
-
-/* What the steps are, and where their operands lie. */
-static void add_plan(XXH3_state_t *state, const struct plan *plan)
-{
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct step *step = &plan->steps[i];
-        const int64_t numbers[] = {step->kind, step->side, step->value[0], step->value[1]};
-        XXH3_128bits_update(state, numbers, sizeof numbers);
-        add_tensor(state, step->out);
-        for (int input = 0; input < STEP_INPUTS; input++)
-            add_tensor(state, step->in[input]);
-    }
-    XXH3_128bits_update(state, plan->constants.values,
-                        plan->constants.count * sizeof *plan->constants.values);
-}
-
-/* The first half of a hash in hexadecimal. */
-static uint64_t half_of(const char hash[HASH_SIZE])
-{
-    char half[17];
-    memcpy(half, hash, 16);
-    half[16] = 0;
-    return strtoull(half, NULL, 16);
-}
-
-static enum healcl_status take_hashes(struct opening *opening, struct healcl_error *error)
+static void take_hashes(struct opening *opening)
 {
     const struct source *source = &opening->transcript->source;
-    XXH3_state_t *state = XXH3_createState();
-    if (!state)
-        NO_MEMORY(error);
+    const struct plan *plan = opening->transcript->plan;
+    const uint64_t facts[] = {plan->step_count, plan->bytes_peak, plan->bytes_up,
+                              opening->transcript->passes};
     hash_bytes(source->text, source->length, opening->transcript_hash);
     source_forget(source, source->text, source->length);
-    XXH3_128bits_reset(state);
-    add_plan(state, opening->transcript->plan);
-    XXH3_128bits_update(state, &opening->transcript->passes, sizeof opening->transcript->passes);
-    const XXH128_hash_t hash = XXH3_128bits_digest(state);
-    XXH3_freeState(state);
-    hash_bytes(&hash, sizeof hash, opening->plan_hash);
-    return HEALCL_OK;
+    hash_bytes(facts, sizeof facts, opening->plan_hash);
 }
 
 static enum healcl_status compare(const struct opening *opening, const struct ranks *ranks,
                                   struct healcl_error *error)
 {
+    static const char *const what[] = {"version of healcl", "transcript", "plan"};
     const char *const version[] = {healcl_version(), healcl_commit()};
-    char hash[HASH_SIZE];
-    hash_texts(2, version, hash);
-    const struct ranks_common common[] = {{"version of healcl", half_of(hash)},
-                                          {"transcript", half_of(opening->transcript_hash)},
-                                          {"plan", half_of(opening->plan_hash)}};
-    return ranks_compare(ranks, common, sizeof common / sizeof *common, error);
+    char own[3][HASH_SIZE], first[3][HASH_SIZE];
+    hash_texts(2, version, own[0]);
+    memcpy(own[1], opening->transcript_hash, HASH_SIZE);
+    memcpy(own[2], opening->plan_hash, HASH_SIZE);
+    memcpy(first, own, sizeof own);
+    ranks_share(ranks, first, sizeof first);
+    for (size_t i = 0; i < sizeof what / sizeof *what; i++)
+        if (strcmp(own[i], first[i]) != 0)
+            REFUSE(error, "its %s is not the one of rank 0", what[i]);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- devices */
@@ -120,7 +73,7 @@ static char *item_of(const char *list, const struct ranks *ranks)
     const char *item = list;
     for (int i = 0; i < ranks->local % count; i++)
         item = strchr(item, ',') + 1;
-    return strndup(item, strcspn(item, ","));
+    return xasprintf("%.*s", (int)strcspn(item, ","), item);
 }
 
 static bool is_like(const struct device_info *info, const struct device_info *best)
@@ -149,8 +102,6 @@ static enum healcl_status choose(struct opening *opening, const struct ranks *ra
     struct device_info *list;
     size_t count, index;
     char *selector = opening->devices ? item_of(opening->devices, ranks) : NULL;
-    if (opening->devices && !selector)
-        NO_MEMORY(error);
     enum healcl_status status = device_list(&opencl_loader, &list, &count, error);
     if (status == HEALCL_OK) {
         if (opening->package)
@@ -190,7 +141,8 @@ static enum healcl_status open_transcript(struct opening *opening, const struct 
     limits.memory_bytes = opening->is_split ? 0 : opening->memory_limit;
     TRY((opening->is_split ? transcript_open_plain : healcl_transcript_open)(
         opening->file, &limits, &opening->transcript, error));
-    return take_hashes(opening, error);
+    take_hashes(opening);
+    return HEALCL_OK;
 }
 
 int opening_open(struct opening *opening, struct ranks *ranks)

@@ -1,5 +1,5 @@
-/* What every command of healcl-mpi takes and opens at each rank: a command line, a transcript and a
- * device. */
+/* Every command of healcl-mpi takes and opens these at each rank: a command line, a transcript and
+ * a device. */
 #ifndef HEALCL_MPI_OPENING_H
 #define HEALCL_MPI_OPENING_H
 
@@ -8,7 +8,7 @@
 #include "mpi/ranks.h"
 
 struct opening {
-    /* Of the command line. */
+    /* The command line sets these. */
     const char *file;    /* the transcript */
     const char *devices; /* selectors with commas between them, or NULL */
     const char *package; /* or NULL */
@@ -25,14 +25,13 @@ struct opening {
     uint64_t memory_limit;        /* of the tensors of one rank; 0: there is none */
 };
 
-/*
- * Begins MPI, and takes a command line into a command's memory, which has opening. A mistake,
- * which all ranks have, is told by rank 0 alone. check looks whether the command's own options go
- * together; NULL: it has none. Returns GOES_ON or the exit code, the same at all ranks.
- */
-typedef int opening_check(const struct command *command, const void *memory);
-int opening_take(struct opening *opening, struct ranks *ranks, const struct command *command,
-                 int argc, char **argv, void *memory, opening_check *check);
+/* Takes a command line into a command's memory, which has opening, before MPI begins: a mistake,
+ * which all ranks have, is told by the first one alone. Returns GOES_ON or the exit code. */
+int opening_take(struct opening *opening, const struct command *command, int argc, char **argv,
+                 void *memory);
+
+/* Begins MPI, and the report of rank 0. Returns GOES_ON or the exit code of all. */
+int opening_start(struct opening *opening, struct ranks *ranks);
 
 /*
  * Opens both. The ranks of a host take its devices in turn: those that devices names; else the one
@@ -43,7 +42,7 @@ int opening_take(struct opening *opening, struct ranks *ranks, const struct comm
 int opening_open(struct opening *opening, struct ranks *ranks);
 void opening_release(struct opening *opening);
 
-/* What a rank's device is called. */
+/* Names a rank's device. */
 const char *opening_device(const struct opening *opening);
 
 #define OPENING_OPTIONS(type, member)                                                           \

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check/xmalloc.h"
 #include "core/clock.h"
 #include "core/verdict.h"
 
@@ -80,9 +81,9 @@ static uint64_t ask(struct ranks *ranks, question asked)
     return reply;
 }
 
-uint64_t ranks_take(struct ranks *ranks, uint64_t count)
+uint64_t ranks_take(struct ranks *ranks)
 {
-    return ask(ranks, count);
+    return ask(ranks, 1);
 }
 
 /* ---------------------------------------------------------------- beginning and ending */
@@ -98,27 +99,39 @@ static void find_host(struct ranks *ranks)
     MPI_Comm_free(&host);
 }
 
-void ranks_begin(struct ranks *ranks, int *argc, char ***argv)
+/* The ranks of this process, for memory that runs out. */
+static struct ranks *begun;
+
+static void end_without_memory(void)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    (void)ERROR(&error, HEALCL_NO_MEMORY, "out of memory");
+    ranks_fail(begun, NULL, &error);
+}
+
+void ranks_begin(struct ranks *ranks)
 {
     int provided = MPI_THREAD_SINGLE;
     *ranks = (struct ranks){.lock = PTHREAD_MUTEX_INITIALIZER};
-    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_dup(MPI_COMM_WORLD, &ranks->comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &ranks->desk);
     MPI_Comm_rank(ranks->comm, &ranks->rank);
     MPI_Comm_size(ranks->comm, &ranks->count);
     find_host(ranks);
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (provided < MPI_THREAD_MULTIPLE)
-        (void)ERROR(&error, HEALCL_USAGE, "this MPI does not let threads call it");
-    else if (ranks->rank == 0 && pthread_create(&ranks->thread, NULL, answer_all, ranks) != 0)
-        (void)ERROR(&error, HEALCL_NO_MEMORY, "cannot start a thread");
-    if (error.status == HEALCL_OK)
+    begun = ranks;
+    const bool has_threads = provided == MPI_THREAD_MULTIPLE;
+    if (has_threads &&
+        (ranks->rank > 0 || pthread_create(&ranks->thread, NULL, answer_all, ranks) == 0)) {
+        xmalloc_failed = end_without_memory;
         return;
-    ranks_notice(ranks, "%s", error.message);
-    verdict_tell_last(exit_code(error.status));
-    MPI_Abort(ranks->comm, exit_code(error.status));
-    exit(exit_code(error.status));
+    }
+    const int code = has_threads ? EXIT_DEVICE : EXIT_USAGE;
+    ranks_notice(ranks,
+                 has_threads ? "cannot start a thread" : "this MPI does not let threads call it");
+    verdict_tell_last(code);
+    MPI_Abort(ranks->comm, code);
+    exit(code);
 }
 
 /* Until MPI_Wait returns at once: that keeps a processor busy, on which others may compute. Returns
@@ -146,12 +159,17 @@ void ranks_meet(struct ranks *ranks)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-int ranks_first(struct ranks *ranks, int code)
+void ranks_share(const struct ranks *ranks, void *data, size_t bytes)
 {
     MPI_Request request;
-    MPI_Ibcast(&code, 1, MPI_INT, 0, ranks->comm, &request);
+    MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, ranks->comm, &request);
     (void)rest_until_done(request, 0);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+int ranks_first(const struct ranks *ranks, int code)
+{
+    ranks_share(ranks, &code, sizeof code);
     return code;
 }
 
@@ -168,43 +186,24 @@ void ranks_end(struct ranks *ranks)
 
 /* ---------------------------------------------------------------- gathering */
 
-_Noreturn static void fail_for_memory(struct ranks *ranks)
-{
-    struct healcl_error error = {.status = HEALCL_OK};
-    (void)ERROR(&error, HEALCL_NO_MEMORY, "out of memory");
-    ranks_fail(ranks, NULL, &error);
-}
-
-static void *allocate(struct ranks *ranks, size_t count, size_t bytes)
-{
-    void *memory = calloc(count + 1, bytes);
-    if (!memory)
-        fail_for_memory(ranks);
-    return memory;
-}
-
-void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes, uint64_t **sizes)
+void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes)
 {
     const size_t count = ranks->rank == 0 ? (size_t)ranks->count : 0;
     const uint64_t own = bytes;
-    uint64_t *all = allocate(ranks, count, sizeof *all);
+    uint64_t *all = xcalloc(count, sizeof *all);
     MPI_Gather(&own, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, ranks->comm);
-    int *counts = allocate(ranks, count, sizeof *counts);
-    int *places = allocate(ranks, count, sizeof *places);
+    int *counts = xcalloc(count, sizeof *counts), *places = xcalloc(count, sizeof *places);
     size_t total = 0;
     for (size_t i = 0; i < count; i++) {
         counts[i] = (int)all[i];
         places[i] = (int)total;
         total += all[i];
         if (total > INT_MAX)
-            fail_for_memory(ranks);
+            xmalloc_fail();
     }
-    char *result = count > 0 ? allocate(ranks, total, 1) : NULL;
+    char *result = count > 0 ? xmalloc(total) : NULL;
     MPI_Gatherv(data, (int)bytes, MPI_BYTE, result, counts, places, MPI_BYTE, 0, ranks->comm);
-    if (sizes && count > 0)
-        *sizes = all;
-    else
-        free(all);
+    free(all);
     free(counts);
     free(places);
     return result;
@@ -222,7 +221,7 @@ void ranks_notice(const struct ranks *ranks, const char *format, ...)
     print_notice("rank %d on %s: %s", ranks->rank, ranks->host, line);
 }
 
-/* What happens at the end of the time that an end may take. */
+/* The alarm at the end of the time that an end may take. */
 static volatile sig_atomic_t code_of_alarm;
 static char untold[1024]; /* a line that nobody has heard yet */
 
@@ -266,7 +265,7 @@ int ranks_agree(struct ranks *ranks, enum healcl_status status, const char *file
 {
     const bool is_failed = status != HEALCL_OK;
     const int own = is_failed ? exit_code(status) : GOES_ON;
-    int *all = allocate(ranks, (size_t)ranks->count, sizeof *all);
+    int *all = xcalloc((size_t)ranks->count, sizeof *all);
     MPI_Request request;
     MPI_Iallgather(&own, 1, MPI_INT, all, 1, MPI_INT, ranks->comm, &request);
     if (!rest_until_done(request, is_failed ? END_SECONDS : 0))
@@ -282,20 +281,4 @@ int ranks_agree(struct ranks *ranks, enum healcl_status status, const char *file
         tell(ranks, file, error);
     healcl_error_clear(error);
     return code;
-}
-
-enum healcl_status ranks_compare(const struct ranks *ranks, const struct ranks_common *common,
-                                 size_t count, struct healcl_error *error)
-{
-    uint64_t hashes[RANKS_COMMON_MAX] = {0};
-    for (size_t i = 0; i < count; i++)
-        hashes[i] = common[i].hash;
-    MPI_Request request;
-    MPI_Ibcast(hashes, RANKS_COMMON_MAX, MPI_UINT64_T, 0, ranks->comm, &request);
-    (void)rest_until_done(request, 0);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (size_t i = 0; i < count; i++)
-        if (hashes[i] != common[i].hash)
-            REFUSE(error, "its %s is not the one of rank 0", common[i].what);
-    return HEALCL_OK;
 }

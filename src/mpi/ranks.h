@@ -29,25 +29,29 @@ struct ranks {
     bool is_failed; /* a rank tells of an error, at rank 0 */
 };
 
-/* Begins MPI. argv: main's. Ends the process where that fails. */
-void ranks_begin(struct ranks *ranks, int *argc, char ***argv);
+/* Begins MPI. Ends the process where that fails. From here on memory that xmalloc cannot get is
+ * told, and ends all ranks. */
+void ranks_begin(struct ranks *ranks);
 
 /* Waits for all ranks, without keeping a processor busy, and ends MPI. */
 void ranks_end(struct ranks *ranks);
 
-/* Takes the next count numbers, counted from 0: no other call on any rank gets one of them.
- * Returns the first one. Any thread may call this. */
-uint64_t ranks_take(struct ranks *ranks, uint64_t count);
+/* Takes the next number, counted from 0, which no other call on any rank gets. Any thread may call
+ * this. */
+uint64_t ranks_take(struct ranks *ranks);
 
 /* Waits until all ranks have called this, without keeping a processor busy. */
 void ranks_meet(struct ranks *ranks);
 
-/* Gives rank 0 the bytes of all ranks, one behind the other, and in *sizes, which may be NULL, how
- * many each rank has given; both are freed with free(). Other ranks get NULL. */
-void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes, uint64_t **sizes);
+/* Gives rank 0 the bytes of all ranks, one behind the other, freed with free(). Other ranks get
+ * NULL. */
+void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes);
 
-/* Gives all ranks the code that rank 0 has. */
-int ranks_first(struct ranks *ranks, int code);
+/* Gives all ranks the bytes that rank 0 has. */
+void ranks_share(const struct ranks *ranks, void *data, size_t bytes);
+
+/* Gives all ranks a code so, and returns it. */
+int ranks_first(const struct ranks *ranks, int code);
 
 /* Prints "PROGRAM: rank 3 on HOST: ...". Any thread may call this. */
 __attribute__((format(printf, 2, 3))) void ranks_notice(const struct ranks *ranks,
@@ -66,18 +70,5 @@ int ranks_agree(struct ranks *ranks, enum healcl_status status, const char *file
  * not wait for. Where several ranks fail the first one alone tells of it. Does not wait for a rank
  * that hangs. Launchers may kill the other ranks, and end with a code of their own. */
 _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error);
-
-/* What has to be the same at all ranks. */
-struct ranks_common {
-    const char *what; /* "transcript" */
-    uint64_t hash;
-};
-
-enum { RANKS_COMMON_MAX = 8 };
-
-/* Refuses at a rank where one of count hashes is not rank 0's. All ranks call this with the same
- * list. */
-enum healcl_status ranks_compare(const struct ranks *ranks, const struct ranks_common *common,
-                                 size_t count, struct healcl_error *error);
 
 #endif

@@ -11,8 +11,8 @@ struct reduce {
 
 /*
  * The function of sessions (struct healcl_session_options), of which context is a struct reduce.
- * Each rank adds up a piece of the tensor and gives it to the others. Errors: HEALCL_NO_MEMORY.
- * Where MPI fails it ends all ranks.
+ * Each rank adds up a piece of the tensor and gives it to the others. Where MPI fails it ends all
+ * ranks.
  */
 enum healcl_status reduce_exchange(void *context, const struct healcl_exchange *exchange,
                                    void *data, struct healcl_error *error);

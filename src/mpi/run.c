@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "check/xmalloc.h"
 #include "cli/requests.h"
 #include "core/numbers.h"
 #include "mpi/commands.h"
@@ -44,7 +45,7 @@ static int choose(struct run_ranks_command *self)
     const char *file = status == HEALCL_USAGE ? NULL : self->opening.file;
     const int code = ranks_agree(&self->ranks, status, file, &error);
     if (code == GOES_ON)
-        MPI_Bcast(split, (int)sizeof *split, MPI_BYTE, 0, self->ranks.comm);
+        ranks_share(&self->ranks, split, sizeof *split);
     split->rank = (uint32_t)self->ranks.rank;
     return code;
 }
@@ -98,10 +99,8 @@ static void note_rank(struct run_ranks_command *self, uint64_t *times, uint64_t 
 static enum healcl_status run_all(struct run_ranks_command *self, struct healcl_error *error)
 {
     const uint32_t warm_up = self->repeat > 1;
-    uint64_t uploaded = 0, *times = calloc(self->repeat, 2 * sizeof *times);
+    uint64_t uploaded = 0, *times = xcalloc(self->repeat, 2 * sizeof *times);
     enum healcl_status status = HEALCL_OK;
-    if (!times)
-        NO_MEMORY(error);
     for (uint32_t i = 0; i < self->repeat + warm_up && status == HEALCL_OK; i++) {
         ranks_meet(&self->ranks);
         status = healcl_session_run(self->run, error);
@@ -163,22 +162,19 @@ static int run_part(struct run_ranks_command *self)
 
 static int print_reports(struct run_ranks_command *self, const struct run_ranks_facts *facts)
 {
-    struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_run_ranks(facts);
     if (!self->opening.quiet && !self->opening.json.on_stdout)
-        code = printed(report_run_ranks(facts, &style));
-    FILE *stream = report_file_stream(&self->opening.json);
-    if (stream)
-        code =
-            report_file_end(&self->opening.json, report_run_ranks_json(facts, stream), code, false);
-    code = finish_output(code);
+        report_run_ranks_text(document, &style);
+    const int code =
+        finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
     return code == EXIT_VERIFIED && facts->different > 0 ? EXIT_DIFFERENT : code;
 }
 
 /* All ranks call this. */
 static int report(struct run_ranks_command *self)
 {
-    struct ran *all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran, NULL);
+    struct ran *all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran);
     const struct run_ranks_facts facts = {.file = self->opening.file,
                                           .part = self->part,
                                           .split = &self->split,
@@ -204,7 +200,10 @@ static const struct command_option options[] = {
 static int run(const struct command *command, int argc, char **argv)
 {
     static struct run_ranks_command self = {.repeat = 1, .opening.is_split = true};
-    int code = opening_take(&self.opening, &self.ranks, command, argc, argv, &self, NULL);
+    int code = opening_take(&self.opening, command, argc, argv, &self);
+    if (code != GOES_ON)
+        return code;
+    code = opening_start(&self.opening, &self.ranks);
     if (code == GOES_ON)
         code = opening_open(&self.opening, &self.ranks);
     if (code == GOES_ON)

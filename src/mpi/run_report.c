@@ -1,59 +1,59 @@
 #include "mpi/run_report.h"
 
-#include "report/columns.h"
-#include "report/members.h"
+#include "report/report.h"
 
-#define RAN_FIELD(member) COLUMN_FIELD(struct ran, member)
-
-static const struct column ran_rows[] = {
-    {"rank", "rank", COLUMN_COUNT, IN_TEXT, RAN_FIELD(rank)},
-    {"host", "host", COLUMN_TEXT, IN_TEXT | SHRINKS, COLUMN_CHARACTERS(struct ran, host)},
-    {"device", "device", COLUMN_TEXT, IN_TEXT | SHRINKS, COLUMN_CHARACTERS(struct ran, device)},
-    {"ns", "time", COLUMN_TIME, IN_TEXT, RAN_FIELD(nanoseconds)},
-    {"exchange_ns", "exchange", COLUMN_TIME, IN_TEXT, RAN_FIELD(exchange_nanoseconds)},
-    {"bytes_sent", "sent", COLUMN_BYTES, IN_TEXT, RAN_FIELD(bytes_sent)},
-    {"bytes_foreseen", NULL, COLUMN_BYTES, 0, RAN_FIELD(bytes_foreseen)},
-    {"bytes_uploaded", "uploaded", COLUMN_BYTES, IN_TEXT, RAN_FIELD(bytes_uploaded)},
-    {"tensor_bytes", NULL, COLUMN_BYTES, 0, RAN_FIELD(tensor_bytes)},
-    {"device_bytes_peak", "memory", COLUMN_BYTES, IN_TEXT, RAN_FIELD(device_bytes)},
-};
-
-static const struct column_table ran_columns = COLUMN_TABLE(ran_rows);
-
-enum healcl_status report_run_ranks(const struct run_ranks_facts *facts, const struct style *style)
+cJSON *report_run_ranks(const struct run_ranks_facts *facts)
 {
-    report_label(style, "transcript", "%s", facts->file);
-    report_split(facts->part, facts->split, facts->is_chosen, style);
-    putc('\n', style->stream);
-    TRY(columns_print(&ran_columns, IN_TEXT, NULL,
-                      COLUMN_RECORDS(facts->ranks, facts->split->ranks), style->stream,
-                      style->width));
-    putc('\n', style->stream);
-    if (facts->compared == 0)
-        fputs("nothing to verify\n", style->stream);
-    else
-        fprintf(style->stream, "%s: %zu of %zu result%s\n",
-                facts->different > 0 ? "different" : "verified",
-                facts->different > 0 ? facts->different : facts->compared, facts->compared,
-                facts->compared == 1 ? "" : "s");
-    return HEALCL_OK;
+    cJSON *document = json_report();
+    JSON_ADD(document, STRING("transcript", facts->file),
+             NUMBER("rank_count", facts->split->ranks));
+    if (facts->split->ranks > 1)
+        report_add_split(json_add_object(document, "split"), facts->part, facts->split,
+                         facts->is_chosen);
+    json_add_number(document, "repeat", facts->repeat);
+    report_add_exchanges(document, facts->part);
+    JSON_ADD(document, NUMBER("results_compared", facts->compared),
+             NUMBER("results_different", facts->different));
+    cJSON *ranks = json_add_array(document, "ranks");
+    for (uint32_t i = 0; i < facts->split->ranks; i++) {
+        const struct ran *ran = &facts->ranks[i];
+        cJSON *object = json_add_object(ranks, NULL);
+        JSON_ADD(object, NUMBER("rank", ran->rank), STRING("host", ran->host),
+                 STRING("device", ran->device), NUMBER("ns", ran->nanoseconds),
+                 NUMBER("exchange_ns", ran->exchange_nanoseconds),
+                 NUMBER("bytes_sent", ran->bytes_sent),
+                 NUMBER("bytes_foreseen", ran->bytes_foreseen),
+                 NUMBER("bytes_uploaded", ran->bytes_uploaded),
+                 NUMBER("tensor_bytes", ran->tensor_bytes),
+                 NUMBER("device_bytes_peak", ran->device_bytes));
+    }
+    report_add_parts(document, facts->part);
+    return document;
 }
 
-enum healcl_status report_run_ranks_json(const struct run_ranks_facts *facts, FILE *stream)
+void report_run_ranks_text(const cJSON *document, const struct style *style)
 {
-    struct json json;
-    json_begin(&json, healcl_version());
-    json_string(&json, json.top, "transcript", facts->file);
-    json_number(&json, json.top, "rank_count", facts->split->ranks);
-    if (facts->split->ranks > 1)
-        report_split_members(&json, json_object(&json, json.top, "split"), facts->part,
-                             facts->split, facts->is_chosen);
-    json_number(&json, json.top, "repeat", facts->repeat);
-    report_exchanges(&json, json.top, facts->part);
-    json_number(&json, json.top, "results_compared", facts->compared);
-    json_number(&json, json.top, "results_different", facts->different);
-    columns_add_list(&json, json.top, "ranks", &ran_columns, NULL,
-                     COLUMN_RECORDS(facts->ranks, facts->split->ranks));
-    report_parts(&json, json.top, facts->part);
-    return json_print(&json, stream);
+    static const struct view_column columns[] = {
+        {"rank", "{rank}", VIEW_RIGHT},
+        {"host", "{host}", VIEW_SHRINKS},
+        {"device", "{device}", VIEW_SHRINKS},
+        {"time", "{ns:time}", VIEW_RIGHT},
+        {"exchange", "{exchange_ns:time}", VIEW_RIGHT},
+        {"sent", "{bytes_sent:bytes}", VIEW_RIGHT},
+        {"uploaded", "{bytes_uploaded:bytes}", VIEW_RIGHT},
+        {"memory", "{device_bytes_peak:bytes}", VIEW_RIGHT},
+    };
+    view_line(style, document, "transcript", "{transcript}");
+    view_line(style, json_at(document, "split"), "split", REPORT_SPLIT);
+    putc('\n', style->stream);
+    VIEW_TABLE(style, json_at(document, "ranks"), columns);
+    putc('\n', style->stream);
+    (void)view_text(style, document,
+                    json_number_at(document, "results_different") > 0
+                        ? "different: {results_different} of {results_compared} "
+                          "result{results_compared:s}"
+                    : json_number_at(document, "results_compared") > 0
+                        ? "verified: {results_compared} of {results_compared} "
+                          "result{results_compared:s}"
+                        : "nothing to verify");
 }

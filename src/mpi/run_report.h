@@ -28,7 +28,7 @@ struct run_ranks_facts {
     size_t compared, different;
 };
 
-enum healcl_status report_run_ranks(const struct run_ranks_facts *facts, const struct style *style);
-enum healcl_status report_run_ranks_json(const struct run_ranks_facts *facts, FILE *stream);
+cJSON *report_run_ranks(const struct run_ranks_facts *facts);
+void report_run_ranks_text(const cJSON *document, const struct style *style);
 
 #endif

@@ -1,41 +1,438 @@
 /* healcl-mpi serve */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "check/xmalloc.h"
 #include "cli/requests.h"
-#include "core/array.h"
+#include "core/clock.h"
 #include "core/file.h"
+#include "core/new_file.h"
 #include "mpi/commands.h"
-#include "mpi/server.h"
+#include "mpi/opening.h"
+#include "mpi/serve_report.h"
+#include "transcript/npy.h"
 
-enum { INPUTS_MAX = 64 };
+enum { INPUTS_MAX = 64, SESSIONS_MAX = 16, BATCH_MAX = 1024, PATH_SIZE = 2 * PATH_MAX };
 
 /* One `healcl-mpi serve`. */
 struct serve_command {
     struct opening opening;
     bool resume;
-    uint32_t sessions, batch;
-    const char *folder;
-    const char *entries[INPUTS_MAX]; /* "ENTRY=PLACE" */
-    const char *places[INPUTS_MAX];  /* what stands behind '=' */
+    uint32_t sessions;               /* that run at the same time */
+    uint32_t batch;                  /* requests that a run does at once */
+    const char *results;             /* the folder */
+    const char *entries[INPUTS_MAX]; /* "ENTRY=DIR" */
+    const char *folders[INPUTS_MAX]; /* DIR */
     size_t input_count;
 
     struct ranks ranks;
-    struct request_list list;
-    size_t inputs[INPUTS_MAX];
-    struct server server;
-    struct serve_facts facts; /* of rank 0 */
+    size_t inputs[INPUTS_MAX]; /* numbers of the transcript's inputs */
+    char *text;                /* names of requests, a 0 behind each */
+    const char **names;
+    size_t count;
+    int64_t since[2]; /* seconds and nanoseconds: older results are another transcript's */
+    /* All threads use these, behind the lock. */
+    pthread_mutex_t lock;
+    struct served served;
+    uint64_t start;
+    uint64_t *nanoseconds; /* served.requests of them */
 };
 
-/* ---------------------------------------------------------------- opening */
+/* A request in hand. */
+struct request {
+    const char *name;
+    uint64_t start;
+    void **data; /* elements of each input, then of each result */
+};
+
+/* A thread with a batcher of its own. */
+struct worker {
+    struct serve_command *command;
+    pthread_t thread;
+    struct healcl_batcher *batcher;
+    size_t batch; /* of the batcher */
+    struct request *requests;
+    struct healcl_request *asked; /* the same, for the batcher */
+};
+
+static const struct healcl_tensor_info *input_of(const struct serve_command *self, size_t i)
+{
+    return &healcl_transcript_inputs(self->opening.transcript, &(size_t){0})[self->inputs[i]];
+}
+
+static const struct healcl_tensor_info *results_of(const struct serve_command *self, size_t *count)
+{
+    return healcl_transcript_results(self->opening.transcript, count);
+}
+
+static struct layout layout_of(const struct healcl_tensor_info *info)
+{
+    return layout_of_shape(info->rank, info->shape);
+}
+
+/* ---------------------------------------------------------------- files */
+
+static void input_path(const struct serve_command *self, const char *name, size_t input,
+                       char path[PATH_SIZE])
+{
+    snprintf(path, PATH_SIZE, "%s/%s.npy", self->folders[input], name);
+}
+
+/* "FOLDER/NAME.npy", or where the transcript has several results "FOLDER/NAME.ENTRY.npy". */
+static void result_path(const struct serve_command *self, const char *name, size_t result,
+                        char path[PATH_SIZE])
+{
+    size_t count;
+    char entry[24] = "";
+    const struct healcl_tensor_info *results = results_of(self, &count);
+    if (count > 1)
+        snprintf(entry, sizeof entry, ".%zu", results[result].entry);
+    snprintf(path, PATH_SIZE, "%s/%s%s.npy", self->results, name, entry);
+}
+
+static int is_request(const struct dirent *entry)
+{
+    const size_t length = strlen(entry->d_name);
+    return *entry->d_name != '.' && length > 4 && strcmp(entry->d_name + length - 4, ".npy") == 0;
+}
+
+/* The names of all files in the first input's folder, in their order. The others have the same. */
+static enum healcl_status read_names(struct serve_command *self, size_t *size,
+                                     struct healcl_error *error)
+{
+    struct dirent **files;
+    char path[PATH_SIZE];
+    const int count = scandir(self->folders[0], &files, is_request, alphasort);
+    if (count < 0)
+        FAIL_FILE(error, PATH_FORMAT ": %s", self->folders[0], strerror(errno));
+    if (count == 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": there is no file NAME.npy", self->folders[0]);
+    for (int i = 0; i < count; i++) {
+        const size_t length = strlen(files[i]->d_name) - 4;
+        self->text = xrealloc(self->text, *size + length + 1, 1);
+        memcpy(self->text + *size, files[i]->d_name, length);
+        self->text[*size + length] = 0;
+        *size += length + 1;
+        free(files[i]);
+    }
+    free(files);
+    for (size_t at = 0; at < *size; at += strlen(self->text + at) + 1)
+        for (size_t input = 1; input < self->input_count; input++) {
+            input_path(self, self->text + at, input, path);
+            if (access(path, F_OK) != 0)
+                FAIL_FILE(error, PATH_FORMAT ": %s", path, strerror(errno));
+        }
+    return HEALCL_OK;
+}
+
+/* Makes the folder and reads the names, at rank 0 alone. */
+static int begin(struct serve_command *self, size_t *size)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    enum healcl_status status = HEALCL_OK;
+    if (mkdir(self->results, 0777) != 0 && errno != EEXIST)
+        status = ERROR(&error, HEALCL_USAGE, "cannot make " PATH_FORMAT ": %s", self->results,
+                       strerror(errno));
+    if (status == HEALCL_OK)
+        status = read_names(self, size, &error);
+    const int code = status == HEALCL_OK ? GOES_ON : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
+/* Gives rank 0's names to all ranks. */
+static void share_names(struct serve_command *self, size_t size)
+{
+    enum { AT_ONCE = 1 << 30 };
+    uint64_t bytes = size;
+    ranks_share(&self->ranks, &bytes, sizeof bytes);
+    if (self->ranks.rank > 0)
+        self->text = xmalloc(bytes);
+    for (uint64_t done = 0; done < bytes; done += AT_ONCE)
+        ranks_share(&self->ranks, self->text + done,
+                    bytes - done < AT_ONCE ? bytes - done : AT_ONCE);
+    for (uint64_t at = 0; at < bytes; at += strlen(self->text + at) + 1)
+        self->count++;
+    self->names = xcalloc(self->count, sizeof *self->names);
+    const char *next = self->text;
+    for (size_t i = 0; i < self->count; i++, next += strlen(next) + 1)
+        self->names[i] = next;
+}
+
+/* ---------------------------------------------------------------- what is done already */
+
+/* The file whose text says of which transcript results are, since it has been written. Rank 0 keeps
+ * it where that is this one, and there is something to go on with. */
+static enum healcl_status find_since(struct serve_command *self, struct healcl_error *error)
+{
+    char path[PATH_SIZE], wanted[2 * HASH_SIZE + 1], found[sizeof wanted] = "";
+    struct stat about;
+    struct new_file written;
+    snprintf(wanted, sizeof wanted, "%s %s", self->opening.transcript_hash,
+             self->opening.plan_hash);
+    snprintf(path, sizeof path, "%s/healcl-mpi.transcript", self->results);
+    FILE *file = self->resume ? fopen(path, "r") : NULL;
+    if (file) {
+        (void)!fread(found, 1, sizeof found - 1, file);
+        fclose(file);
+    }
+    if (strcmp(found, wanted) != 0) {
+        TRY(new_file_open(&written, path, error));
+        fputs(wanted, written.stream);
+        TRY(new_file_commit(&written, error));
+    }
+    if (stat(path, &about) != 0)
+        FAIL_FILE(error, PATH_FORMAT ": %s", path, strerror(errno));
+    self->since[0] = about.st_mtim.tv_sec;
+    self->since[1] = about.st_mtim.tv_nsec;
+    return HEALCL_OK;
+}
+
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* Whether all results are there, which appear whole, and are newer than the inputs. */
+static bool is_done(const struct serve_command *self, const char *name)
+{
+    char path[PATH_SIZE];
+    size_t count;
+    struct stat about;
+    struct timespec newest = {.tv_sec = self->since[0], .tv_nsec = self->since[1]};
+    (void)results_of(self, &count);
+    for (size_t i = 0; i < self->input_count; i++) {
+        input_path(self, name, i, path);
+        if (stat(path, &about) != 0)
+            return false;
+        if (is_before(&newest, &about.st_ctim)) /* of its last change, or of its name's */
+            newest = about.st_ctim;
+    }
+    for (size_t i = 0; i < count; i++) {
+        result_path(self, name, i, path);
+        if (stat(path, &about) != 0 || is_before(&about.st_mtim, &newest))
+            return false;
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------- requests */
+
+static enum healcl_status read_inputs(const struct serve_command *self,
+                                      const struct request *request, struct healcl_error *error)
+{
+    char path[PATH_SIZE];
+    for (size_t i = 0; i < self->input_count; i++) {
+        const struct healcl_tensor_info *info = input_of(self, i);
+        const struct layout layout = layout_of(info);
+        input_path(self, request->name, i, path);
+        TRY(npy_read_file(path, (enum dtype)info->dtype, &layout, request->data[i], error));
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status write_results(struct serve_command *self, const struct request *request,
+                                        struct healcl_error *error)
+{
+    char path[PATH_SIZE];
+    size_t count;
+    uint64_t bytes = 0;
+    const struct healcl_tensor_info *results = results_of(self, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct layout layout = layout_of(&results[i]);
+        result_path(self, request->name, i, path);
+        TRY(npy_write_file(path, (enum dtype)results[i].dtype, &layout,
+                           request->data[self->input_count + i], true, error));
+        bytes += results[i].bytes;
+    }
+    pthread_mutex_lock(&self->lock);
+    const uint64_t now = monotonic_nanoseconds();
+    self->nanoseconds[self->served.requests++] = now - request->start;
+    self->served.nanoseconds = now - self->start;
+    self->served.bytes_written += bytes;
+    pthread_mutex_unlock(&self->lock);
+    return HEALCL_OK;
+}
+
+static void note_failure(struct serve_command *self, const char *name,
+                         const struct healcl_error *error)
+{
+    ranks_notice(&self->ranks, "request '%s': %s", name, error->message);
+    pthread_mutex_lock(&self->lock);
+    self->served.failed++;
+    self->served.nanoseconds = monotonic_nanoseconds() - self->start;
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* The name of the next request, or NULL. */
+static const char *take_name(struct serve_command *self)
+{
+    const uint64_t start = monotonic_nanoseconds();
+    const uint64_t number = ranks_take(&self->ranks);
+    const uint64_t wait = monotonic_nanoseconds() - start;
+    pthread_mutex_lock(&self->lock);
+    if (wait > self->served.longest_wait)
+        self->served.longest_wait = wait;
+    pthread_mutex_unlock(&self->lock);
+    return number < self->count ? self->names[number] : NULL;
+}
+
+/* Ends all ranks for what is no request's fault. */
+static void check(struct serve_command *self, enum healcl_status status,
+                  const struct healcl_error *error)
+{
+    if (status != HEALCL_OK)
+        ranks_fail(&self->ranks, NULL, error);
+}
+
+/* Takes the next request that can be read and is not done. Returns whether there was one. */
+static bool take_request(struct serve_command *self, struct request *request)
+{
+    while ((request->name = take_name(self)) != NULL) {
+        struct healcl_error error = {.status = HEALCL_OK};
+        request->start = monotonic_nanoseconds();
+        if (self->resume && is_done(self, request->name)) {
+            pthread_mutex_lock(&self->lock);
+            self->served.left_out++;
+            pthread_mutex_unlock(&self->lock);
+            continue;
+        }
+        enum healcl_status status = read_inputs(self, request, &error);
+        if (status == HEALCL_OK)
+            return true;
+        if (status == HEALCL_NO_MEMORY)
+            check(self, status, &error);
+        note_failure(self, request->name, &error);
+        healcl_error_clear(&error);
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- threads */
+
+/* Takes a batch and serves it. Returns whether there was one. */
+static bool worker_step(struct worker *worker)
+{
+    struct serve_command *self = worker->command;
+    struct healcl_error error = {.status = HEALCL_OK};
+    const uint64_t runs = healcl_batcher_facts(worker->batcher).runs;
+    size_t count = 0;
+    while (count < worker->batch && take_request(self, &worker->requests[count]))
+        count++;
+    check(self, healcl_batcher_run(worker->batcher, worker->asked, count, &error), &error);
+    const struct healcl_batcher_facts facts = healcl_batcher_facts(worker->batcher);
+    pthread_mutex_lock(&self->lock);
+    self->served.batches += facts.runs - runs;
+    self->served.bytes_uploaded += (facts.runs - runs) * facts.bytes_uploaded;
+    pthread_mutex_unlock(&self->lock);
+    for (size_t i = 0; i < count; i++) {
+        if (worker->asked[i].status == HEALCL_OK)
+            check(self, write_results(self, &worker->requests[i], &error), &error);
+        else
+            note_failure(self, worker->requests[i].name, &worker->asked[i].error);
+        healcl_error_clear(&worker->asked[i].error);
+    }
+    return count > 0;
+}
+
+static void *work(void *context)
+{
+    while (worker_step(context))
+        continue;
+    return NULL;
+}
+
+/* Memory for the inputs and results of a request. */
+static void make_room(const struct serve_command *self, struct request *request,
+                      struct healcl_request *asked)
+{
+    size_t count;
+    const struct healcl_tensor_info *results = results_of(self, &count);
+    const size_t inputs = self->input_count;
+    request->data = xcalloc(inputs + count, sizeof *request->data);
+    for (size_t i = 0; i < inputs + count; i++)
+        request->data[i] =
+            xmalloc(i < inputs ? input_of(self, i)->bytes : results[i - inputs].bytes);
+    asked->inputs = (const void *const *)request->data;
+    asked->results = request->data + inputs;
+}
+
+/* A batch may take its share of a device with memory of its own. */
+static enum healcl_status worker_open(struct worker *worker, struct healcl_error *error)
+{
+    struct serve_command *self = worker->command;
+    const struct device_info *info = &self->opening.info;
+    const bool is_shared = self->opening.reference || info->unified_memory;
+    const struct healcl_batcher_options options = {
+        .batch = self->batch,
+        .inputs = self->inputs,
+        .input_count = self->input_count,
+        .memory_bytes = is_shared ? 0 : info->global_memory_bytes / self->sessions};
+    TRY(healcl_batcher_open(self->opening.transcript, self->opening.device, &options,
+                            &worker->batcher, error));
+    worker->batch = healcl_batcher_facts(worker->batcher).batch;
+    worker->requests = xcalloc(worker->batch, sizeof *worker->requests);
+    worker->asked = xcalloc(worker->batch, sizeof *worker->asked);
+    for (size_t i = 0; i < worker->batch; i++)
+        make_room(self, &worker->requests[i], &worker->asked[i]);
+    return HEALCL_OK;
+}
+
+static void worker_close(struct worker *worker)
+{
+    struct serve_command *self = worker->command;
+    size_t count;
+    (void)results_of(self, &count);
+    self->served.device_bytes += healcl_batcher_facts(worker->batcher).device_bytes;
+    healcl_batcher_close(worker->batcher);
+    for (size_t i = 0; i < worker->batch; i++) {
+        for (size_t j = 0; j < self->input_count + count; j++)
+            free(worker->requests[i].data[j]);
+        free(worker->requests[i].data);
+    }
+    free(worker->requests);
+    free(worker->asked);
+}
+
+/* Opening sessions takes turns, as opening devices does. */
+static enum healcl_status open_workers(struct serve_command *self, struct worker *workers,
+                                       struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < self->sessions; i++)
+        TRY(worker_open(&workers[i], error));
+    if (workers[0].batch < self->batch)
+        ranks_notice(&self->ranks, "batches of %zu requests, not %u: memory has no room for more",
+                     workers[0].batch, self->batch);
+    self->served.batch = (uint32_t)workers[0].batch;
+    self->served.sessions = self->sessions;
+    return HEALCL_OK;
+}
+
+/* The first request makes kernels: the other threads begin behind it. */
+static void work_all(struct serve_command *self, struct worker *workers)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    const bool is_more = worker_step(&workers[0]);
+    for (uint32_t i = 1; i < self->sessions; i++)
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+            check(self, ERROR(&error, HEALCL_NO_MEMORY, "cannot start a thread"), &error);
+    if (is_more)
+        (void)work(&workers[0]);
+    for (uint32_t i = 1; i < self->sessions; i++)
+        pthread_join(workers[i].thread, NULL);
+}
+
+/* ---------------------------------------------------------------- serving */
 
 static enum healcl_status find_inputs(struct serve_command *self, struct healcl_error *error)
 {
     for (size_t i = 0; i < self->input_count; i++) {
-        const int length = (int)(self->places[i] - self->entries[i]) - 1;
+        const int length = (int)(self->folders[i] - self->entries[i]) - 1;
         TRY(find_input(self->opening.transcript, "input", self->entries[i], (size_t)length,
                        &self->inputs[i], error));
         for (size_t other = 0; other < i; other++)
@@ -46,113 +443,47 @@ static enum healcl_status find_inputs(struct serve_command *self, struct healcl_
     return HEALCL_OK;
 }
 
-static enum healcl_status make_folder(const struct serve_command *self, struct healcl_error *error)
-{
-    struct stat folder;
-    if (mkdir(self->folder, 0777) != 0 && errno != EEXIST)
-        FAIL_FILE(error, "cannot make " PATH_FORMAT ": %s", self->folder, strerror(errno));
-    if (stat(self->folder, &folder) != 0 || !S_ISDIR(folder.st_mode))
-        FAIL_FILE(error, PATH_FORMAT " is no folder", self->folder);
-    return HEALCL_OK;
-}
-
-/* Results would replace inputs that lists name in their folder. */
-static enum healcl_status check_list(const struct serve_command *self, struct healcl_error *error)
-{
-    const struct request_list *list = &self->list;
-    char result[PATH_MAX];
-    struct stat read, written;
-    for (size_t i = 0; i < list->count * list->inputs; i++) {
-        const char *path = request_path(list, i / list->inputs, i % list->inputs);
-        const char *slash = strrchr(path, '/');
-        (void)snprintf(result, sizeof result, "%s/%s", self->folder, slash ? slash + 1 : path);
-        if (stat(result, &written) == 0 && stat(path, &read) == 0 &&
-            read.st_dev == written.st_dev && read.st_ino == written.st_ino)
-            FAIL(error, HEALCL_USAGE, "--results writes over the input " PATH_FORMAT, path);
-    }
-    return HEALCL_OK;
-}
-
-/* What rank 0 alone does. */
-static int begin(struct serve_command *self)
-{
-    struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = make_folder(self, &error);
-    if (status == HEALCL_OK)
-        status = request_list_read(&self->list, self->places, self->input_count, &error);
-    if (status == HEALCL_OK)
-        status = check_list(self, &error);
-    const int code = status == HEALCL_OK ? GOES_ON : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
-}
-
-static enum healcl_status begin_server(struct serve_command *self, struct healcl_error *error)
-{
-    struct server *server = &self->server;
-    TRY(request_list_share(&self->list, &self->ranks, error));
-    TRY(journal_open(&server->journal, self->folder, self->ranks.rank, error));
-    if (self->resume)
-        TRY(journal_read(&server->journal, self->folder, error));
-    return HEALCL_OK;
-}
-
-/* Returns GOES_ON or the exit code of all. */
+/* Serves requests until there are none: each of the sessions' threads takes one batch after the
+ * other, so that one reads and uploads while another one computes. Returns GOES_ON or the exit code
+ * of all. What a device or a file does wrong behind the opening ends all ranks. */
 static int serve(struct serve_command *self)
 {
-    struct server *server = &self->server;
+    struct worker workers[SESSIONS_MAX] = {{.command = NULL}};
     struct healcl_error error = {.status = HEALCL_OK};
-    *server = (struct server){
-        .ranks = &self->ranks,
-        .opening = &self->opening,
-        .list = &self->list,
-        .inputs = self->inputs,
-        .folder = self->folder,
-        .sessions = self->sessions,
-        .batch = self->batch,
-        .resume = self->resume,
-        .lock = PTHREAD_MUTEX_INITIALIZER,
-        .journal = {.file = -1},
-    };
-    snprintf(server->served.host, sizeof server->served.host, "%s", self->ranks.host);
-    snprintf(server->served.device, sizeof server->served.device, "%s",
-             opening_device(&self->opening));
-    int code = ranks_agree(&self->ranks, find_inputs(self, &error), NULL, &error);
-    if (code == GOES_ON)
-        code = ranks_agree(&self->ranks, begin_server(self, &error), NULL, &error);
-    return code == GOES_ON ? server_run(server) : code;
+    snprintf(self->served.host, sizeof self->served.host, "%s", self->ranks.host);
+    snprintf(self->served.device, sizeof self->served.device, "%s", opening_device(&self->opening));
+    for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+        workers[i].command = self;
+    enum healcl_status status = find_inputs(self, &error);
+    if (status == HEALCL_OK && self->ranks.rank == 0)
+        status = find_since(self, &error);
+    int code = ranks_agree(&self->ranks, status, NULL, &error);
+    if (code != GOES_ON)
+        return code;
+    ranks_share(&self->ranks, self->since, sizeof self->since);
+    self->nanoseconds = xcalloc(self->count, sizeof *self->nanoseconds);
+    code =
+        ranks_agree(&self->ranks, open_workers(self, workers, &error), self->opening.file, &error);
+    if (code == GOES_ON) {
+        self->start = monotonic_nanoseconds();
+        work_all(self, workers);
+    }
+    for (uint32_t i = 0; i < self->sessions; i++)
+        worker_close(&workers[i]);
+    return code;
 }
 
 /* ---------------------------------------------------------------- the report */
 
-/* The texts of failures become facts of their own. They live as long as text. */
-static void find_failures(struct serve_facts *facts, const char *text, const uint64_t *sizes)
+static int print_reports(struct serve_command *self, const struct serve_facts *facts)
 {
-    size_t room = 0;
-    for (int rank = 0; rank < facts->rank_count; rank++)
-        room += facts->ranks[rank].failed;
-    facts->failures = calloc(room + 1, sizeof *facts->failures);
-    for (int rank = 0; facts->failures && rank < facts->rank_count; rank++)
-        for (const char *end = text + sizes[rank]; text < end;) {
-            const char *message = text + strlen(text) + 1;
-            facts->failures[facts->failure_count++] = (struct failure){rank, text, message};
-            text = message + strlen(message) + 1;
-        }
-}
-
-static int print_reports(struct serve_command *self)
-{
-    struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
+    const struct style style = style_of(stdout);
+    cJSON *document = report_serve(facts);
     if (!self->opening.quiet && !self->opening.json.on_stdout)
-        code = printed(report_serve(&self->facts, &style));
-    FILE *stream = report_file_stream(&self->opening.json);
-    if (stream)
-        code = report_file_end(&self->opening.json, report_serve_json(&self->facts, stream), code,
-                               false);
-    code = finish_output(code);
-    for (int rank = 0; rank < self->facts.rank_count; rank++)
-        if (code == EXIT_VERIFIED && self->facts.ranks[rank].failed > 0)
+        report_serve_text(document, &style);
+    int code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
+    for (int rank = 0; rank < facts->rank_count; rank++)
+        if (code == EXIT_VERIFIED && facts->ranks[rank].failed > 0)
             code = EXIT_REFUSED;
     return code;
 }
@@ -160,29 +491,20 @@ static int print_reports(struct serve_command *self)
 /* All ranks call this. Returns the exit code, which is the same at all of them. */
 static int report(struct serve_command *self)
 {
-    struct server *server = &self->server;
     struct ranks *ranks = &self->ranks;
-    size_t sizes[3] = {sizeof server->served, server->served.requests * sizeof *server->nanoseconds,
-                       server->failures.size};
-    uint64_t *of_failures = NULL;
-    server->served.rank = ranks->rank;
-    server->served.latencies = latencies_of(server->nanoseconds, server->served.requests);
-    self->facts = (struct serve_facts){
-        .file = self->opening.file, .folder = self->folder, .rank_count = ranks->count};
+    self->served.rank = ranks->rank;
+    self->served.latencies = latencies_of(self->nanoseconds, self->served.requests);
     ranks_meet(ranks);
-    self->facts.ranks = ranks_gather(ranks, &server->served, sizes[0], NULL);
-    self->facts.nanoseconds = ranks_gather(ranks, server->nanoseconds, sizes[1], NULL);
-    char *failures = ranks_gather(ranks, server->failures.data, sizes[2], &of_failures);
-    int code = EXIT_VERIFIED;
-    if (ranks->rank == 0) {
-        find_failures(&self->facts, failures, of_failures);
-        code = print_reports(self);
-    }
-    free(self->facts.ranks);
-    free(self->facts.nanoseconds);
-    free(self->facts.failures);
-    free(failures);
-    free(of_failures);
+    struct serve_facts facts = {
+        .file = self->opening.file,
+        .folder = self->results,
+        .rank_count = ranks->count,
+        .ranks = ranks_gather(ranks, &self->served, sizeof self->served),
+        .nanoseconds = ranks_gather(ranks, self->nanoseconds,
+                                    self->served.requests * sizeof *self->nanoseconds)};
+    const int code = ranks->rank == 0 ? print_reports(self, &facts) : EXIT_VERIFIED;
+    free(facts.ranks);
+    free(facts.nanoseconds);
     return ranks_first(ranks, code);
 }
 
@@ -194,28 +516,17 @@ static int take_input(const struct command *command, const struct command_option
     struct serve_command *self = memory;
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
-        return usage_error(command, "--%s takes ENTRY=DIR or ENTRY=LIST, not '%.200s'",
-                           option->name, text);
+        return usage_error(command, "--%s takes ENTRY=DIR, not '%.200s'", option->name, text);
     if (self->input_count == INPUTS_MAX)
         return usage_error(command, "--%s: %d inputs at most", option->name, INPUTS_MAX);
     self->entries[self->input_count] = text;
-    self->places[self->input_count++] = equals + 1;
+    self->folders[self->input_count++] = equals + 1;
     return EXIT_VERIFIED;
-}
-
-static int check_options(const struct command *command, const void *memory)
-{
-    const struct serve_command *self = memory;
-    if (self->input_count == 0)
-        return usage_error(command, "--input is missing");
-    if (!self->folder)
-        return usage_error(command, "--results is missing");
-    return GOES_ON;
 }
 
 static const struct command_option options[] = {
     {"input", 'i', OPTION_INPUT, .member = 0, .take = take_input},
-    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct serve_command, folder)},
+    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct serve_command, results)},
     {"resume", 0, OPTION_FLAG, KEPT_IN(struct serve_command, resume)},
     {"sessions", 0, OPTION_COUNT, KEPT_IN(struct serve_command, sessions), .most = SESSIONS_MAX},
     {"batch", 0, OPTION_COUNT, KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},
@@ -225,20 +536,29 @@ static const struct command_option options[] = {
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    static struct serve_command self = {.sessions = 2,
-                                        .batch = 1}; /* threads that hang at the end use it, too */
-    int code = opening_take(&self.opening, &self.ranks, command, argc, argv, &self, check_options);
+    /* Threads that hang at the end use it, too. */
+    static struct serve_command self = {
+        .sessions = 2, .batch = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    size_t size = 0;
+    int code = opening_take(&self.opening, command, argc, argv, &self);
+    if (code == GOES_ON && (self.input_count == 0 || !self.results))
+        code = usage_error(command, "--%s is missing", self.results ? "input" : "results");
+    if (code != GOES_ON)
+        return code;
+    code = opening_start(&self.opening, &self.ranks);
     if (code == GOES_ON)
-        code = ranks_first(&self.ranks, self.ranks.rank == 0 ? begin(&self) : GOES_ON);
-    if (code == GOES_ON)
-        code = opening_open(&self.opening, &self.ranks);
+        code = ranks_first(&self.ranks, self.ranks.rank == 0 ? begin(&self, &size) : GOES_ON);
     if (code == GOES_ON) {
-        code = serve(&self);
-        if (code == GOES_ON)
-            code = report(&self);
-        server_release(&self.server);
+        share_names(&self, size);
+        code = opening_open(&self.opening, &self.ranks);
     }
-    request_list_release(&self.list);
+    if (code == GOES_ON)
+        code = serve(&self);
+    if (code == GOES_ON)
+        code = report(&self);
+    free(self.nanoseconds);
+    free(self.names);
+    free(self.text);
     opening_release(&self.opening);
     ranks_end(&self.ranks);
     return code;
@@ -252,18 +572,15 @@ const struct command command_serve = {
         "for\n"
         "each live input, and its result becomes NAME.npy in another folder.\n"
         "\n"
-        "Usage: mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR|LIST --results DIR\n"
-        "                                        [OPTIONS] FILE\n"
+        "Usage: mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR --results DIR [OPTIONS] FILE\n"
         "\n"
-        "  -i, --input ENTRY=DIR|LIST\n"
-        "                           an upload by its entry, or its tensor's name, as healcl run\n"
-        "                           takes it, and where its tensors are: all files *.npy of a\n"
-        "                           folder but hidden ones, or those whose paths are the lines\n"
-        "                           of a file; repeatable\n"
+        "  -i, --input ENTRY=DIR    an upload by its entry, or its tensor's name, and the folder "
+        "of\n"
+        "                           its tensors, all files *.npy but hidden ones; repeatable\n"
         "      --results DIR        where results go: NAME.npy, or NAME.ENTRY.npy where the\n"
         "                           transcript has several; a file is there once it is whole\n"
-        "      --resume             leave out requests whose results are there, made from the\n"
-        "                           same inputs and the same transcript\n"
+        "      --resume             leave out requests whose results are there, newer than\n"
+        "                           their inputs and of the same transcript\n"
         "      --sessions N         requests that each rank has in hand, 2 by default: one "
         "uploads\n"
         "                           while another one computes, and each keeps keys and weights\n"

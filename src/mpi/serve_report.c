@@ -1,59 +1,26 @@
 #include "mpi/serve_report.h"
 
-#include <inttypes.h>
+#include "report/report.h"
 
-#include "report/columns.h"
-#include "report/members.h"
-
-static double per_second(const struct served *served)
+static void add_served(cJSON *object, const struct served *served)
 {
-    return served->nanoseconds > 0 ? (double)served->requests * 1e9 / (double)served->nanoseconds
-                                   : 0;
+    const double seconds = (double)served->nanoseconds / 1e9;
+    JSON_ADD(object, NUMBER("requests", served->requests), NUMBER("left_out", served->left_out),
+             NUMBER("failed", served->failed), NUMBER("batches", served->batches),
+             NUMBER("batch", served->batch), NUMBER("sessions", served->sessions),
+             NUMBER("ns", served->nanoseconds),
+             DECIMAL("requests_per_second", seconds > 0 ? (double)served->requests / seconds : 0));
+    latencies_json(object, "latency_ns", &served->latencies);
+    JSON_ADD(object, NUMBER("longest_wait_ns", served->longest_wait),
+             NUMBER("bytes_uploaded", served->bytes_uploaded),
+             NUMBER("bytes_written", served->bytes_written),
+             NUMBER("device_bytes", served->device_bytes));
 }
-
-static const char *rank_text(const struct served *served, char text[COLUMN_TEXT_SIZE])
-{
-    snprintf(text, COLUMN_TEXT_SIZE, "%d", served->rank);
-    return served->rank == SERVED_ALL ? "all" : text;
-}
-
-#define SERVED_FIELD(member) COLUMN_FIELD(struct served, member)
-
-COLUMN_IF(rank_number, struct served, number, it->rank != SERVED_ALL, (uint64_t)it->rank)
-COLUMN_OF(rank_name, struct served, text, rank_text(it, value->room))
-COLUMN_OF(rate, struct served, factor, per_second(it))
-
-static const struct column served_rows[] = {
-    {"rank", NULL, COLUMN_COUNT, 0, .value = rank_number},
-    {NULL, "rank", COLUMN_TEXT, IN_TEXT, .value = rank_name},
-    {"host", "host", COLUMN_TEXT, IN_TEXT | SHRINKS | NONE_IF_0 | BLANK,
-     COLUMN_CHARACTERS(struct served, host)},
-    {"device", "device", COLUMN_TEXT, IN_TEXT | SHRINKS | NONE_IF_0 | BLANK,
-     COLUMN_CHARACTERS(struct served, device)},
-    {"requests", "requests", COLUMN_COUNT, IN_TEXT, SERVED_FIELD(requests)},
-    {"left_out", NULL, COLUMN_COUNT, 0, SERVED_FIELD(left_out)},
-    {"failed", NULL, COLUMN_COUNT, 0, SERVED_FIELD(failed)},
-    {"batches", "batches", COLUMN_COUNT, IN_TEXT, SERVED_FIELD(batches)},
-    {"batch", NULL, COLUMN_COUNT, 0, SERVED_FIELD(batch)},
-    {"sessions", NULL, COLUMN_COUNT, 0, SERVED_FIELD(sessions)},
-    {"ns", NULL, COLUMN_TIME, 0, SERVED_FIELD(nanoseconds)},
-    {"requests_per_second", "a second", COLUMN_RATE, IN_TEXT, .value = rate},
-    {"latency_ns.median", "median", COLUMN_TIME, IN_TEXT, SERVED_FIELD(latencies.median)},
-    {"latency_ns.p95", "p95", COLUMN_TIME, IN_TEXT, SERVED_FIELD(latencies.p95)},
-    {"latency_ns.p99", "p99", COLUMN_TIME, IN_TEXT, SERVED_FIELD(latencies.p99)},
-    {"latency_ns.longest", NULL, COLUMN_TIME, 0, SERVED_FIELD(latencies.most)},
-    {"longest_wait_ns", NULL, COLUMN_TIME, 0, SERVED_FIELD(longest_wait)},
-    {"bytes_uploaded", NULL, COLUMN_BYTES, 0, SERVED_FIELD(bytes_uploaded)},
-    {"bytes_written", NULL, COLUMN_BYTES, 0, SERVED_FIELD(bytes_written)},
-    {"device_bytes", NULL, COLUMN_BYTES, 0, SERVED_FIELD(device_bytes)},
-};
-
-static const struct column_table served_columns = COLUMN_TABLE(served_rows);
 
 /* Of all ranks, which work at the same time. */
 static struct served sum_of(const struct serve_facts *facts)
 {
-    struct served sum = {.rank = SERVED_ALL};
+    struct served sum = {.rank = 0};
     for (int rank = 0; rank < facts->rank_count; rank++) {
         const struct served *served = &facts->ranks[rank];
         sum.requests += served->requests;
@@ -75,43 +42,48 @@ static struct served sum_of(const struct serve_facts *facts)
     return sum;
 }
 
-enum healcl_status report_serve(const struct serve_facts *facts, const struct style *style)
+cJSON *report_serve(const struct serve_facts *facts)
 {
     const struct served sum = sum_of(facts);
-    report_label(style, "transcript", "%s", facts->file);
-    report_label(style, "results", "%s", facts->folder);
-    report_label(style, "bytes", "%s uploaded, %s of results, %s on devices",
-                 TEXT_BYTES(sum.bytes_uploaded), TEXT_BYTES(sum.bytes_written),
-                 TEXT_BYTES(sum.device_bytes));
-    if (sum.left_out > 0)
-        report_label(style, "left out", "%" PRIu64 " requests, whose results were there",
-                     sum.left_out);
-    if (sum.failed > 0)
-        report_label(style, "failed", "%" PRIu64 " requests", sum.failed);
-    putc('\n', style->stream);
-    struct table *table = columns_create(&served_columns, IN_TEXT);
-    for (int rank = 0; rank < facts->rank_count; rank++)
-        columns_row(table, &served_columns, IN_TEXT, NULL, &facts->ranks[rank]);
-    columns_row(table, &served_columns, IN_TEXT, NULL, &sum);
-    return table_print(table, style->stream, style->width);
+    cJSON *document = json_report();
+    JSON_ADD(document, STRING("transcript", facts->file), STRING("results", facts->folder));
+    cJSON *ranks = json_add_array(document, "ranks");
+    for (int i = 0; i < facts->rank_count; i++) {
+        cJSON *object = json_add_object(ranks, NULL);
+        JSON_ADD(object, NUMBER("rank", (uint64_t)facts->ranks[i].rank),
+                 STRING("host", facts->ranks[i].host), STRING("device", facts->ranks[i].device));
+        add_served(object, &facts->ranks[i]);
+    }
+    add_served(document, &sum);
+    return document;
 }
 
-enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stream)
+void report_serve_text(const cJSON *document, const struct style *style)
 {
-    const struct served sum = sum_of(facts);
-    struct json json;
-    json_begin(&json, healcl_version());
-    json_string(&json, json.top, "transcript", facts->file);
-    json_string(&json, json.top, "results", facts->folder);
-    columns_add_list(&json, json.top, "ranks", &served_columns, NULL,
-                     COLUMN_RECORDS(facts->ranks, (size_t)facts->rank_count));
-    columns_add_json(&json, json.top, &served_columns, NULL, &sum);
-    cJSON *failures = json_array(&json, json.top, "failures");
-    for (size_t i = 0; i < facts->failure_count; i++) {
-        cJSON *object = json_object(&json, failures, NULL);
-        json_string(&json, object, "request", facts->failures[i].name);
-        json_number(&json, object, "rank", (uint64_t)facts->failures[i].rank);
-        json_string(&json, object, "message", facts->failures[i].message);
-    }
-    return json_print(&json, stream);
+    static const struct view_line lines[] = {
+        {"transcript", "{transcript}"},
+        {"results", "{results}"},
+        {"bytes", "{bytes_uploaded:bytes} uploaded, {bytes_written:bytes} of results, "
+                  "{device_bytes:bytes} on devices"},
+        {"left out", "{left_out:#?} requests, whose results were there"},
+        {"failed", "{failed:#?} requests"},
+    };
+    static const struct view_column columns[] = {
+        {"rank", "{rank|all}", VIEW_RIGHT},
+        {"host", "{host}", VIEW_SHRINKS | VIEW_BLANK},
+        {"device", "{device}", VIEW_SHRINKS | VIEW_BLANK},
+        {"requests", "{requests}", VIEW_RIGHT},
+        {"batches", "{batches}", VIEW_RIGHT},
+        {"a second", "{requests_per_second:factor}", VIEW_RIGHT},
+        {"median", "{latency_ns.median:time}", VIEW_RIGHT},
+        {"p95", "{latency_ns.p95:time}", VIEW_RIGHT},
+        {"p99", "{latency_ns.p99:time}", VIEW_RIGHT},
+    };
+    cJSON *rows = cJSON_Duplicate(json_at(document, "ranks"), true),
+          *all = cJSON_Duplicate(document, true);
+    cJSON_AddItemToArray(rows, all);
+    VIEW_LINES(style, document, lines);
+    putc('\n', style->stream);
+    VIEW_TABLE(style, rows, columns);
+    cJSON_Delete(rows);
 }

@@ -5,8 +5,6 @@
 #include "mpi/ranks.h"
 #include "report/requests.h"
 
-enum { SERVED_ALL = -1 }; /* in place of a rank */
-
 /* Of one rank, or of all. */
 struct served {
     int32_t rank;
@@ -23,22 +21,14 @@ struct served {
     char host[MPI_MAX_PROCESSOR_NAME], device[256];
 };
 
-/* A request that has failed. */
-struct failure {
-    int rank;
-    const char *name, *message;
-};
-
 struct serve_facts {
     const char *file, *folder;
     struct served *ranks; /* rank_count of them */
     int rank_count;
     uint64_t *nanoseconds; /* of all requests with a result */
-    struct failure *failures;
-    size_t failure_count;
 };
 
-enum healcl_status report_serve(const struct serve_facts *facts, const struct style *style);
-enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stream);
+cJSON *report_serve(const struct serve_facts *facts);
+void report_serve_text(const cJSON *document, const struct style *style);
 
 #endif

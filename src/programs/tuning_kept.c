@@ -55,18 +55,6 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     return HEALCL_OK;
 }
 
-static enum healcl_status forget(const struct device_info *info, const char *kind, char **path,
-                                 struct healcl_error *error)
-{
-    char name[CACHE_NAME_SIZE];
-    *path = NULL;
-    char *directory = cache_directory();
-    name_of(info, kind, name);
-    enum healcl_status status = directory ? cache_remove(directory, name, path, error) : HEALCL_OK;
-    free(directory);
-    return status;
-}
-
 enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
                                char **path, struct healcl_error *error)
 {
@@ -74,12 +62,6 @@ enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct 
     name_of(info, "tuning", name);
     tuning_format(tuning, text);
     return cache_write_text(name, text, path, error);
-}
-
-enum healcl_status tuning_forget(const struct device_info *info, char **path,
-                                 struct healcl_error *error)
-{
-    return forget(info, "tuning", path, error);
 }
 
 /* ---------------------------------------------------------------- kernels of others */
@@ -155,10 +137,4 @@ enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
     name_of(info, "kernels", name);
     kernel_choices_format(choices, text);
     return cache_write_text(name, text, path, error);
-}
-
-enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
-                                         struct healcl_error *error)
-{
-    return forget(info, "kernels", path, error);
 }

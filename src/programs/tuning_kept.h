@@ -25,12 +25,6 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
 enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
                                char **path, struct healcl_error *error);
 
-/* Forgets what has been kept for this device with this driver, readable or not. *path is the file
- * that is gone, freed with free(), or NULL where there was none. Errors: HEALCL_USAGE where the
- * file cannot be removed. */
-enum healcl_status tuning_forget(const struct device_info *info, char **path,
-                                 struct healcl_error *error);
-
 /*
  * Which of several kernels of others, or of their alternatives, goes before the rest: by a number
  * for those that there are to choose from, which is another one where one of these changes. What a
@@ -68,7 +62,5 @@ void kernel_choices_read_kept(struct kernel_choices *choices, const struct devic
 enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
                                        const struct device_info *info, char **path,
                                        struct healcl_error *error);
-enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
-                                         struct healcl_error *error);
 
 #endif

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/passes.h"
-#include "report/members.h"
+#include "report/junit.h"
 
 static const char *operation_of(const struct coverage_row *row)
 {
@@ -32,22 +31,14 @@ static void add(struct check_totals *totals, const struct coverage_row *row)
     totals->failures += calls == totals->cells ? (uint64_t)row->failures : 0;
 }
 
-struct check_totals check_totals_of(const struct coverage_row *rows, size_t count)
-{
-    struct check_totals totals = {0};
-    for (size_t i = 0; i < count; i++)
-        add(&totals, &rows[i]);
-    return totals;
-}
-
 struct check_totals check_totals_of_all(const struct check_facts *facts)
 {
-    struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
+    struct check_totals totals = {0};
+    for (size_t i = 0; i < facts->row_count; i++)
+        add(&totals, &facts->rows[i]);
     for (size_t i = 0; i < facts->example_count; i++)
         for (int side = 0; side < EXAMPLE_SIDES; side++)
             add_counts(&totals, &facts->examples[i].of[side]);
-    for (size_t i = 0; i < facts->sequence_count; i++)
-        add_counts(&totals, &facts->sequences[i].counts);
     return totals;
 }
 
@@ -57,470 +48,327 @@ bool check_is_right(const struct check_facts *facts)
     return totals.failures == 0 && !facts->self_test_failure && totals.cells + totals.refused > 0;
 }
 
-/* ---------------------------------------------------------------- text */
+/* ---------------------------------------------------------------- JSON */
 
-/* A mark for each layout, in the order of enum arrangement. */
-enum { RIGHT = '+', WRONG = 'X', UNSUPPORTED = 'u', INAPPLICABLE = '.' };
-
-/* The rows of an operation with values of that dtype, or with DTYPE_COUNT of any. */
-static struct check_totals totals_of(const struct check_facts *facts, enum operation_id operation,
-                                     int dtype)
+static void add_members(cJSON *object, const struct check_counts *counts)
 {
+    JSON_ADD(object, NUMBER("calls", counts->calls), NUMBER("passed", counts->passed),
+             NUMBER("unsupported", counts->unsupported),
+             NUMBER("failed", counts->calls - counts->passed - counts->unsupported));
+}
+
+static void add_row(cJSON *object, const struct coverage_row *row, uint64_t nanoseconds)
+{
+    char dtypes[COVERAGE_DTYPES_SIZE];
     struct check_totals totals = {0};
+    add(&totals, row);
+    JSON_ADD(object, STRING("op", operation_of(row)), STRING("form", row->form->name),
+             STRING("dtypes", coverage_dtypes_text(row, dtypes)), NUMBER("case", row->number),
+             FLAG("refused", row->refused), NUMBER("calls", totals.cells),
+             NUMBER("passed", totals.passed), NUMBER("unsupported", totals.unsupported),
+             NUMBER("failed", totals.failures), NUMBER("ns", nanoseconds));
+    if (row->table)
+        json_add_number(object, "by_manifests", (uint64_t)row->replaced);
+    cJSON *layouts = json_add_object(object, "layouts");
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
+        if (row->cells[i].calls > 0)
+            add_members(json_add_object(layouts, arrangement_name((enum arrangement)i)),
+                        &row->cells[i]);
+}
+
+/* What was not right, with the command that repeats it. */
+static void add_why(cJSON *object, const struct check_facts *facts, const char *option,
+                    const char *operand, const struct healcl_error *why)
+{
+    if (why->status == HEALCL_OK)
+        return;
+    report_add_command(object, "check", facts->device, facts->operations, option, operand);
+    json_add_string(object, "message", why->message);
+    if (why->detail)
+        json_add_string(object, "detail", why->detail);
+}
+
+static void add_kernel(cJSON *object, const struct manifest_kernel *kernel)
+{
+    if (!kernel->name)
+        return;
+    JSON_ADD(object, STRING("name", kernel->name), STRING("manifest", kernel->file));
+}
+
+static void add_failure(cJSON *object, const struct check_facts *facts,
+                        const struct check_failure *failure)
+{
+    char cell[COVERAGE_CELL_SIZE], dtypes[COVERAGE_DTYPES_SIZE];
+    const struct coverage_row *row = failure->row;
+    const enum arrangement layout = failure->cell.arrangement;
+    JSON_ADD(object, STRING("op", operation_of(row)), STRING("form", row->form->name),
+             STRING("dtypes", coverage_dtypes_text(row, dtypes)),
+             STRING("dtype", dtype_name(row->dtypes.value)),
+             NUMBER("n", (uint64_t)failure->cell.size.n),
+             NUMBER("k", (uint64_t)failure->cell.size.k),
+             STRING("layout", layout < ARRANGEMENT_COUNT ? arrangement_name(layout) : "any layout"),
+             STRING("case", coverage_cell_text(&failure->cell, cell)),
+             FLAG("unsupported", failure->why.status == HEALCL_REFUSED));
+    if (failure->kernel.name)
+        add_kernel(json_add_object(object, "kernel"), &failure->kernel);
+    add_why(object, facts, "--case ", cell, &failure->why);
+}
+
+static void add_example(cJSON *object, const struct check_facts *facts,
+                        const struct example_check *check)
+{
+    JSON_ADD(object, STRING("op", check->operation->name), FLAG("checked", !check->unchecked));
+    if (check->unchecked)
+        json_add_string(object, "not_checked", check->unchecked);
+    json_add_number(object, "ns", check->nanoseconds);
+    for (int side = 0; side < EXAMPLE_SIDES; side++) {
+        cJSON *calls = json_add_object(object, example_side_name((enum example_side)side));
+        if (side == EXAMPLE_KERNEL)
+            add_kernel(calls, &check->kernel);
+        add_members(calls, &check->of[side]);
+    }
+    add_why(object, facts, "--op ", check->operation->name, &check->why);
+}
+
+cJSON *report_check(const struct check_facts *facts)
+{
+    uint64_t unchecked = 0;
+    for (size_t i = 0; i < facts->example_count; i++)
+        unchecked += facts->examples[i].unchecked != NULL;
+    const struct check_totals totals = check_totals_of_all(facts);
+    cJSON *document = json_report();
+    report_add_device(json_add_object(document, "device"), facts->device);
+    report_add_self_test(document, facts->self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
+                         facts->self_test_failure);
+    JSON_ADD(document, FLAG("verified", check_is_right(facts)), NUMBER("calls", totals.cells),
+             NUMBER("passed", totals.passed), NUMBER("failed", totals.failures),
+             NUMBER("unsupported", totals.unsupported), NUMBER("refused", totals.refused),
+             NUMBER("unchecked", unchecked));
+    cJSON *rows = json_add_array(document, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
-        if (form_id(facts->rows[i].form) == operation &&
-            (dtype == DTYPE_COUNT || (int)facts->rows[i].dtypes.value == dtype))
-            add(&totals, &facts->rows[i]);
-    return totals;
-}
-
-static char mark_of(const struct check_facts *facts, enum operation_id operation, int dtype,
-                    int layout)
-{
-    struct check_totals totals = {0};
-    for (size_t i = 0; i < facts->row_count; i++) {
-        const struct coverage_row *row = &facts->rows[i];
-        if (form_id(row->form) == operation && (int)row->dtypes.value == dtype)
-            add_counts(&totals, &row->cells[layout]);
+        add_row(json_add_object(rows, NULL), &facts->rows[i], facts->row_nanoseconds[i]);
+    cJSON *examples = facts->operations ? json_add_array(document, "examples") : NULL;
+    for (size_t i = 0; i < facts->example_count; i++)
+        add_example(json_add_object(examples, NULL), facts, &facts->examples[i]);
+    cJSON *kernels = facts->operations ? json_add_array(document, "kernels") : NULL;
+    for (size_t i = 0; i < facts->kernel_count; i++) {
+        cJSON *object = json_add_object(kernels, NULL);
+        add_kernel(object, &facts->kernels[i].kernel);
+        json_add_number(object, "failed", facts->kernels[i].failures);
     }
-    return totals.cells == 0               ? INAPPLICABLE
-           : totals.failures > 0           ? WRONG
-           : totals.passed == totals.cells ? RIGHT
-                                           : UNSUPPORTED;
+    cJSON *failures = json_add_array(document, "failures");
+    for (size_t i = 0; i < facts->failure_count; i++)
+        add_failure(json_add_object(failures, NULL), facts, &facts->failures[i]);
+    return document;
 }
 
-/* Prints a cell of the table in its column. */
-static void print_cell(const struct style *style, const char *text)
-{
-    fprintf(style->stream, "  %-*s", ARRANGEMENT_COUNT, text);
-}
-
-static void print_marks(const struct check_facts *facts, enum operation_id operation, int dtype,
-                        const struct style *style)
-{
-    const struct check_totals totals = totals_of(facts, operation, dtype);
-    char marks[ARRANGEMENT_COUNT + 1] = "";
-    for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
-        marks[layout] = mark_of(facts, operation, dtype, layout);
-    print_cell(style, totals.cells > 0 ? marks : totals.failures > 0 ? "FAILED" : "refused");
-}
-
-/* Of the first column. */
-static int name_width(const struct check_facts *facts)
-{
-    size_t width = strlen("operation");
-    for (size_t i = 0; i < facts->row_count; i++) {
-        size_t length = strlen(operation_of(&facts->rows[i]));
-        width = length > width ? length : width;
-    }
-    return (int)width;
-}
+/* ---------------------------------------------------------------- while it is made */
 
 void report_check_head(const struct check_facts *facts, const struct style *style)
 {
-    char numbers[ARRANGEMENT_COUNT + 1] = "";
-    for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
-        numbers[layout] = (char)('1' + layout);
     report_label(style, "device", "%s", facts->device->name);
     report_label(style, "driver", "%s, %s", facts->device->platform, facts->device->driver);
     report_label(style, "self-test", "%s",
                  facts->self_test_failure ? facts->self_test_failure : "passed");
-    if (facts->row_count == 0)
-        return;
-    fprintf(style->stream, "\n%-*s", name_width(facts), "operation");
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        print_cell(style, dtype_name((enum dtype)dtype));
-    fprintf(style->stream, "  right\n%-*s", name_width(facts), "  layout");
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        print_cell(style, numbers);
     putc('\n', style->stream);
 }
 
-void report_check_name(const struct check_facts *facts, enum operation_id operation,
-                       const struct style *style)
+void report_check_name(enum operation_id operation, const struct style *style)
 {
-    fprintf(style->stream, "%-*s", name_width(facts), operations[operation].name);
+    fprintf(style->stream, "%-24s", operations[operation].name);
 }
 
-void report_check_marks(const struct check_facts *facts, enum operation_id operation,
-                        const struct style *style)
+void report_check_counts(const struct check_facts *facts, enum operation_id operation,
+                         const struct style *style)
 {
-    const struct check_totals totals = totals_of(facts, operation, DTYPE_COUNT);
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        print_marks(facts, operation, dtype, style);
-    fprintf(style->stream, "  %" PRIu64 "/%" PRIu64 "\n", totals.passed, totals.cells);
+    struct check_totals totals = {0};
+    for (size_t i = 0; i < facts->row_count; i++)
+        if (form_id(facts->rows[i].form) == operation)
+            add(&totals, &facts->rows[i]);
+    fprintf(style->stream, "%6" PRIu64 "/%" PRIu64 " right%s\n", totals.passed, totals.cells,
+            totals.failures > 0      ? ", some WRONG"
+            : totals.unsupported > 0 ? ", the others beyond this device"
+                                     : "");
 }
 
-static void print_legend(const struct style *style)
-{
-    fputs("\nlayouts: ", style->stream);
-    for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
-        fprintf(style->stream, "%s%d %s",
-                layout == 0       ? ""
-                : layout % 4 == 0 ? ",\n         "
-                                  : ", ",
-                layout + 1, arrangement_name((enum arrangement)layout));
-    fprintf(style->stream,
-            "\n%c right, %c wrong or failed, %c beyond this device, %c not for this operation\n",
-            RIGHT, WRONG, UNSUPPORTED, INAPPLICABLE);
-}
+/* ---------------------------------------------------------------- what follows it */
 
-/* The command that repeats a call, or with failure NULL those of an operation of a manifest. */
-static void print_command(const struct check_facts *facts, const struct check_failure *failure,
-                          const char *operation, FILE *stream)
+/* Operations of manifests. */
+static void print_examples(const cJSON *document, const struct style *style)
 {
-    char cell[COVERAGE_CELL_SIZE];
-    fprintf(stream, "healcl check -d %u:%u", facts->device->platform_index,
-            facts->device->device_index);
-    report_folders(facts->operations, stream);
-    if (failure)
-        fprintf(stream, " --case %s", coverage_cell_text(&failure->cell, cell));
-    else
-        fprintf(stream, " --op %s", operation);
-}
-
-void report_check_failure(const struct check_failure *failure, const struct check_facts *facts,
-                          bool verbose, FILE *stream)
-{
-    char dtypes[COVERAGE_DTYPES_SIZE];
-    const char *layout = failure->cell.arrangement < ARRANGEMENT_COUNT
-                             ? arrangement_name(failure->cell.arrangement)
-                             : "any layout";
-    fprintf(stream, "%s, %s, n %" PRId64 ", k %" PRId64 ", %s: %s\n", failure->row->form->name,
-            coverage_dtypes_text(failure->row, dtypes), failure->cell.size.n, failure->cell.size.k,
-            layout, failure->why.message);
-    if (failure->kernel.name)
-        fprintf(stream, "  with the kernel %s, of %s\n", failure->kernel.name,
-                failure->kernel.file);
-    if (verbose && failure->why.detail) {
-        fprintf(stream, "%s", failure->why.detail);
-        return;
+    static const struct view_column columns[] = {
+        {"operation", "{op}", 0},
+        {"kernel", "{kernel.passed}/{kernel.calls:#?}", VIEW_RIGHT},
+        {"body", "{body.passed}/{body.calls:#?}", VIEW_RIGHT},
+        {"", "[not checked: {not_checked}]", VIEW_SHRINKS}};
+    const cJSON *examples = json_at(document, "examples"), *row;
+    uint64_t replaced = 0;
+    if (json_number_at(document, "examples") > 0) {
+        fputs("\noperations of manifests, right of the calls derived from examples/\n",
+              style->stream);
+        VIEW_TABLE(style, examples, columns);
     }
-    fputs("  ", stream);
-    print_command(facts, failure, NULL, stream);
-    putc('\n', stream);
+    cJSON_ArrayForEach(row, json_at(document, "rows")) replaced +=
+        json_number_at(row, "by_manifests");
+    if (examples && json_number_at(document, "rows") > 0)
+        fprintf(style->stream,
+                "\nkernels of manifests had a part in %" PRIu64 " calls of the table\n", replaced);
 }
 
-static bool is_beyond_device(const struct check_failure *failure)
+static bool have_same(const cJSON *a, const cJSON *b, const char *key)
 {
-    return failure->why.status == HEALCL_REFUSED;
+    return cJSON_Compare(json_at(a, key), json_at(b, key), true);
 }
 
 /* Whether another failure of the same cell of the table goes before: what is wrong before what is
  * beyond the device, then an earlier one. */
-static bool is_told(const struct check_facts *facts, size_t index)
+static bool is_repeated(const cJSON *failures, const cJSON *failure)
 {
-    const struct check_failure *failure = &facts->failures[index];
-    for (size_t i = 0; i < facts->failure_count; i++) {
-        const struct check_failure *other = &facts->failures[i];
-        bool as_bad = is_beyond_device(other) == is_beyond_device(failure);
-        if (other->row->form->operation == failure->row->form->operation &&
-            other->row->dtypes.value == failure->row->dtypes.value &&
-            (as_bad ? i < index : is_beyond_device(failure)))
+    const cJSON *other;
+    bool is_behind = false;
+    const bool is_beyond = cJSON_IsTrue(json_at(failure, "unsupported"));
+    cJSON_ArrayForEach(other, failures)
+    {
+        is_behind |= other == failure;
+        if (have_same(other, failure, "op") && have_same(other, failure, "dtype") &&
+            (have_same(other, failure, "unsupported") ? !is_behind : is_beyond))
             return true;
     }
     return false;
 }
 
-/* Calls that kernels of manifests had a part in. */
-static uint64_t count_replaced(const struct check_facts *facts)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < facts->row_count; i++)
-        count += (uint64_t)facts->rows[i].replaced;
-    return count;
-}
+#define WITH_KERNEL "[\n  with the kernel {kernel.name}, of {kernel.manifest}]"
+#define FAILURE "{form}, {dtypes}, n {n}, k {k}, {layout}: {message}" WITH_KERNEL
 
-static void print_side(const struct example_check *check, enum example_side side, FILE *stream)
+void report_check_text(const cJSON *document, const struct style *style)
 {
-    if (check->of[side].calls > 0)
-        fprintf(stream, "  %s %" PRIu32 "/%" PRIu32, example_side_name(side),
-                check->of[side].passed, check->of[side].calls);
-    else if (!check->unchecked)
-        fprintf(stream, "  no kernel%s",
-                example_vendor(check->operation)->kernel_count > 0 ? " for this device" : "");
-}
-
-/* Operations of manifests. */
-static void print_examples(const struct check_facts *facts, const struct style *style)
-{
-    int width = 0;
-    for (size_t i = 0; i < facts->example_count; i++) {
-        int length = (int)strlen(facts->examples[i].operation->name);
-        width = length > width ? length : width;
-    }
-    if (facts->example_count > 0)
-        fputs("\noperations of manifests, right of the calls derived from examples/\n",
-              style->stream);
-    for (size_t i = 0; i < facts->example_count; i++) {
-        const struct example_check *check = &facts->examples[i];
-        fprintf(style->stream, "%-*s", width, check->operation->name);
-        for (int side = 0; side < EXAMPLE_SIDES; side++)
-            print_side(check, (enum example_side)side, style->stream);
-        if (check->unchecked)
-            fprintf(style->stream, "  not checked: %s", check->unchecked);
-        putc('\n', style->stream);
-    }
-    if (facts->operations && facts->row_count > 0)
-        fprintf(style->stream,
-                "\nkernels of manifests had a part in %" PRIu64 " calls of the table\n",
-                count_replaced(facts));
-}
-
-static uint32_t count_unchecked(const struct check_facts *facts)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < facts->example_count; i++)
-        count += facts->examples[i].unchecked != NULL;
-    return count;
-}
-
-static void print_example_failure(const struct check_facts *facts,
-                                  const struct example_check *check, FILE *stream)
-{
-    fprintf(stream, "%s, %s\n%s", check->operation->name, check->why.message,
-            check->why.detail ? check->why.detail : ""); /* a compiler's log */
-    if (check->kernel.name)
-        fprintf(stream, "  with the kernel %s, of %s\n", check->kernel.name, check->kernel.file);
-    fputs("  ", stream);
-    print_command(facts, NULL, check->operation->name, stream);
-    putc('\n', stream);
-}
-
-/* What several wrong calls have in common; and those of each kernel of a manifest. */
-static void print_shared(const struct check_facts *facts, FILE *stream)
-{
-    const struct shared_facts *shared = facts->shared;
-    for (size_t i = 0; i < facts->kernel_count; i++)
-        fprintf(stream, "%s, of %s: %" PRIu64 " wrong calls of the table\n",
-                facts->kernels[i].kernel.name, facts->kernels[i].kernel.file,
-                facts->kernels[i].failures);
-    if (shared->count < 2 || !(shared->same_n || shared->same_dtype || shared->modulus_count == 1))
-        return;
-    const char *comma = "";
-    fprintf(stream, "all %" PRIu64 " wrong calls of the table have ", shared->count);
-    if (shared->same_n) {
-        fprintf(stream, "n %" PRId64, shared->n);
-        comma = ", ";
-    }
-    if (shared->same_dtype) {
-        fprintf(stream, "%s%s", comma, dtype_name(shared->dtype));
-        comma = ", ";
-    }
-    if (shared->modulus_count == 1)
-        fprintf(stream, "%sthe modulus %" PRId64, comma, shared->moduli[0]);
-    putc('\n', stream);
-}
-
-/* A line for each pass. */
-static void print_sequences(const struct check_facts *facts, const struct style *style)
-{
-    if (facts->sequence_count > 0)
-        fputs("\nwhat passes make of several calls\n", style->stream);
-    for (int pass = 0; pass < PASS_COUNT; pass++) {
-        uint32_t calls = 0, passed = 0;
-        for (size_t i = 0; i < facts->sequence_count; i++) {
-            const struct sequence_check *check = &facts->sequences[i];
-            const bool is_its = strcmp(check->sequence.pass, passes[pass].name) == 0;
-            calls += is_its ? check->counts.calls : 0;
-            passed += is_its ? check->counts.passed : 0;
-        }
-        if (calls > 0)
-            fprintf(style->stream, "%-8s  %" PRIu32 "/%" PRIu32 "\n", passes[pass].name, passed,
-                    calls);
-    }
-}
-
-static void print_sequence_failure(const struct check_facts *facts,
-                                   const struct sequence_check *check, FILE *stream)
-{
-    char call[SEQUENCE_CALL_SIZE];
-    fprintf(stream, "%s, %s: %s\n  ", check->sequence.name, sequence_call_text(&check->call, call),
-            check->why.message);
-    print_command(facts, NULL, check->sequence.pass, stream);
-    putc('\n', stream);
-}
-
-void report_check_end(const struct check_facts *facts, const struct style *style)
-{
-    const struct check_totals totals = check_totals_of_all(facts);
-    const uint32_t unchecked = count_unchecked(facts);
-    if (facts->row_count > 0)
-        print_legend(style);
-    print_sequences(facts, style);
-    print_examples(facts, style);
+    const cJSON *object, *failures = json_at(document, "failures");
+    print_examples(document, style);
     putc('\n', style->stream);
-    for (size_t i = 0; i < facts->example_count; i++) {
-        if (facts->examples[i].why.status != HEALCL_OK)
-            print_example_failure(facts, &facts->examples[i], style->stream);
+    cJSON_ArrayForEach(object, json_at(document, "examples"))
+    {
+        if (!view_text(style, object, "{op}, {message}"))
+            continue;
+        if (json_at(object, "detail")) /* a compiler's log */
+            fputs(cJSON_GetStringValue(json_at(object, "detail")), style->stream);
+        (void)view_text(style, object,
+                        "[  with the kernel {kernel.name}, of {kernel.manifest}\n]  {repeat}");
     }
-    for (size_t i = 0; i < facts->sequence_count; i++)
-        if (facts->sequences[i].why.status != HEALCL_OK)
-            print_sequence_failure(facts, &facts->sequences[i], style->stream);
-    for (size_t i = 0; i < facts->failure_count; i++)
-        if (!is_told(facts, i))
-            report_check_failure(&facts->failures[i], facts, false, style->stream);
-    print_shared(facts, style->stream);
-    if (totals.failures > 0)
-        fprintf(style->stream, "FAILED: %" PRIu64 " of %" PRIu64 " calls", totals.failures,
-                totals.cells);
-    else if (totals.cells + totals.refused == 0)
-        fputs("nothing is checked", style->stream);
-    else
-        fprintf(style->stream, "%s %" PRIu64 " calls are right",
-                totals.unsupported > 0 ? "the other" : "all", totals.passed);
-    if (totals.unsupported > 0)
-        fprintf(style->stream, "; %" PRIu64 " are beyond this device", totals.unsupported);
-    if (totals.refused > 0)
-        fprintf(style->stream, "; %" PRIu64 " combinations of dtypes are refused as they must be",
-                totals.refused);
-    if (unchecked > 0)
-        fprintf(style->stream, "; %" PRIu32 " operation%s not checked", unchecked,
-                unchecked > 1 ? "s are" : " is");
-    putc('\n', style->stream);
-}
-
-/* ---------------------------------------------------------------- JSON */
-
-static void add_members(struct json *json, cJSON *object, const struct check_counts *counts)
-{
-    json_number(json, object, "calls", counts->calls);
-    json_number(json, object, "passed", counts->passed);
-    json_number(json, object, "unsupported", counts->unsupported);
-}
-
-static void add_row(struct json *json, cJSON *object, const struct coverage_row *row)
-{
-    char dtypes[COVERAGE_DTYPES_SIZE];
-    json_string(json, object, "op", operation_of(row));
-    json_string(json, object, "form", row->form->name);
-    json_string(json, object, "dtypes", coverage_dtypes_text(row, dtypes));
-    json_bool(json, object, "refused", row->refused);
-    if (row->table)
-        json_number(json, object, "by_manifests", (uint64_t)row->replaced);
-    cJSON *layouts = json_object(json, object, "layouts");
-    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
-        if (row->cells[i].calls > 0)
-            add_members(json, json_object(json, layouts, arrangement_name((enum arrangement)i)),
-                        &row->cells[i]);
-}
-
-/* What was not right, with the command that repeats it. */
-static void add_why(struct json *json, cJSON *object, const struct check_facts *facts,
-                    const struct check_failure *failure, const char *operation,
-                    const struct healcl_error *why)
-{
-    char *text = NULL;
-    size_t bytes;
-    FILE *stream = why->status == HEALCL_OK ? NULL : open_memstream(&text, &bytes);
-    if (stream) {
-        print_command(facts, failure, operation, stream);
-        if (fclose(stream) == 0)
-            json_string(json, object, "repeat", text);
-        json_string(json, object, "message", why->message);
+    cJSON_ArrayForEach(object, failures)
+    {
+        if (!is_repeated(failures, object))
+            (void)view_text(style, object, FAILURE "\n  {repeat}");
     }
-    if (why->detail)
-        json_string(json, object, "detail", why->detail);
+    (void)view_each(style, json_at(document, "kernels"),
+                    "{name}, of {manifest}: {failed} wrong calls of the table");
+    char *end = view_fill(
+        document,
+        json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls"
+        : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
+            ? "nothing is checked"
+        : json_number_at(document, "unsupported") > 0 ? "the other {passed} calls are right"
+                                                      : "all {passed} calls are right");
+    fputs(end, style->stream);
+    free(end);
+    (void)view_text(style, document,
+                    "[; {unsupported:#?} are beyond this device]"
+                    "[; {refused:#?} combinations of dtypes are refused as they must be]"
+                    "[; {unchecked:#?} operation{unchecked:s} not checked]");
+}
+
+void report_check_call_text(const cJSON *document, const struct style *style)
+{
+    const cJSON *failure;
+    cJSON_ArrayForEach(failure, json_at(document, "failures"))
+    {
+        (void)view_text(style, failure, FAILURE);
+        if (json_at(failure, "detail"))
+            fputs(cJSON_GetStringValue(json_at(failure, "detail")), style->stream);
+        else
+            (void)view_text(style, failure, "  {repeat}");
+    }
+    if (json_number_at(document, "failures") == 0)
+        (void)view_each(style, json_at(document, "rows"), "{form}: right");
+}
+
+/* ---------------------------------------------------------------- JUnit */
+
+static void put_text(struct junit *junit, const cJSON *object, const char *template)
+{
+    char *text = view_fill(object, template);
+    if (text)
+        junit_line(junit, "%s", text);
     free(text);
 }
 
-static void add_kernel(struct json *json, cJSON *object, const struct manifest_kernel *kernel)
+static void put_failures(struct junit *junit, const cJSON *document, const cJSON *row)
 {
-    if (!kernel->name)
-        return;
-    json_string(json, object, "name", kernel->name);
-    json_string(json, object, "manifest", kernel->file);
-}
-
-static void add_shared(struct json *json, const struct check_facts *facts)
-{
-    const struct shared_facts *shared = facts->shared;
-    cJSON *kernels = facts->operations ? json_array(json, json->top, "kernels") : NULL;
-    for (size_t i = 0; i < facts->kernel_count; i++) {
-        cJSON *object = json_object(json, kernels, NULL);
-        add_kernel(json, object, &facts->kernels[i].kernel);
-        json_number(json, object, "failed", facts->kernels[i].failures);
+    const cJSON *failure;
+    cJSON_ArrayForEach(failure, json_at(document, "failures"))
+    {
+        if (have_same(failure, row, "form") && have_same(failure, row, "dtypes"))
+            put_text(junit, failure, "n {n}, k {k}, {layout}: {message}\n  {repeat}");
     }
-    if (shared->count < 2)
-        return;
-    cJSON *object = json_object(json, json->top, "shared");
-    if (shared->same_n)
-        json_integer(json, object, "n", shared->n);
-    if (shared->same_dtype)
-        json_string(json, object, "dtype", dtype_name(shared->dtype));
-    if (shared->modulus_count == 1)
-        json_integer(json, object, "modulus", shared->moduli[0]);
 }
 
-static void add_failure(struct json *json, cJSON *object, const struct check_facts *facts,
-                        const struct check_failure *failure)
+/* How the calls of a row ended. */
+static void put_outcome(struct junit *junit, const cJSON *row)
 {
-    char cell[COVERAGE_CELL_SIZE], dtypes[COVERAGE_DTYPES_SIZE];
-    json_string(json, object, "op", operation_of(failure->row));
-    json_string(json, object, "form", failure->row->form->name);
-    json_string(json, object, "dtypes", coverage_dtypes_text(failure->row, dtypes));
-    json_number(json, object, "n", (uint64_t)failure->cell.size.n);
-    json_number(json, object, "k", (uint64_t)failure->cell.size.k);
-    json_string(json, object, "case", coverage_cell_text(&failure->cell, cell));
-    json_bool(json, object, "unsupported", is_beyond_device(failure));
-    if (failure->kernel.name)
-        add_kernel(json, json_object(json, object, "kernel"), &failure->kernel);
-    add_why(json, object, facts, failure, NULL, &failure->why);
+    char *message = view_fill(row, "{failed} of {calls} calls are not right");
+    if (json_number_at(row, "failed") > 0)
+        junit_outcome(junit, JUNIT_FAILURE, "wrong", message);
+    else if (cJSON_IsTrue(json_at(row, "refused")))
+        junit_line(junit, "these dtypes are refused, as they must be");
+    else if (json_number_at(row, "calls") == 0)
+        junit_outcome(junit, JUNIT_SKIPPED, "no call", "no call is for this device");
+    else if (json_number_at(row, "calls") == json_number_at(row, "unsupported"))
+        junit_outcome(junit, JUNIT_SKIPPED, "beyond the device",
+                      "all calls are beyond this device");
+    else
+        put_text(junit, row, "{passed} calls are right, {unsupported} are beyond this device");
+    free(message);
 }
 
-static void add_example(struct json *json, cJSON *object, const struct check_facts *facts,
-                        const struct example_check *check)
+/* The kernel and the body of an operation of a manifest. */
+static void put_example(struct junit *junit, const cJSON *example)
 {
-    json_string(json, object, "op", check->operation->name);
-    json_bool(json, object, "checked", !check->unchecked);
-    if (check->unchecked)
-        json_string(json, object, "not_checked", check->unchecked);
+    const char *unchecked = cJSON_GetStringValue(json_at(example, "not_checked"));
+    junit_suite(junit, cJSON_GetStringValue(json_at(example, "op")));
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        cJSON *calls = json_object(json, object, example_side_name((enum example_side)side));
-        if (side == EXAMPLE_KERNEL)
-            add_kernel(json, calls, &check->kernel);
-        add_members(json, calls, &check->of[side]);
+        const char *name = example_side_name((enum example_side)side);
+        junit_case(junit, name, side == 0 ? json_number_at(example, "ns") : 0);
+        if (unchecked)
+            junit_outcome(junit, JUNIT_SKIPPED, "not checked", unchecked);
+        else
+            put_outcome(junit, json_at(example, name));
+        put_text(junit, example, "{message}");
     }
-    add_why(json, object, facts, NULL, check->operation->name, &check->why);
 }
 
-static void add_sequence(struct json *json, cJSON *object, const struct check_facts *facts,
-                         const struct sequence_check *check)
+void report_check_junit(const cJSON *document, FILE *stream)
 {
-    char call[SEQUENCE_CALL_SIZE];
-    json_string(json, object, "name", check->sequence.name);
-    json_string(json, object, "pass", check->sequence.pass);
-    add_members(json, object, &check->counts);
-    if (check->why.status != HEALCL_OK)
-        json_string(json, object, "call", sequence_call_text(&check->call, call));
-    add_why(json, object, facts, NULL, check->sequence.pass, &check->why);
-}
-
-enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream)
-{
-    struct json json;
-    const struct check_totals totals = check_totals_of_all(facts);
-    json_begin(&json, healcl_version());
-    report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
-    report_self_test(&json, json.top,
-                     facts->self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
-                     facts->self_test_failure);
-    json_bool(&json, json.top, "verified", check_is_right(facts));
-    json_number(&json, json.top, "calls", totals.cells);
-    json_number(&json, json.top, "failed", totals.failures);
-    json_number(&json, json.top, "unsupported", totals.unsupported);
-    cJSON *rows = json_array(&json, json.top, "rows");
-    for (size_t i = 0; i < facts->row_count; i++)
-        add_row(&json, json_object(&json, rows, NULL), &facts->rows[i]);
-    cJSON *sequences = json_array(&json, json.top, "sequences");
-    for (size_t i = 0; i < facts->sequence_count; i++)
-        add_sequence(&json, json_object(&json, sequences, NULL), facts, &facts->sequences[i]);
-    cJSON *examples = facts->operations ? json_array(&json, json.top, "examples") : NULL;
-    for (size_t i = 0; i < facts->example_count; i++)
-        add_example(&json, json_object(&json, examples, NULL), facts, &facts->examples[i]);
-    add_shared(&json, facts);
-    cJSON *failures = json_array(&json, json.top, "failures");
-    for (size_t i = 0; i < facts->failure_count; i++)
-        add_failure(&json, json_object(&json, failures, NULL), facts, &facts->failures[i]);
-    return json_print(&json, stream);
+    struct junit junit;
+    const cJSON *row, *last = NULL, *example;
+    char *name = view_fill(document, "healcl check of {device.name}");
+    const char *failure = cJSON_GetStringValue(json_at(document, "self_test_failure"));
+    junit_init(&junit, name);
+    free(name);
+    junit_suite(&junit, "self-test");
+    junit_case(&junit, "self-test", 0);
+    if (failure)
+        junit_outcome(&junit, JUNIT_FAILURE, "wrong", failure);
+    cJSON_ArrayForEach(row, json_at(document, "rows"))
+    {
+        if (!last || !have_same(row, last, "op"))
+            junit_suite(&junit, cJSON_GetStringValue(json_at(row, "op")));
+        last = row;
+        /* Forms share names; the number is the one that --case begins with. */
+        name = view_fill(row, "{form}, {dtypes} (case {case})");
+        junit_case(&junit, name, json_number_at(row, "ns"));
+        free(name);
+        put_outcome(&junit, row);
+        put_failures(&junit, document, row);
+    }
+    cJSON_ArrayForEach(example, json_at(document, "examples")) put_example(&junit, example);
+    junit_print(&junit, stream);
 }

@@ -4,8 +4,6 @@
 
 #include "check/coverage.h"
 #include "check/example.h"
-#include "check/sequence.h"
-#include "check/shared.h"
 #include "report/report.h"
 
 struct check_failure {
@@ -32,11 +30,8 @@ struct check_facts {
     const struct healcl_operations *operations; /* of manifests, whose kernels served; or NULL */
     const struct check_kernel *kernels;         /* of calls of the table */
     size_t kernel_count;
-    const struct shared_facts *shared;    /* by the wrong calls of the table */
     const struct example_check *examples; /* of operations of manifests */
     size_t example_count;
-    const struct sequence_check *sequences; /* of calls that passes make one step of */
-    size_t sequence_count;
 };
 
 /* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
@@ -44,30 +39,29 @@ struct check_facts {
 struct check_totals {
     uint64_t cells, passed, refused, failures, unsupported;
 };
-struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
 
-/* The same with the calls of examples and sequences. */
+/* Those of the table and of examples. */
 struct check_totals check_totals_of_all(const struct check_facts *facts);
 
 /* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */
 bool check_is_right(const struct check_facts *facts);
 
-/* The table: its head; a row for each operation, which has a column for each dtype of its values,
- * in it a mark for each layout; and at the end the first failure of each dtype, a wrong one if
- * there is any, with the command that repeats it. A row is its name and then its marks, once all
- * rows of the operation in facts are filled in. */
+cJSON *report_check(const struct check_facts *facts);
+
+/* While it is made: about the device; for each operation a line, its name and then its counts, once
+ * all rows of the operation in facts are filled in. */
 void report_check_head(const struct check_facts *facts, const struct style *style);
-void report_check_name(const struct check_facts *facts, enum operation_id operation,
-                       const struct style *style);
-void report_check_marks(const struct check_facts *facts, enum operation_id operation,
-                        const struct style *style);
-void report_check_end(const struct check_facts *facts, const struct style *style);
+void report_check_name(enum operation_id operation, const struct style *style);
+void report_check_counts(const struct check_facts *facts, enum operation_id operation,
+                         const struct style *style);
 
-enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream);
-enum healcl_status report_check_junit(const struct check_facts *facts, FILE *stream);
+/* What follows: examples; the first failure of each dtype, a wrong one if there is any,
+ * with the command that repeats it; how many calls are right. */
+void report_check_text(const cJSON *document, const struct style *style);
 
-/* One failure in a few lines. verbose: with the call's arguments and their layouts. */
-void report_check_failure(const struct check_failure *failure, const struct check_facts *facts,
-                          bool verbose, FILE *stream);
+/* Of one call alone: its failure, with arguments and their layouts. */
+void report_check_call_text(const cJSON *document, const struct style *style);
+
+void report_check_junit(const cJSON *document, FILE *stream);
 
 #endif

@@ -5,16 +5,12 @@
 #include "check/diagnose.h"
 #include "report/report.h"
 
-struct diagnosis_facts {
-    const char *file;
-    const struct device_info *device;
-    const char *self_test_failure; /* NULL: passed */
-    const struct diagnosis *diagnosis;
-    const struct healcl_operations *operations; /* of manifests, or NULL */
-    const char *case_path;                      /* where the smallest case was written, or NULL */
-};
-
-void report_diagnosis(const struct diagnosis_facts *facts, const struct style *style);
-enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FILE *stream);
+/* self_test_failure: NULL where it passed. manifests: may be NULL. case_path: where the
+ * smallest case was written, or NULL. */
+cJSON *report_diagnosis(const char *file, const struct device_info *device,
+                        const char *self_test_failure, const struct diagnosis *diagnosis,
+                        const struct healcl_operations *manifests, const char *case_path);
+void report_diagnosis_text(const cJSON *document, enum diagnosis_kind kind,
+                           const struct style *style);
 
 #endif

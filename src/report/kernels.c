@@ -1,204 +1,121 @@
 /* Which kernels serve a plan's steps on a device, and why not others. */
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/variant.h"
-#include "report/members.h"
-#include "report/table.h"
-#include "report/text.h"
+#include "report/report.h"
 
-/* Why a variant does not run some steps. */
-struct obstacle {
-    const char *reason;
-    uint64_t steps;
-};
-
-enum { OBSTACLES_MAX = 8, REASON_TEXT_SIZE = 512 };
-
-/* What a variant does for all steps of a kind. */
-struct service {
-    uint64_t steps; /* that it runs */
-    struct obstacle obstacles[OBSTACLES_MAX];
-    size_t obstacle_count;
-    char preferred[64]; /* "the tuning prefers local" */
-};
-
-static void add_obstacle(struct service *service, const char *reason)
+/* Why a variant does not run a step; NULL where it does. text: room for a reason. */
+static const char *why_not(const struct plan *plan, const struct step *step,
+                           const struct variant *variant, const struct healcl_device *device,
+                           char text[64])
 {
-    size_t i = 0;
-    while (i < service->obstacle_count && strcmp(service->obstacles[i].reason, reason) != 0)
-        i++;
-    if (i == OBSTACLES_MAX)
-        return;
-    if (i == service->obstacle_count)
-        service->obstacles[service->obstacle_count++] = (struct obstacle){.reason = reason};
-    service->obstacles[i].steps++;
-}
-
-/* Why a variant does not run a step that another of the family runs. */
-static const char *why_another(struct service *service, const struct family *family,
-                               const struct variant *another, const struct variant *variant,
-                               const struct step *step, const struct healcl_device *device)
-{
+    const struct family *family = family_of(step->kind);
+    const char *lack = step_lack(step, device);
+    if (lack || vendor_kernel_for(plan, step, device).name)
+        return lack ? lack : "a manifest's kernel does";
+    const struct variant *serves = variant_for(step, device);
+    if (serves == variant)
+        return NULL;
     const char *reason = variant_obstacle(family, variant, step, device);
-    if (reason || !variant_is_preferred(family, another, device))
+    if (reason || !variant_is_preferred(family, serves, device))
         return reason ? reason : "one before it can";
-    snprintf(service->preferred, sizeof service->preferred, "the tuning prefers %s", another->name);
-    return service->preferred;
+    snprintf(text, 64, "the tuning prefers %s", serves->name);
+    return text;
 }
 
-/* Asks for every step of a kind. Returns how many there are. */
-static uint64_t serve(const struct plan *plan, const struct healcl_device *device,
-                      const struct family *family, enum step_kind kind,
-                      const struct variant *variant, struct service *service)
+static cJSON *add_kernel(cJSON *list, enum step_kind kind, const char *family, const char *kernel,
+                         const char *shape)
 {
-    uint64_t steps = 0;
-    *service = (struct service){.steps = 0};
+    cJSON *object = json_add_object(list, NULL);
+    JSON_ADD(object, STRING("step", step_traits[kind].name), STRING("family", family),
+             STRING("kernel", kernel), STRING("shape", shape));
+    json_increase(object, "steps", 0);
+    (void)json_add_array(object, "why_not");
+    return object;
+}
+
+/* Counts the steps of a kind that a variant runs, and that it does not by reason. */
+static void add_variant(cJSON *list, const struct plan *plan, const struct healcl_device *device,
+                        enum step_kind kind, const struct variant *variant)
+{
+    cJSON *object = NULL;
+    char text[64];
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
         if (step->kind != kind || step_is_left_out(step, device))
             continue;
-        const struct variant *serves = variant_for(step, device);
-        const char *lack = step_lack(step, device);
-        steps++;
-        if (lack)
-            add_obstacle(service, lack);
-        else if (vendor_kernel_for(plan, step, device).name)
-            add_obstacle(service, "a manifest's kernel does");
-        else if (variant == serves)
-            service->steps++;
-        else
-            add_obstacle(service, why_another(service, family, serves, variant, step, device));
+        if (!object)
+            object = add_kernel(list, kind, family_of(kind)->name, variant->name,
+                                kernel_shape_name(variant->shape));
+        const char *reason = why_not(plan, step, variant, device, text);
+        cJSON *reasons = cJSON_GetObjectItemCaseSensitive(object, "why_not");
+        json_increase(reason ? json_row(reasons, "reason", reason) : object, "steps", 1);
     }
-    return steps;
 }
 
-static void reasons_text(const struct service *service, char text[REASON_TEXT_SIZE])
+/* Kernels of manifests that run steps of a kind. */
+static void add_vendors(cJSON *list, const struct plan *plan, const struct healcl_device *device,
+                        enum step_kind kind)
 {
-    size_t used = 0;
-    text[0] = 0;
-    for (size_t i = 0; i < service->obstacle_count && used < REASON_TEXT_SIZE; i++)
-        used += (size_t)snprintf(text + used, REASON_TEXT_SIZE - used, "%s%s (%" PRIu64 ")",
-                                 i > 0 ? ", " : "", service->obstacles[i].reason,
-                                 service->obstacles[i].steps);
-}
-
-/* Kernels of manifests that run steps of a kind, and how many each. */
-struct vendors {
-    struct {
-        const char *kernel;
-        uint64_t steps;
-    } of[16];
-    size_t count;
-};
-
-static struct vendors find_vendors(const struct plan *plan, const struct healcl_device *device,
-                                   enum step_kind kind)
-{
-    struct vendors vendors = {.count = 0};
+    cJSON *counts = cJSON_CreateArray(), *count;
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
         const char *name = step->kind == kind && !step_is_left_out(step, device)
                                ? vendor_kernel_for(plan, step, device).name
                                : NULL;
-        size_t place = 0;
-        while (name && place < vendors.count && strcmp(vendors.of[place].kernel, name) != 0)
-            place++;
-        if (!name || place == sizeof vendors.of / sizeof *vendors.of)
-            continue;
-        vendors.count += place == vendors.count;
-        vendors.of[place].kernel = name;
-        vendors.of[place].steps++;
+        if (name)
+            json_increase(json_row(counts, "name", name), "steps", 1);
     }
-    return vendors;
+    cJSON_ArrayForEach(count, counts)
+    {
+        cJSON *object = add_kernel(list, kind, "vendor",
+                                   cJSON_GetStringValue(json_at(count, "name")), "vendor");
+        json_increase(object, "steps", json_number_at(count, "steps"));
+    }
+    cJSON_Delete(counts);
 }
 
-static void add_vendor_rows(struct table *table, const struct plan *plan,
-                            const struct healcl_device *device, enum step_kind kind)
+void report_add_kernels(cJSON *document, const struct plan *plan,
+                        const struct healcl_device *device)
 {
-    const struct vendors vendors = find_vendors(plan, device, kind);
-    for (size_t i = 0; i < vendors.count; i++) {
-        table_cell(table, "%s", step_traits[kind].name);
-        table_cell(table, "%s", vendors.of[i].kernel);
-        table_cell(table, "vendor");
-        table_cell(table, "%" PRIu64, vendors.of[i].steps);
-        table_cell(table, "%s", "");
-    }
-}
-
-static void add_rows(struct table *table, const struct plan *plan,
-                     const struct healcl_device *device, enum step_kind kind)
-{
-    const struct family *family = family_of(kind);
-    struct service service;
-    char text[REASON_TEXT_SIZE];
-    for (size_t i = 0; family && i < family->count; i++) {
-        const struct variant *variant = &family->variants[i];
-        if (serve(plan, device, family, kind, variant, &service) == 0)
-            return;
-        reasons_text(&service, text);
-        table_cell(table, "%s", i == 0 ? step_traits[kind].name : "");
-        table_cell(table, "%s", variant->name);
-        table_cell(table, "%s", kernel_shape_name(variant->shape));
-        table_cell(table, "%" PRIu64, service.steps);
-        table_cell(table, "%s", text);
-    }
-}
-
-enum healcl_status report_kernels(const struct plan *plan, const struct healcl_device *device,
-                                  const struct style *style)
-{
-    static const struct table_column columns[] = {{"step", TABLE_LEFT, false},
-                                                  {"kernel", TABLE_LEFT, false},
-                                                  {"shape", TABLE_LEFT, false},
-                                                  {"steps", TABLE_RIGHT, false},
-                                                  {"why not (steps)", TABLE_LEFT, true}};
-    struct table *table = table_create(columns, 5);
-    fprintf(style->stream, "\n");
-    report_label(style, "device", "%s (%s)", device->info.name, device->info.platform);
-    fprintf(style->stream, "\n");
+    report_add_device(json_add_object(document, "device"), &device->info);
+    cJSON *list = json_add_array(document, "kernels");
     for (int kind = 0; kind < STEP_KINDS; kind++) {
-        add_vendor_rows(table, plan, device, (enum step_kind)kind);
-        if (kind != STEP_VENDOR)
-            add_rows(table, plan, device, (enum step_kind)kind);
-    }
-    return table_print(table, style->stream, style->width);
-}
-
-void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,
-                            const struct healcl_device *device)
-{
-    report_device_members(json, json_object(json, object, "device"), &device->info);
-    cJSON *list = json_array(json, object, "kernels");
-    for (int kind = 0; kind < STEP_KINDS; kind++) {
-        const struct vendors vendors = find_vendors(plan, device, (enum step_kind)kind);
         const struct family *family = kind == STEP_VENDOR ? NULL : family_of((enum step_kind)kind);
-        struct service service;
-        for (size_t i = 0; i < vendors.count; i++) {
-            cJSON *about = json_object(json, list, NULL);
-            json_string(json, about, "step", step_traits[kind].name);
-            json_string(json, about, "family", "vendor");
-            json_string(json, about, "kernel", vendors.of[i].kernel);
-            json_string(json, about, "shape", "vendor");
-            json_number(json, about, "steps", vendors.of[i].steps);
-            (void)json_array(json, about, "why_not");
-        }
-        for (size_t i = 0; family && i < family->count; i++) {
-            const struct variant *variant = &family->variants[i];
-            if (serve(plan, device, family, (enum step_kind)kind, variant, &service) == 0)
-                break;
-            cJSON *about = json_object(json, list, NULL);
-            json_string(json, about, "step", step_traits[kind].name);
-            json_string(json, about, "family", family->name);
-            json_string(json, about, "kernel", variant->name);
-            json_string(json, about, "shape", kernel_shape_name(variant->shape));
-            json_number(json, about, "steps", service.steps);
-            cJSON *obstacles = json_array(json, about, "why_not");
-            for (size_t j = 0; j < service.obstacle_count; j++) {
-                cJSON *obstacle = json_object(json, obstacles, NULL);
-                json_string(json, obstacle, "reason", service.obstacles[j].reason);
-                json_number(json, obstacle, "steps", service.obstacles[j].steps);
-            }
-        }
+        add_vendors(list, plan, device, (enum step_kind)kind);
+        for (size_t i = 0; family && i < family->count; i++)
+            add_variant(list, plan, device, (enum step_kind)kind, &family->variants[i]);
     }
+}
+
+void report_kernels_text(const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {{"step", "{step}", 0},
+                                                 {"kernel", "{kernel}", 0},
+                                                 {"shape", "{shape}", 0},
+                                                 {"steps", "{steps}", VIEW_RIGHT},
+                                                 {"why not (steps)", "{why}", VIEW_SHRINKS}};
+    cJSON *rows = cJSON_Duplicate(json_at(document, "kernels"), true), *row, *reason;
+    const char *last = "";
+    cJSON_ArrayForEach(row, rows)
+    {
+        cJSON *why = json_add_array(row, "why");
+        cJSON_ArrayForEach(reason, json_at(row, "why_not"))
+        {
+            char *text = view_fill(reason, "{reason} ({steps})");
+            json_add_string(why, NULL, text);
+            free(text);
+        }
+        cJSON *step = cJSON_GetObjectItemCaseSensitive(row, "step");
+        if (strcmp(step->valuestring, last) == 0)
+            cJSON_SetValuestring(step, "");
+        else
+            last = cJSON_GetStringValue(step);
+    }
+    putc('\n', style->stream);
+    view_line(style, document, "device", "{device.name} ({device.platform})");
+    putc('\n', style->stream);
+    VIEW_TABLE(style, rows, columns);
+    cJSON_Delete(rows);
 }

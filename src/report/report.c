@@ -1,50 +1,62 @@
 #include "report/report.h"
 
-#include <stdarg.h>
+#include <stdlib.h>
 
-#include "report/members.h"
+#include "check/xmalloc.h"
 #include "report/text.h"
 
-void report_label(const struct style *style, const char *label, const char *format, ...)
+cJSON *report_of(const char *file, const struct device_info *device)
 {
-    char text[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    text_clean(text, false);
-    fprintf(style->stream, "%-10s  %s\n", label, text);
+    cJSON *document = json_report();
+    json_add_string(document, "transcript", file);
+    if (device)
+        report_add_device(json_add_object(document, "device"), device);
+    else
+        json_add_string(document, "device", "reference");
+    return document;
 }
 
-void report_error_members(struct json *json, const struct healcl_error *error, bool is_of_driver)
+void report_add_error(cJSON *document, const struct healcl_error *error, bool is_of_driver)
 {
-    cJSON *about = json_object(json, json->top, "error");
-    json_string(json, about, "status", healcl_status_name(error->status));
-    json_string(json, about, "message", error->message);
+    cJSON *about = json_add_object(document, "error");
+    JSON_ADD(about, STRING("status", healcl_status_name(error->status)),
+             STRING("message", error->message));
     if (error->detail)
-        json_string(json, about, "detail", error->detail);
+        json_add_string(about, "detail", error->detail);
     if (!is_of_driver)
         return;
-    json_string(json, about, "cause", "driver");
-    json_string(json, about, "text", error->message);
+    JSON_ADD(about, STRING("cause", "driver"), STRING("text", error->message));
 }
 
-enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
-                                     bool is_of_driver, FILE *stream)
+void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,
+                       FILE *stream)
 {
-    struct json json;
-    json_begin(&json, healcl_version());
+    cJSON *document = json_report();
     if (file)
-        json_string(&json, json.top, "transcript", file);
-    report_error_members(&json, error, is_of_driver);
-    return json_print(&json, stream);
+        json_add_string(document, "transcript", file);
+    report_add_error(document, error, is_of_driver);
+    json_write(document, stream);
 }
 
-void report_folders(const struct healcl_operations *manifests, FILE *stream)
+void report_add_command(cJSON *object, const char *command, const struct device_info *device,
+                        const struct healcl_operations *manifests, const char *option,
+                        const char *operand)
 {
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        xmalloc_fail();
+    fprintf(stream, "healcl %s -d %u:%u", command, device->platform_index, device->device_index);
     const struct operation_folder *folder = manifests ? manifests->folders : NULL;
     for (; folder; folder = folder->next) {
         fputs(folder->is_trusted ? " --trust " : " --ops ", stream);
         text_shell(stream, folder->path);
     }
+    fprintf(stream, " %s", option);
+    text_shell(stream, operand);
+    if (fclose(stream) != 0)
+        xmalloc_fail();
+    json_add_string(object, "repeat", text);
+    free(text);
 }

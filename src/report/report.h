@@ -1,8 +1,6 @@
 /*
- * What healcl prints, as text for people and as JSON for programs (docs/JSON.md).
- *
- * Functions that print return HEALCL_OK or HEALCL_NO_MEMORY; whether the stream took everything
- * is for the caller to see at its end.
+ * What healcl reports. Each command makes a document of JSON (docs/JSON.md), for json_write or
+ * cJSON_Delete; report_..._text prints what people read of it.
  */
 #ifndef HEALCL_REPORT_REPORT_H
 #define HEALCL_REPORT_REPORT_H
@@ -16,13 +14,41 @@
 #include "plan/memory.h"
 #include "plan/plan.h"
 #include "programs/self_test.h"
+#include "report/json.h"
+#include "report/view.h"
 
-/* Where text goes. */
-struct style {
-    FILE *stream;
-    unsigned width; /* columns of the terminal, 0 where there is none */
-    bool colour;
-};
+/* ---- parts of documents ---- */
+
+/* A document about a transcript on a device; NULL: the host reference. */
+cJSON *report_of(const char *file, const struct device_info *device);
+
+/* Members of a device; how its kernels are tuned; what its self-test said. */
+void report_add_device(cJSON *object, const struct device_info *info);
+void report_add_tuning(cJSON *object, const struct device_tuning *tuning);
+void report_add_self_test(cJSON *object, enum self_test_outcome outcome, const char *failure);
+
+/* Rates that are known. */
+void report_add_roofline(cJSON *object, const struct roofline *roofline);
+
+/* What staying below a limit of device memory takes, or where there is none what tensors take.
+ * Returns that member. */
+cJSON *report_add_memory(cJSON *object, const struct memory_facts *memory);
+
+/* is_of_driver: a driver has ended the process, or hangs. */
+void report_add_error(cJSON *document, const struct healcl_error *error, bool is_of_driver);
+
+/* Sums over segments, a row for each kind of operation. The caller frees them. */
+cJSON *report_sum_kinds(const cJSON *document);
+
+/* Adds "repeat", a command of a shell: "healcl COMMAND -d 0:1 --ops DIR OPTION" and the operand
+ * behind it, with an --ops or --trust for each folder of manifests, which may be NULL. */
+void report_add_command(cJSON *object, const char *command, const struct device_info *device,
+                        const struct healcl_operations *manifests, const char *option,
+                        const char *operand);
+
+/* Of a command that failed. file may be NULL. */
+void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,
+                       FILE *stream);
 
 /* ---- a run ---- */
 
@@ -41,7 +67,7 @@ struct run_facts {
     const struct device_tuning *tuning; /* of the device; NULL without one */
     struct roofline roofline;           /* the device's, 0 where it is not known */
     const struct healcl_report *report;
-    const struct kernel_rows *kernels; /* report/run_kernels.h; NULL: they are not told */
+    cJSON *kernels; /* report/run_kernels.h; NULL: they are not reported */
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
@@ -54,31 +80,25 @@ struct run_facts {
     struct request_facts *steady; /* requests behind the run, each with its time; or NULL */
 };
 
-/* verbose: all segments, and the operations by kind with their times. */
-enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
-                              bool verbose);
-enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream);
+cJSON *report_run(const struct run_facts *facts);
 
-/* A trace that is finished: docs/TRACE.md. */
+/* verbose: all segments, and the operations by kind with their times. */
+void report_run_text(const cJSON *document, const struct style *style, bool verbose);
+
+/* Prints a trace that is finished: docs/TRACE.md. */
 void report_trace(const char *file, const char *device, const char *driver,
                   const struct trace *trace, FILE *stream);
-
-/* Of a command that failed. file may be NULL. is_of_driver: that has ended the process, or hangs.
- */
-enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
-                                     bool is_of_driver, FILE *stream);
 
 /* ---- a plan ---- */
 
 /* memory: what staying below a limit of device memory takes; with a limit of 0, which is none, what
- * tensors take. NULL: neither is told. */
-enum healcl_status report_plan(const char *file, const struct plan *plan,
-                               const struct memory_facts *memory, const struct style *style);
+ * tensors take. NULL: neither is known. The roofline's rates may be 0. */
+cJSON *report_plan(const char *file, const struct plan *plan, const struct memory_facts *memory,
+                   const struct roofline *roofline);
+void report_plan_text(const cJSON *document, const struct style *style);
 
-/* What passes have made of a plan: a line for each, and what segments cost before and after them.
- * Times are those that a roofline allows, if its rates are known. */
-enum healcl_status report_passes(const struct plan *plan, const struct roofline *roofline,
-                                 const struct style *style);
+/* What passes have made of it: how many steps each has changed, and costs before and after. */
+void report_passes_text(const cJSON *document, const struct style *style);
 
 /* The steps that are left after passes, by segment, a line for each: the entries that it does, its
  * kind, its inputs and its output, as views of storages. */
@@ -93,24 +113,23 @@ struct ranks_facts {
 };
 
 /* What is split, whole and exchanged, and what one rank alone and each of them take. */
-enum healcl_status report_ranks(const struct ranks_facts *facts, const struct style *style);
+void report_add_ranks(cJSON *document, const struct ranks_facts *facts);
+void report_ranks_text(const cJSON *document, const struct style *style);
 
-/* device: NULL, or one whose kernels for the steps are told too. ranks may be NULL. */
-enum healcl_status report_plan_json(const char *file, const struct plan *plan,
-                                    const struct memory_facts *memory,
-                                    const struct healcl_device *device,
-                                    const struct roofline *roofline,
-                                    const struct ranks_facts *ranks, FILE *stream);
-
-/* docs/KERNELS.md */
-void report_kernels_markdown(FILE *stream);
-
-/* The tables of docs/PORTING.md about the environment and tunables. */
-void report_porting_markdown(FILE *stream);
+/* Along which axis ranks split which upload; what they exchange; which parts of inputs and results
+ * rank 0 has. */
+void report_add_split(cJSON *object, const struct healcl_transcript *part,
+                      const struct healcl_split *split, bool is_chosen);
+void report_add_exchanges(cJSON *object, const struct healcl_transcript *part);
+void report_add_parts(cJSON *object, const struct healcl_transcript *part);
+#define REPORT_SPLIT                                    \
+    "entry {entry}, tensor {tensor}, along axis {axis}" \
+    "{chosen= (the least memory, work and exchange)}"
 
 /* Which kernels serve the steps on a device, and why not others. */
-enum healcl_status report_kernels(const struct plan *plan, const struct healcl_device *device,
-                                  const struct style *style);
+void report_add_kernels(cJSON *document, const struct plan *plan,
+                        const struct healcl_device *device);
+void report_kernels_text(const cJSON *document, const struct style *style);
 
 /* ---- devices ---- */
 
@@ -119,30 +138,17 @@ struct self_test_result {
     char reason[SELF_TEST_REASON_SIZE]; /* of a failure, or why it could not run */
 };
 
-struct devices_facts {
-    const struct device_info *list;
-    const struct self_test_result *self_tests; /* of each that can be used */
-    size_t count;
-    size_t best;                         /* index of the one that runs by default, else count */
-    const struct device_rates *rates;    /* of each, 0 where not measured; or NULL */
-    const struct platform_fault *faults; /* platforms that cannot be asked */
-    size_t fault_count;
-    const struct healcl_error *error; /* why there is none to choose, or NULL */
-    bool is_of_driver;                /* the error: as of report_error_json */
-};
-
-enum healcl_status report_devices(const struct devices_facts *facts, const struct style *style);
-enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *stream);
+/* best: index of the one that runs by default, else the count. self_tests, of each; rates, of each,
+ * 0 where not measured, or NULL. */
+cJSON *report_devices(const struct device_listing *listing, size_t best,
+                      const struct self_test_result *self_tests, const struct device_rates *rates);
+void report_devices_text(const cJSON *document, const struct style *style);
 
 /* ---- operations ---- */
 
-void report_operations(const struct operation_table *table, const struct style *style);
-/* With what runs them on a device, which may be NULL. */
-enum healcl_status report_operations_json(const struct operation_table *table,
-                                          const struct healcl_device *device, FILE *stream);
-
-/* docs/OPS.md */
-void report_operations_markdown(FILE *stream);
+/* Operations, and the kernels that there are. */
+cJSON *report_operations(const struct operation_table *table);
+void report_operations_text(const cJSON *document, const struct style *style);
 
 /* ---- healcl itself ---- */
 
@@ -153,8 +159,7 @@ const char *healcl_commit(void);
 /* The compiler that built it: "gcc 12.2.0". */
 extern const char healcl_compiler[];
 
-/* Its first line is "healcl 0.1.0". */
+/* Prints the versions of healcl and its libraries; the first line is "healcl 0.1.0". */
 void report_version(const struct style *style);
-enum healcl_status report_version_json(FILE *stream);
 
 #endif

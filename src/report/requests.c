@@ -1,10 +1,6 @@
 #include "report/requests.h"
 
-#include <inttypes.h>
-
 #include "core/numbers.h"
-#include "report/members.h"
-#include "report/text.h"
 
 struct latencies latencies_of(uint64_t *nanoseconds, size_t count)
 {
@@ -19,23 +15,13 @@ struct latencies latencies_of(uint64_t *nanoseconds, size_t count)
     };
 }
 
-const char *latencies_text(const struct latencies *latencies, char text[LATENCIES_TEXT_SIZE])
-{
-    char median[UNIT_TEXT_SIZE], p95[UNIT_TEXT_SIZE], p99[UNIT_TEXT_SIZE], most[UNIT_TEXT_SIZE];
-    snprintf(text, LATENCIES_TEXT_SIZE, "median %s, p95 %s, p99 %s, longest %s",
-             text_time(latencies->median, median), text_time(latencies->p95, p95),
-             text_time(latencies->p99, p99), text_time(latencies->most, most));
-    return text;
-}
+/* ---------------------------------------------------------------- JSON */
 
-void latencies_json(struct json *json, cJSON *object, const char *name,
-                    const struct latencies *latencies)
+void latencies_json(cJSON *object, const char *name, const struct latencies *latencies)
 {
-    cJSON *member = json_object(json, object, name);
-    json_number(json, member, "median", latencies->median);
-    json_number(json, member, "p95", latencies->p95);
-    json_number(json, member, "p99", latencies->p99);
-    json_number(json, member, "longest", latencies->most);
+    cJSON *member = json_add_object(object, name);
+    JSON_ADD(member, NUMBER("median", latencies->median), NUMBER("p95", latencies->p95),
+             NUMBER("p99", latencies->p99), NUMBER("longest", latencies->most));
 }
 
 /* Of all of them, or 0 where none was done. */
@@ -44,26 +30,13 @@ static double per_second(const struct request_facts *facts)
     return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;
 }
 
-/* "2 of up to 8 requests, 1 request alone; the tensors of one take 21.3 MB" */
-static void report_batches(const struct healcl_batcher_facts *facts, const struct style *style)
+void report_add_steady(cJSON *document, const struct request_facts *facts)
 {
-    char bytes[UNIT_TEXT_SIZE];
-    report_label(style, "batches",
-                 "%" PRIu64 " of up to %zu requests, %" PRIu64 " requests alone; "
-                 "tensors of a batch take %s",
-                 facts->runs - facts->requests_alone, facts->batch, facts->requests_alone,
-                 text_bytes(facts->memory_bytes, bytes));
-}
-
-static void add_batches(struct json *json, const struct request_facts *facts)
-{
-    cJSON *object = json_object(json, json->top, "batches");
-    json_number(json, object, "asked", facts->batch);
-    json_number(json, object, "size", facts->batches.batch);
-    json_number(json, object, "memory_bytes", facts->batches.memory_bytes);
-    json_number(json, object, "runs", facts->batches.runs - facts->batches.requests_alone);
-    json_number(json, object, "requests_together", facts->batches.requests_together);
-    json_number(json, object, "requests_alone", facts->batches.requests_alone);
+    cJSON *object = json_add_object(document, "steady");
+    json_add_numbers(object, "requests_ns", facts->nanoseconds, facts->done);
+    JSON_ADD(object, NUMBER("bytes_uploaded", facts->bytes_uploaded),
+             NUMBER("results_compared", facts->compared),
+             NUMBER("results_different", facts->different));
 }
 
 static double audit_share(const struct healcl_audit_facts *facts)
@@ -72,164 +45,79 @@ static double audit_share(const struct healcl_audit_facts *facts)
                                       : 0;
 }
 
-static void report_audit(const struct request_audit *audit, const struct style *style)
+static void add_difference(cJSON *object, const struct request_audit *audit)
+{
+    const struct healcl_audit_difference *difference = audit->facts.difference;
+    JSON_ADD(object, NUMBER("entry", difference->entry), STRING("op", difference->operation),
+             NUMBER("step", difference->step), STRING("kernel", difference->kernel),
+             NUMBER("element", difference->element), STRING("index", difference->index),
+             INTEGER("actual", difference->actual), INTEGER("expected", difference->expected),
+             NUMBER("different", difference->different), NUMBER("compared", difference->compared),
+             STRING("message", audit->error.message));
+}
+
+static void add_audit(cJSON *document, const struct request_audit *audit)
 {
     const struct healcl_audit_facts *facts = &audit->facts;
-    const struct healcl_audit_difference *difference = facts->difference;
-    char time[UNIT_TEXT_SIZE];
-    size_t kernels = 0;
-    for (size_t i = 0; i < facts->kernel_count; i++)
-        kernels += facts->kernels[i].audits > 0;
-    report_label(style, "audited",
-                 "%" PRIu64 " times a step, %" PRIu64 " elements, in %s, %.2f %% of all",
-                 facts->audits, facts->elements, text_time(facts->nanoseconds, time),
-                 100 * audit_share(facts));
-    report_label(style, "covered", "%zu of %zu steps, %zu of %zu kernels", facts->steps_audited,
-                 facts->steps, kernels, facts->kernel_count);
-    if (facts->steps_left_out > 0)
-        report_label(style, "not audited", "%" PRIu64 " steps of the transcript",
-                     facts->steps_left_out);
-    if (!difference)
-        return;
-    report_label(style, "differs",
-                 "entry %zu (%s), step %zu (%s) at %s: %" PRId64 ", expected %" PRId64,
-                 difference->entry, difference->operation, difference->step, difference->kernel,
-                 difference->index, difference->actual, difference->expected);
-    if (audit->smallest.transcript)
-        report_label(style, "smallest", "%s%s", audit->smallest.text,
-                     audit->smallest.fails_again ? "" : ", which is right when it runs again");
-    else
-        report_label(style, "smallest", "%s", "none: no operation makes this step alone");
-    if (audit->case_path)
-        report_label(style, "written", "%s", audit->case_path);
-}
-
-enum healcl_status report_requests(struct request_facts *facts, const struct style *style)
-{
-    struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
-    char time[UNIT_TEXT_SIZE], bytes[UNIT_TEXT_SIZE], text[LATENCIES_TEXT_SIZE];
-    report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done, per_second(facts));
-    if (facts->batch > 0)
-        report_batches(&facts->batches, style);
-    report_label(style, "latency", "%s", latencies_text(&latencies, text));
-    report_label(style, "upload", "%s by each", text_bytes(facts->bytes_uploaded, bytes));
-    report_label(style, "first", "%s, with an upload of %s",
-                 text_time(facts->first_nanoseconds, time),
-                 text_bytes(facts->first_bytes_uploaded, bytes));
-    if (facts->device)
-        report_label(style, "memory", "%s on %s", text_bytes(facts->device_bytes, bytes),
-                     facts->device->name);
-    if (facts->fallbacks > 0)
-        report_label(style, "on the host", "%" PRIu64 " steps of the last request",
-                     facts->fallbacks);
-    if (facts->audit.share > 0)
-        report_audit(&facts->audit, style);
-    if (facts->compared > 0 && facts->different == 0)
-        report_label(style, "results", "%" PRIu64 " compared, all equal", facts->compared);
-    else if (facts->compared > 0)
-        report_label(style, "results", "%" PRIu64 " compared, %" PRIu64 " differ", facts->compared,
-                     facts->different);
-    else
-        report_label(style, "results", "%s", "none compared");
-    return HEALCL_OK;
-}
-
-void report_steady(const struct request_facts *facts, const struct style *style)
-{
-    uint64_t least = UINT64_MAX, most = 0;
-    char fastest[UNIT_TEXT_SIZE], slowest[UNIT_TEXT_SIZE], bytes[UNIT_TEXT_SIZE];
-    for (uint32_t i = 0; i < facts->done; i++) {
-        least = facts->nanoseconds[i] < least ? facts->nanoseconds[i] : least;
-        most = facts->nanoseconds[i] > most ? facts->nanoseconds[i] : most;
-    }
-    report_label(style, "steady", "%" PRIu32 " requests of %s to %s, each uploads %s", facts->done,
-                 text_time(least, fastest), text_time(most, slowest),
-                 text_bytes(facts->bytes_uploaded, bytes));
-}
-
-void report_steady_json(struct json *json, const struct request_facts *facts)
-{
-    cJSON *object = json_object(json, json->top, "steady");
-    cJSON *times = json_array(json, object, "requests_ns");
-    for (uint32_t i = 0; i < facts->done; i++)
-        json_number(json, times, NULL, facts->nanoseconds[i]);
-    json_number(json, object, "bytes_uploaded", facts->bytes_uploaded);
-    json_number(json, object, "results_compared", facts->compared);
-    json_number(json, object, "results_different", facts->different);
-}
-
-static void add_difference(struct json *json, cJSON *object, const struct request_audit *audit)
-{
-    const struct healcl_audit_difference *difference = &audit->difference;
-    json_number(json, object, "entry", difference->entry);
-    json_string(json, object, "op", difference->operation);
-    json_number(json, object, "step", difference->step);
-    json_string(json, object, "kernel", difference->kernel);
-    json_number(json, object, "element", difference->element);
-    json_string(json, object, "index", difference->index);
-    json_integer(json, object, "actual", difference->actual);
-    json_integer(json, object, "expected", difference->expected);
-    json_number(json, object, "different", difference->different);
-    json_number(json, object, "compared", difference->compared);
-    json_string(json, object, "message", audit->error.message);
-    if (!audit->smallest.transcript)
-        return;
-    cJSON *smallest = json_object(json, object, "smallest");
-    json_string(json, smallest, "call", audit->smallest.text);
-    json_bool(json, smallest, "fails_again", audit->smallest.fails_again);
-    if (audit->case_path)
-        json_string(json, smallest, "file", audit->case_path);
-}
-
-static void add_audit(struct json *json, const struct request_audit *audit)
-{
-    const struct healcl_audit_facts *facts = &audit->facts;
-    cJSON *object = json_object(json, json->top, "audit");
-    json_string(json, object, "verdict", facts->difference ? "differs" : "agrees");
-    json_decimal(json, object, "share", audit->share);
-    json_decimal(json, object, "share_taken", audit_share(facts));
-    json_number(json, object, "steps", facts->steps);
-    json_number(json, object, "steps_audited", facts->steps_audited);
-    json_number(json, object, "steps_left_out", facts->steps_left_out);
-    json_number(json, object, "audits", facts->audits);
-    json_number(json, object, "elements", facts->elements);
-    json_number(json, object, "ns", facts->nanoseconds);
-    cJSON *kernels = json_array(json, object, "kernels");
+    cJSON *object = json_add_object(document, "audit");
+    JSON_ADD(object, STRING("verdict", facts->difference ? "differs" : "agrees"),
+             DECIMAL("share", audit->share), DECIMAL("share_taken", audit_share(facts)),
+             NUMBER("steps", facts->steps), NUMBER("steps_audited", facts->steps_audited),
+             NUMBER("steps_left_out", facts->steps_left_out), NUMBER("audits", facts->audits),
+             NUMBER("elements", facts->elements), NUMBER("ns", facts->nanoseconds));
+    cJSON *kernels = json_add_array(object, "kernels");
     for (size_t i = 0; i < facts->kernel_count; i++) {
-        cJSON *kernel = json_object(json, kernels, NULL);
-        json_string(json, kernel, "name", facts->kernels[i].name);
-        json_number(json, kernel, "steps", facts->kernels[i].steps);
-        json_number(json, kernel, "steps_audited", facts->kernels[i].steps_audited);
-        json_number(json, kernel, "audits", facts->kernels[i].audits);
-        json_number(json, kernel, "elements", facts->kernels[i].elements);
+        cJSON *kernel = json_add_object(kernels, NULL);
+        JSON_ADD(kernel, STRING("name", facts->kernels[i].name),
+                 NUMBER("steps", facts->kernels[i].steps),
+                 NUMBER("steps_audited", facts->kernels[i].steps_audited),
+                 NUMBER("audits", facts->kernels[i].audits),
+                 NUMBER("elements", facts->kernels[i].elements));
     }
     if (facts->difference)
-        add_difference(json, json_object(json, object, "difference"), audit);
+        add_difference(json_add_object(object, "difference"), audit);
 }
 
-enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream)
+cJSON *report_requests(const struct request_facts *facts)
 {
-    struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
-    struct json json;
-    json_begin(&json, healcl_version());
-    json_string(&json, json.top, "transcript", facts->file);
-    if (facts->device)
-        report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
-    else
-        json_string(&json, json.top, "device", "reference");
-    json_number(&json, json.top, "requests", facts->done);
-    json_decimal(&json, json.top, "requests_per_second", per_second(facts));
-    if (facts->batch > 0)
-        add_batches(&json, facts);
-    latencies_json(&json, json.top, "latency_ns", &latencies);
-    json_number(&json, json.top, "bytes_uploaded", facts->bytes_uploaded);
-    json_number(&json, json.top, "fallbacks", facts->fallbacks);
-    json_number(&json, json.top, "first_ns", facts->first_nanoseconds);
-    json_number(&json, json.top, "first_bytes_uploaded", facts->first_bytes_uploaded);
-    json_number(&json, json.top, "device_bytes", facts->device_bytes);
-    json_number(&json, json.top, "results_compared", facts->compared);
-    json_number(&json, json.top, "results_different", facts->different);
+    const struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
+    cJSON *document = report_of(facts->file, facts->device);
+    JSON_ADD(document, NUMBER("requests", facts->done),
+             DECIMAL("requests_per_second", per_second(facts)));
+    latencies_json(document, "latency_ns", &latencies);
+    JSON_ADD(document, NUMBER("bytes_uploaded", facts->bytes_uploaded),
+             NUMBER("fallbacks", facts->fallbacks), NUMBER("first_ns", facts->first_nanoseconds),
+             NUMBER("first_bytes_uploaded", facts->first_bytes_uploaded),
+             NUMBER("device_bytes", facts->device_bytes),
+             NUMBER("results_compared", facts->compared),
+             NUMBER("results_different", facts->different));
     if (facts->audit.share > 0)
-        add_audit(&json, &facts->audit);
-    return json_print(&json, stream);
+        add_audit(document, &facts->audit);
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+void report_requests_text(const cJSON *document, const struct style *style)
+{
+    static const struct view_line lines[] = {
+        {"requests", "{requests}, {requests_per_second:factor} a second"},
+        {"latency", "median {latency_ns.median:time}, p95 {latency_ns.p95:time}, p99 "
+                    "{latency_ns.p99:time}, longest {latency_ns.longest:time}"},
+        {"upload", "{bytes_uploaded:bytes} by each"},
+        {"first", "{first_ns:time}, with an upload of {first_bytes_uploaded:bytes}"},
+        {"memory", "{device_bytes:bytes} on {device.name}"},
+        {"on the host", "{fallbacks:#?} steps of the last request"},
+        {"audited", "{audit.audits} times a step, {audit.elements} elements, in {audit.ns:time}, "
+                    "{audit.share_taken:%} of all"},
+        {"covered", "{audit.steps_audited} of {audit.steps} steps"},
+        {"not audited", "{audit.steps_left_out:#?} steps of the transcript"},
+        {"differs", "entry {audit.difference.entry} ({audit.difference.op}), step "
+                    "{audit.difference.step} ({audit.difference.kernel}) at "
+                    "{audit.difference.index}: {audit.difference.actual}, expected "
+                    "{audit.difference.expected}"},
+        {"results", "{results_compared:#?} compared, {results_different} differ"}};
+    VIEW_LINES(style, document, lines);
+    if (json_number_at(document, "results_compared") == 0)
+        report_label(style, "results", "none compared");
 }

@@ -2,35 +2,26 @@
 #ifndef HEALCL_REPORT_REQUESTS_H
 #define HEALCL_REPORT_REQUESTS_H
 
-#include "check/failing_case.h"
-#include "report/json.h"
 #include "report/report.h"
 
 /* `--audit`; share 0: there is none. */
 struct request_audit {
     double share;
     uint64_t seed;
-    struct healcl_audit_facts facts;
-    struct healcl_audit_kernel *kernels; /* facts.kernels, owned with their names */
-    struct healcl_audit_difference difference;
-    const char *kernel;           /* difference's */
-    struct healcl_error error;    /* what the request ended with */
-    struct failing_case smallest; /* of the difference; its transcript is freed with free() */
-    const char *case_path;        /* where it was written, or NULL */
+    struct healcl_audit_facts facts; /* of the session */
+    struct healcl_error error;       /* what the request ended with */
 };
 
 struct request_facts {
     const char *file;
     const struct device_info *device; /* NULL: the host reference */
     bool no_verify;
-    uint32_t count; /* behind the first one */
-    uint32_t done;  /* of those: fewer where an audit has ended one */
+    struct healcl_session *session; /* of an audit, or NULL */
+    uint32_t count;                 /* behind the first one */
+    uint32_t done;                  /* of those: fewer where an audit has ended one */
     struct request_audit audit;
     uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
     uint64_t spent_nanoseconds; /* by all of them */
-    /* `--batch`: so many were to run together; 0: each runs alone. */
-    uint32_t batch;
-    struct healcl_batcher_facts batches; /* the first one's run aside */
     /* The first one, which is not among them, uploads what is kept and compiles kernels. */
     uint64_t first_nanoseconds, first_bytes_uploaded;
     uint64_t bytes_uploaded;      /* by each further one */
@@ -46,19 +37,13 @@ struct latencies {
 /* Sorts the nanoseconds of count requests; all 0 where there are none. */
 struct latencies latencies_of(uint64_t *nanoseconds, size_t count);
 
-/* "median 1.23 ms, p95 ..." in text, which is returned. */
-enum { LATENCIES_TEXT_SIZE = 192 };
-const char *latencies_text(const struct latencies *latencies, char text[LATENCIES_TEXT_SIZE]);
-
 /* Adds them to object by a name. */
-void latencies_json(struct json *json, cJSON *object, const char *name,
-                    const struct latencies *latencies);
+void latencies_json(cJSON *object, const char *name, const struct latencies *latencies);
 
-/* Of those behind a run (`--steady`), from the first one on that counts, in their order. */
-void report_steady(const struct request_facts *facts, const struct style *style);
-void report_steady_json(struct json *json, const struct request_facts *facts);
+/* Requests behind a run (`--steady`), from the first one on that counts, in their order. */
+void report_add_steady(cJSON *document, const struct request_facts *facts);
 
-enum healcl_status report_requests(struct request_facts *facts, const struct style *style);
-enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream);
+cJSON *report_requests(const struct request_facts *facts);
+void report_requests_text(const cJSON *document, const struct style *style);
 
 #endif

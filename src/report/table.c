@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
+#include "check/xmalloc.h"
 #include "report/text.h"
 
 enum { GAP = 2, SHRUNK_MIN = 8 };
@@ -13,13 +13,12 @@ struct table {
     struct table_column *columns;
     size_t column_count;
     char **cells; /* the headings are the first row */
-    size_t cell_count, cell_capacity;
+    size_t cell_count;
     struct line {
         size_t above; /* the cell */
         char *text;
     } * lines;
-    size_t line_count, line_capacity;
-    bool failed;
+    size_t line_count;
 };
 
 static void free_table(struct table *table)
@@ -36,13 +35,9 @@ static void free_table(struct table *table)
 
 struct table *table_create(const struct table_column *columns, size_t count)
 {
-    struct table *table = calloc(1, sizeof *table);
-    if (!table)
-        return NULL;
-    table->columns = malloc(count * sizeof *columns);
-    table->failed = !table->columns;
-    if (table->columns)
-        memcpy(table->columns, columns, count * sizeof *columns);
+    struct table *table = xcalloc(1, sizeof *table);
+    table->columns = xcalloc(count, sizeof *columns);
+    memcpy(table->columns, columns, count * sizeof *columns);
     table->column_count = count;
     for (size_t i = 0; i < count; i++)
         table_cell(table, "%s", columns[i].heading);
@@ -51,36 +46,24 @@ struct table *table_create(const struct table_column *columns, size_t count)
 
 void table_cell(struct table *table, const char *format, ...)
 {
-    if (!table || table->failed)
-        return;
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    char *cell = length >= 0 ? malloc((size_t)length + 1) : NULL;
-    if (!cell || !ARRAY_GROW(table->cells, table->cell_count, &table->cell_capacity)) {
-        free(cell);
-        table->failed = true;
-        return;
-    }
+    char *cell = xcalloc(1, (size_t)length + 1);
     va_start(arguments, format);
     vsnprintf(cell, (size_t)length + 1, format, arguments);
     va_end(arguments);
     text_clean(cell, false);
+    table->cells = xrealloc(table->cells, table->cell_count + 1, sizeof *table->cells);
     table->cells[table->cell_count++] = cell;
 }
 
 void table_line(struct table *table, const char *text)
 {
-    if (!table || table->failed)
-        return;
-    char *copy = strdup(text);
-    if (!copy || !ARRAY_GROW(table->lines, table->line_count, &table->line_capacity)) {
-        free(copy);
-        table->failed = true;
-        return;
-    }
+    char *copy = xstrdup(text);
     text_clean(copy, false);
+    table->lines = xrealloc(table->lines, table->line_count + 1, sizeof *table->lines);
     table->lines[table->line_count++] = (struct line){table->cell_count, copy};
 }
 
@@ -142,26 +125,19 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
     putc('\n', stream);
 }
 
-enum healcl_status table_print(struct table *table, FILE *stream, unsigned width)
+void table_print(struct table *table, FILE *stream, unsigned width)
 {
-    if (!table)
-        return HEALCL_NO_MEMORY;
-    size_t *widths = calloc(table->column_count, sizeof *widths);
-    bool whole = widths && !table->failed;
-    if (whole) {
-        size_t needed = measure(table, widths);
-        if (width > 0)
-            shrink(table, widths, needed, width);
-        for (size_t i = 0; i < table->cell_count; i++)
-            cut(table->cells[i], widths[i % table->column_count]);
-        size_t line = 0;
-        for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count) {
-            for (; line < table->line_count && table->lines[line].above <= i; line++)
-                fprintf(stream, "%s\n", table->lines[line].text);
-            print_row(table, i, widths, stream);
-        }
+    size_t line = 0, *widths = xcalloc(table->column_count, sizeof *widths);
+    const size_t needed = measure(table, widths);
+    if (width > 0)
+        shrink(table, widths, needed, width);
+    for (size_t i = 0; i < table->cell_count; i++)
+        cut(table->cells[i], widths[i % table->column_count]);
+    for (size_t i = 0; i < table->cell_count; i += table->column_count) {
+        for (; line < table->line_count && table->lines[line].above <= i; line++)
+            fprintf(stream, "%s\n", table->lines[line].text);
+        print_row(table, i, widths, stream);
     }
     free(widths);
     free_table(table);
-    return whole ? HEALCL_OK : HEALCL_NO_MEMORY;
 }

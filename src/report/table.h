@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "core/status.h"
-
 struct table;
 
 struct table_column {
@@ -16,7 +14,7 @@ struct table_column {
     bool shrinks; /* its cells may be cut where the table is too wide */
 };
 
-/* NULL when out of memory, which the functions below then report. Headings outlive the table. */
+/* Headings outlive the table. */
 struct table *table_create(const struct table_column *columns, size_t count);
 
 /* Adds the next cell, row by row from the left. */
@@ -25,8 +23,7 @@ __attribute__((format(printf, 2, 3))) void table_cell(struct table *table, const
 /* Adds a line of its own above the next row; it may be longer than the table is wide. */
 void table_line(struct table *table, const char *text);
 
-/* Prints the table, at most width columns wide if width is not 0, and frees it. HEALCL_NO_MEMORY,
- * and nothing printed, where there was no memory for it. */
-enum healcl_status table_print(struct table *table, FILE *stream, unsigned width);
+/* Prints the table, at most width columns wide if width is not 0, and frees it. */
+void table_print(struct table *table, FILE *stream, unsigned width);
 
 #endif

@@ -122,24 +122,21 @@ static bool is_no_character(const char *character)
     return strcmp(character, "\xef\xbf\xbe") == 0 || strcmp(character, "\xef\xbf\xbf") == 0;
 }
 
-size_t text_print_character(FILE *stream, const char *text, const struct text_escape *escapes)
-{
-    char character[8] = ""; /* the first byte, and those behind it that continue one */
-    size_t length = 1;
-    while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
-        length++;
-    while (escapes->text && escapes->character != *text)
-        escapes++;
-    memcpy(character, text, length);
-    text_clean(character, false);
-    fputs(escapes->text ? escapes->text : is_no_character(character) ? "?" : character, stream);
-    return length;
-}
-
 void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes)
 {
-    while (*text)
-        text += text_print_character(stream, text, escapes);
+    while (*text) {
+        char character[8] = ""; /* the first byte, and those behind it that continue one */
+        const struct text_escape *escape = escapes;
+        size_t length = 1;
+        while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
+            length++;
+        while (escape->text && escape->character != *text)
+            escape++;
+        memcpy(character, text, length);
+        text_clean(character, false);
+        fputs(escape->text ? escape->text : is_no_character(character) ? "?" : character, stream);
+        text += length;
+    }
 }
 
 size_t text_columns(const char *text)

@@ -23,9 +23,8 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
 
 /* The same in memory that lives as long as the block around it. */
 #define TEXT_BYTES(bytes) text_bytes(bytes, (char[UNIT_TEXT_SIZE]){0})
-#define TEXT_COUNT(count) text_count(count, (char[UNIT_TEXT_SIZE]){0})
-#define TEXT_TIME(nanoseconds) text_time(nanoseconds, (char[UNIT_TEXT_SIZE]){0})
 #define TEXT_FACTOR(value) text_factor(value, (char[UNIT_TEXT_SIZE]){0})
+#define TEXT_TIME(nanoseconds) text_time(nanoseconds, (char[UNIT_TEXT_SIZE]){0})
 
 /* Puts '?' for bytes that are not UTF-8 and, unless they are kept, for those of control characters
  * and of controls of the writing direction: names from a hostile file must neither break JSON nor
@@ -38,11 +37,8 @@ struct text_escape {
     const char *text;
 };
 
-/* Prints the character at text, or what escapes have for it. What is not UTF-8, what is no
- * character, and control characters become '?'. Returns its length in bytes; text is not empty. */
-size_t text_print_character(FILE *stream, const char *text, const struct text_escape *escapes);
-
-/* The same for all characters. */
+/* Prints text with what escapes have for its characters. What is not UTF-8, what is no character,
+ * and control characters become '?'. */
 void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes);
 
 /* Characters of valid UTF-8. */

@@ -1,161 +1,117 @@
 /* A trace as a file: the Trace Event Format of Chrome, which Perfetto reads; see docs/TRACE.md.
  * Span by span: as a cJSON object the whole would take some kilobytes for each. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/report.h"
-#include "report/text.h"
 
 enum { PROCESS = 1 };
 
 static const char *const track_names[TRACE_TRACKS] = {"host", "transfer queue", "compute queue"};
 
-/* ---------------------------------------------------------------- JSON */
-
-static void print_string(FILE *stream, const char *text)
+static void print_object(cJSON *object, FILE *stream)
 {
-    putc('"', stream);
-    for (const char *next = text; *next; next++) {
-        unsigned char byte = (unsigned char)*next;
-        if (byte == '"' || byte == '\\')
-            fprintf(stream, "\\%c", byte);
-        else if (byte < 0x20)
-            fprintf(stream, "\\u%04x", byte);
-        else
-            putc(byte, stream);
-    }
-    putc('"', stream);
+    char *text = cJSON_PrintUnformatted(object);
+    fputs(text, stream);
+    cJSON_free(text);
+    cJSON_Delete(object);
 }
 
-/* "key": "value", where value may come from a hostile file. */
-static void print_member(FILE *stream, const char *key, const char *value)
+/* ph: the kind of event; a track of -1 is none. */
+static cJSON *event(const char *ph, int track, const char *name)
 {
-    fprintf(stream, "\"%s\": ", key);
-    char *clean = strdup(value);
-    if (clean)
-        text_clean(clean, true);
-    print_string(stream, clean ? clean : "?");
-    free(clean);
+    cJSON *object = cJSON_CreateObject();
+    JSON_ADD(object, STRING("ph", ph), NUMBER("pid", PROCESS));
+    if (track >= 0)
+        json_add_number(object, "tid", (uint64_t)track + 1);
+    json_add_string(object, "name", name);
+    return object;
 }
 
 /* The format's unit is the microsecond. */
-static void print_time(FILE *stream, const char *key, uint64_t nanoseconds)
+static void add_time(cJSON *object, const char *key, uint64_t nanoseconds)
 {
-    fprintf(stream, ", \"%s\": %" PRIu64 ".%03u", key, nanoseconds / 1000,
-            (unsigned)(nanoseconds % 1000));
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64 ".%03u", nanoseconds / 1000,
+             (unsigned)(nanoseconds % 1000));
+    cJSON_AddRawToObject(object, key, text);
 }
 
 /* ---------------------------------------------------------------- spans */
 
-static void print_manifest_kernel(const struct manifest_kernel *kernel, const char *separator,
-                                  FILE *stream)
+static void add_arguments(cJSON *object, const struct trace_span *span)
 {
-    fputs(separator, stream);
-    print_member(stream, "manifest", kernel->file);
-    fputs(", ", stream);
-    print_member(stream, "alternative", kernel->name);
-    if (kernel->replaces) {
-        fputs(", ", stream);
-        print_member(stream, "replaces", kernel->replaces);
-    }
-    fprintf(stream, ", \"tuned\": %s", kernel->is_tuned ? "true" : "false");
-}
-
-static void print_arguments(const struct trace_span *span, FILE *stream)
-{
-    const char *separator = "";
-    fputs(", \"args\": {", stream);
+    const struct manifest_kernel *kernel = &span->manifest;
     if (span->operation) {
-        print_member(stream, "op", span->operation);
-        fprintf(stream, ", \"entry\": %zu", span->entry);
-        separator = ", ";
+        JSON_ADD(object, STRING("op", span->operation), NUMBER("entry", span->entry));
     }
     if (span->program) {
-        fputs(separator, stream);
-        print_member(stream, "program", span->program);
-        fprintf(stream, ", \"work_groups\": %" PRIu64 ", \"local_size\": %" PRIu32, span->groups,
-                span->local_size);
-        separator = ", ";
+        JSON_ADD(object, STRING("program", span->program), NUMBER("work_groups", span->groups),
+                 NUMBER("local_size", span->local_size));
     }
-    if (span->options) {
-        fputs(separator, stream);
-        print_member(stream, "options", span->options);
+    if (span->options)
+        json_add_string(object, "options", span->options);
+    if (kernel->name && kernel->file) {
+        JSON_ADD(object, STRING("manifest", kernel->file), STRING("alternative", kernel->name));
+        if (kernel->replaces)
+            json_add_string(object, "replaces", kernel->replaces);
+        JSON_ADD(object, FLAG("tuned", kernel->is_tuned));
     }
-    if (span->manifest.name && span->manifest.file) {
-        print_manifest_kernel(&span->manifest, separator, stream);
-        separator = ", ";
+    if (span->bytes > 0)
+        json_add_number(object, "bytes", span->bytes);
+    if (span->bytes > 0 && span->program) {
+        JSON_ADD(object, NUMBER("moduli", span->moduli), NUMBER("twiddles", span->twiddles));
     }
-    if (span->bytes > 0) {
-        fprintf(stream, "%s\"bytes\": %" PRIu64, separator, span->bytes);
-        separator = ", ";
-        if (span->program)
-            fprintf(stream, ", \"moduli\": %" PRIu64 ", \"twiddles\": %" PRIu64, span->moduli,
-                    span->twiddles);
-    }
-    if (span->program && span->start > span->enqueued) {
-        fprintf(stream, "%s\"waited_ns\": %" PRIu64, separator, span->start - span->enqueued);
-        separator = ", ";
-    }
+    if (span->program && span->start > span->enqueued)
+        json_add_number(object, "waited_ns", span->start - span->enqueued);
     if (span->track != TRACE_HOST && span->clock == CLOCK_HOST)
-        fprintf(stream, "%s\"clock\": \"host\"", separator);
-    putc('}', stream);
+        json_add_string(object, "clock", "host");
 }
 
 static void print_span(const struct trace *trace, const struct trace_span *span, FILE *stream)
 {
+    cJSON *object = event("X", (int)span->track, span->name);
     /* A command's times are those of the device's clock, and so may lie a little before. */
     uint64_t start = span->start > trace->start ? span->start - trace->start : 0;
-    fprintf(stream, ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, ", PROCESS, span->track + 1);
-    print_member(stream, "name", span->name);
-    fputs(", ", stream);
-    print_member(stream, "cat", span->category);
-    print_time(stream, "ts", start);
-    print_time(stream, "dur", span->end - span->start);
-    print_arguments(span, stream);
-    putc('}', stream);
-}
-
-static bool is_written(const struct trace_span *span)
-{
-    return span->end != 0 && span->clock != CLOCK_DEVICE;
+    json_add_string(object, "cat", span->category);
+    add_time(object, "ts", start);
+    add_time(object, "dur", span->end - span->start);
+    add_arguments(json_add_object(object, "args"), span);
+    fputs(",\n", stream);
+    print_object(object, stream);
 }
 
 /* ---------------------------------------------------------------- the file */
 
-static void print_track_names(FILE *stream)
+static void print_names(FILE *stream)
 {
-    fprintf(stream,
-            "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", "
-            "\"args\": {\"name\": \"healcl\"}}",
-            PROCESS);
-    for (int i = 0; i < TRACE_TRACKS; i++)
-        fprintf(stream,
-                ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_name\", "
-                "\"args\": {\"name\": \"%s\"}},\n"
-                "{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_sort_index\", "
-                "\"args\": {\"sort_index\": %d}}",
-                PROCESS, i + 1, track_names[i], PROCESS, i + 1, i);
+    cJSON *object = event("M", -1, "process_name");
+    json_add_string(json_add_object(object, "args"), "name", "healcl");
+    print_object(object, stream);
+    for (int i = 0; i < TRACE_TRACKS; i++) {
+        object = event("M", i, "thread_name");
+        json_add_string(json_add_object(object, "args"), "name", track_names[i]);
+        fputs(",\n", stream);
+        print_object(object, stream);
+        object = event("M", i, "thread_sort_index");
+        json_add_number(json_add_object(object, "args"), "sort_index", (uint64_t)i);
+        fputs(",\n", stream);
+        print_object(object, stream);
+    }
 }
 
 void report_trace(const char *file, const char *device, const char *driver,
                   const struct trace *trace, FILE *stream)
 {
+    cJSON *about = json_report();
+    JSON_ADD(about, STRING("transcript", file), STRING("device", device), STRING("driver", driver),
+             NUMBER("total_ns", trace->end - trace->start),
+             NUMBER("clock_error_ns", trace->clock_error), NUMBER("dropped_spans", trace->dropped));
     fputs("{\"traceEvents\": [\n", stream);
-    print_track_names(stream);
+    print_names(stream);
     for (size_t i = 0; i < trace->count; i++)
-        if (is_written(&trace->spans[i]))
+        if (trace->spans[i].end != 0 && trace->spans[i].clock != CLOCK_DEVICE)
             print_span(trace, &trace->spans[i], stream);
-    fputs("\n],\n\"displayTimeUnit\": \"ns\",\n\"otherData\": {", stream);
-    print_member(stream, "healcl", healcl_version());
-    fputs(", ", stream);
-    print_member(stream, "transcript", file);
-    fputs(", ", stream);
-    print_member(stream, "device", device);
-    fputs(", ", stream);
-    print_member(stream, "driver", driver);
-    fprintf(stream,
-            ", \"total_ns\": %" PRIu64 ", \"clock_error_ns\": %" PRIu64
-            ", \"dropped_spans\": %" PRIu64 "}}\n",
-            trace->end - trace->start, trace->clock_error, trace->dropped);
+    fputs("\n],\n\"displayTimeUnit\": \"ns\",\n\"otherData\": ", stream);
+    print_object(about, stream);
+    fputs("}\n", stream);
 }

@@ -1,143 +1,74 @@
 #include "report/tune.h"
 
-#include "report/columns.h"
-#include "report/members.h"
-
-static const char *note_of(const struct tune_alternative *alternative)
-{
-    if (alternative->chosen)
-        return "chosen";
-    return alternative->outcome == TUNE_RIGHT ? "" : tune_outcome_name(alternative->outcome);
-}
-
-/* Where a column is told. */
-enum { IN_PLAN = COLUMN_PLACES, IN_MEASURED = IN_PLAN << 1 };
-
-#define ALTERNATIVE_OF(name, member, known, expression) \
-    COLUMN_IF(name, struct tune_alternative, member, known, expression)
-
-static const char *spread_text(const struct tune_alternative *alternative,
-                               char text[COLUMN_TEXT_SIZE])
-{
-    snprintf(text, COLUMN_TEXT_SIZE, "%.1f %%", tune_spread(alternative));
-    return text;
-}
-
-ALTERNATIVE_OF(choice, text, true, it->choice)
-ALTERNATIVE_OF(outcome, text, true, tune_outcome_name(it->outcome))
-ALTERNATIVE_OF(nanoseconds, number, it->outcome == TUNE_RIGHT, (uint64_t)it->nanoseconds)
-ALTERNATIVE_OF(median, number, it->outcome == TUNE_RIGHT, (uint64_t)it->median_nanoseconds)
-ALTERNATIVE_OF(spread, text, it->outcome == TUNE_RIGHT, spread_text(it, value->room))
-ALTERNATIVE_OF(reason, text, it->reason[0], it->reason)
-ALTERNATIVE_OF(note, text, true, note_of(it))
-
-static const struct column alternative_rows[] = {
-    {"subject", "subject", COLUMN_TEXT, IN_PLAN | IN_MEASURED,
-     COLUMN_FIELD(struct tune_alternative, subject)},
-    {"choice", "choice", COLUMN_TEXT, IN_PLAN | IN_MEASURED | SHRINKS, .value = choice},
-    {"outcome", NULL, COLUMN_TEXT, 0, .value = outcome},
-    {"time_ns", "time", COLUMN_TIME, IN_MEASURED | BLANK, .value = nanoseconds},
-    {"median_ns", NULL, COLUMN_TIME, 0, .value = median},
-    {NULL, "spread", COLUMN_TEXT, IN_MEASURED | TO_THE_RIGHT | BLANK, .value = spread},
-    {"reason", NULL, COLUMN_TEXT, 0, .value = reason},
-    {"chosen", NULL, COLUMN_FLAG, 0, COLUMN_FIELD(struct tune_alternative, chosen)},
-    {NULL, "", COLUMN_TEXT, IN_MEASURED, .value = note},
-};
-
-static const struct column_table alternative_columns = COLUMN_TABLE(alternative_rows);
-
-static void print_reasons(const struct tune_report *report, const struct style *style)
-{
-    for (size_t i = 0; i < report->count; i++)
-        if (report->alternatives[i].reason[0])
-            fprintf(style->stream, "%s: %s\n", report->alternatives[i].choice,
-                    report->alternatives[i].reason);
-}
-
-/* Whether alternative i begins a subject that was not measured whole. */
-static bool is_left(const struct tune_report *report, size_t i)
-{
-    const char *subject = report->alternatives[i].subject;
-    return (i == 0 || report->alternatives[i - 1].subject != subject) &&
-           !tune_is_decided(report, subject);
-}
-
-static void print_left(const struct tune_report *report, const struct style *style)
-{
-    char text[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < report->count; i++)
-        if (is_left(report, i) && used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
-                                     report->alternatives[i].subject);
-    if (used > 0)
-        report_label(style, "unmeasured", "%s: %sas kept before, else the default", text,
-                     report->out_of_time ? "time ran out; " : "");
-}
-
-enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style)
-{
-    const unsigned place = facts->measured ? IN_MEASURED : IN_PLAN;
-    report_label(style, "device", "%s", facts->device->name);
-    putc('\n', style->stream);
-    TRY(columns_print(&alternative_columns, place, NULL,
-                      COLUMN_RECORDS(facts->report->alternatives, facts->report->count),
-                      style->stream, style->width));
-    if (!facts->measured)
-        return HEALCL_OK;
-    print_reasons(facts->report, style);
-    char text[TUNING_TEXT_SIZE];
-    tuning_format(&facts->report->tuning, text);
-    putc('\n', style->stream);
-    print_left(facts->report, style);
-    report_label(style, "tuning", "%s", text);
-    if (facts->kept || !facts->kept_kernels)
-        report_label(style, "kept", "%s", facts->kept ? facts->kept : "nowhere: HEALCL_CACHE_DIR");
-    if (facts->kept_kernels)
-        report_label(style, "kept", "%s", facts->kept_kernels);
-    return HEALCL_OK;
-}
-
-void report_tune_reset(const struct device_info *device, const char *forgotten, const char *kernels,
-                       const struct style *style)
-{
-    report_label(style, "device", "%s", device->name);
-    if (forgotten || !kernels)
-        report_label(style, "forgotten", "%s", forgotten ? forgotten : "nothing: none was kept");
-    if (kernels)
-        report_label(style, "forgotten", "%s", kernels);
-}
-
 /* ---------------------------------------------------------------- JSON */
 
-enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream)
+static void add_alternative(cJSON *object, const struct tune_alternative *alternative)
 {
-    struct json json;
-    char text[TUNING_TEXT_SIZE];
-    json_begin(&json, healcl_version());
-    report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
-    columns_add_list(&json, json.top, "alternatives", &alternative_columns, NULL,
-                     COLUMN_RECORDS(facts->report->alternatives, facts->report->count));
-    cJSON *left = facts->measured ? json_array(&json, json.top, "unmeasured") : NULL;
-    for (size_t i = 0; left && i < facts->report->count; i++)
-        if (is_left(facts->report, i))
-            json_string(&json, left, NULL, facts->report->alternatives[i].subject);
-    if (facts->measured)
-        json_bool(&json, json.top, "out_of_time", facts->report->out_of_time);
-    tuning_format(&facts->report->tuning, text);
-    json_string(&json, json.top, "tuning", text);
-    json_string_or_null(&json, json.top, "kept", facts->kept);
-    json_string_or_null(&json, json.top, "kept_kernels", facts->kept_kernels);
-    return json_print(&json, stream);
+    JSON_ADD(object, STRING("subject", alternative->subject), STRING("choice", alternative->choice),
+             STRING("outcome", tune_outcome_name(alternative->outcome)));
+    if (alternative->outcome == TUNE_RIGHT) {
+        JSON_ADD(object, NUMBER("time_ns", (uint64_t)alternative->nanoseconds),
+                 NUMBER("median_ns", (uint64_t)alternative->median_nanoseconds));
+    }
+    if (*alternative->reason)
+        json_add_string(object, "reason", alternative->reason);
+    JSON_ADD(object, FLAG("chosen", alternative->chosen));
 }
 
-enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
-                                          const char *kernels, FILE *stream)
+/* Subjects that were not measured whole. */
+static void add_unmeasured(cJSON *document, const struct tune_report *report)
 {
-    struct json json;
-    json_begin(&json, healcl_version());
-    report_device_members(&json, json_object(&json, json.top, "device"), device);
-    json_string_or_null(&json, json.top, "forgotten", forgotten);
-    json_string_or_null(&json, json.top, "forgotten_kernels", kernels);
-    return json_print(&json, stream);
+    cJSON *list = json_add_array(document, "unmeasured");
+    const char *last = NULL;
+    for (size_t i = 0; i < report->count; i++) {
+        const char *subject = report->alternatives[i].subject;
+        if (subject != last && !tune_is_decided(report, subject))
+            json_add_string(list, NULL, subject);
+        last = subject;
+    }
+}
+
+cJSON *report_tune(const struct device_info *device, const struct tune_report *report,
+                   bool measured, const char *kept, const char *kept_kernels)
+{
+    char text[TUNING_TEXT_SIZE];
+    cJSON *document = json_report();
+    report_add_device(json_add_object(document, "device"), device);
+    cJSON *list = json_add_array(document, "alternatives");
+    for (size_t i = 0; i < report->count; i++)
+        add_alternative(json_add_object(list, NULL), &report->alternatives[i]);
+    if (measured)
+        add_unmeasured(document, report);
+    tuning_format(&report->tuning, text);
+    JSON_ADD(document, STRING("tuning", text), STRING("kept", kept),
+             STRING("kept_kernels", kept_kernels));
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+void report_tune_text(const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {
+        {"subject", "{subject}", 0},
+        {"choice", "{choice}", VIEW_SHRINKS},
+        {"time", "{time_ns:time}", VIEW_RIGHT | VIEW_BLANK},
+        {"spread", "{median_ns/time_ns:+}", VIEW_RIGHT | VIEW_BLANK},
+        {"", "{outcome}{chosen=, chosen}", 0},
+    };
+    const bool measured = json_at(document, "unmeasured") != NULL;
+    view_line(style, document, "device", "{device.name}");
+    putc('\n', style->stream);
+    view_table(style, json_at(document, "alternatives"), columns, measured ? 5 : 2);
+    if (!measured)
+        return;
+    (void)view_each(style, json_at(document, "alternatives"), "{choice}: {reason}");
+    putc('\n', style->stream);
+    if (json_number_at(document, "unmeasured") > 0)
+        view_line(style, document, "unmeasured", "{unmeasured}: as kept before, else the default");
+    view_line(style, document, "tuning", "{tuning}");
+    view_line(style, document, "kept", "{kept}");
+    view_line(style, document, "kept", "{kept_kernels}");
+    if (cJSON_IsNull(json_at(document, "kept")) && cJSON_IsNull(json_at(document, "kept_kernels")))
+        report_label(style, "kept", "nowhere: HEALCL_CACHE_DIR");
 }

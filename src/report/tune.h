@@ -1,27 +1,14 @@
-/* What `healcl tune` prints. */
+/* What `healcl tune` reports. */
 #ifndef HEALCL_REPORT_TUNE_H
 #define HEALCL_REPORT_TUNE_H
 
 #include "bench/tune.h"
 #include "report/report.h"
 
-/* What was measured, or is to be; and what has come of it. */
-struct tune_facts {
-    const struct device_info *device;
-    const struct tune_report *report;
-    bool measured;
-    const char *kept;         /* the file that keeps the choice, or NULL */
-    const char *kept_kernels; /* the same of kernels of manifests */
-};
-
-enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style);
-enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream);
-
-/* Of `healcl tune --reset`. forgotten: the file that is gone, or NULL where there was none;
- * kernels: that of kernels of manifests. */
-void report_tune_reset(const struct device_info *device, const char *forgotten, const char *kernels,
-                       const struct style *style);
-enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
-                                          const char *kernels, FILE *stream);
+/* What was measured, or is to be; and what has come of it. kept: the file that keeps the choice, or
+ * NULL; kept_kernels: the same of kernels of manifests. */
+cJSON *report_tune(const struct device_info *device, const struct tune_report *report,
+                   bool measured, const char *kept, const char *kept_kernels);
+void report_tune_text(const cJSON *document, const struct style *style);
 
 #endif

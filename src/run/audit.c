@@ -63,8 +63,6 @@ struct audit {
     struct healcl_audit_kernel *kernels;
     size_t kernel_capacity;
     struct healcl_audit_difference difference;
-    const struct pending *failed;
-    int64_t failed_element;
 };
 
 /* SplitMix64, by Guy Steele, Doug Lea and Christine Flood, 2014. */
@@ -233,7 +231,6 @@ static double balance_of(const struct audit *audit, uint64_t now)
 
 void audit_begin_run(struct audit *audit)
 {
-    audit->failed = NULL;
     audit->facts.difference = NULL;
     audit->pending_count = 0;
     audit->run++;
@@ -472,8 +469,6 @@ static void note_difference(struct audit *audit, const struct pending *pending, 
     difference->different = different;
     difference->compared = elements;
     audit->facts.difference = difference;
-    audit->failed = pending;
-    audit->failed_element = position;
 }
 
 static enum healcl_status run_reference(struct audit *audit, const struct pending *pending,
@@ -557,16 +552,4 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
 const struct healcl_audit_facts *audit_facts(const struct audit *audit)
 {
     return &audit->facts;
-}
-
-struct audit_failure audit_failure(const struct audit *audit)
-{
-    struct audit_failure failure = {.slice = NULL};
-    if (!audit || !audit->failed)
-        return failure;
-    failure.slice = &audit->failed->slice;
-    failure.element = audit->failed_element;
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        failure.before[i] = audit->failed->before[i];
-    return failure;
 }

@@ -48,15 +48,4 @@ void audit_drop(struct audit *audit, struct healcl_device *device);
 /* Until the next run. */
 const struct healcl_audit_facts *audit_facts(const struct audit *audit);
 
-/* What differed in the last run: the slice, which is a step of its own, what was in the storages of
- * its operands before (out too), and the first wrong element of its output, in C order. */
-struct audit_failure {
-    const struct audit_slice *slice; /* NULL: nothing did */
-    const void *before[STEP_OPERANDS];
-    int64_t element;
-};
-struct audit_failure audit_failure(const struct audit *audit);
-
-struct audit_failure session_audit_failure(const struct healcl_session *session);
-
 #endif

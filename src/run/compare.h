@@ -26,14 +26,15 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
 
 /*
  * Compares data, elements of dtype in C order without gaps, with a payload, by value: dtypes may
- * differ. The payload is decoded a block at a time. Errors: HEALCL_NO_MEMORY.
+ * differ. The payload is decoded a block at a time, unless it is in Fortran order. Errors:
+ * HEALCL_NO_MEMORY.
  */
 enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, const void *data,
                                   const struct payload *expected, struct comparison *comparison,
                                   struct healcl_error *error);
 
-/* Whether a payload can be compared piece by piece, as its bytes lie in elements of dtype. */
-bool compare_takes_pieces(const struct payload *expected, enum dtype dtype);
+/* Whether a payload can be compared piece by piece. */
+bool compare_takes_pieces(const struct payload *expected);
 
 /* Compares elements [first, first + elements) of a result, which begin at data; what differs is
  * added to comparison, whose same_shape is true. Errors: HEALCL_NO_MEMORY. */

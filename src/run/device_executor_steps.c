@@ -15,7 +15,6 @@
 struct decoding {
     struct device_executor *self;
     const struct payload *payload;
-    struct payload_cursor cursor;
     enum dtype dtype;
     char *copy; /* of all bytes, or NULL */
 };
@@ -24,13 +23,13 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
                                        struct healcl_error *error)
 {
     struct decoding *decoding = context;
-    const uint64_t start = monotonic_nanoseconds();
+    const uint64_t start = monotonic_nanoseconds(), size = dtype_size(decoding->dtype);
     size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
     enum healcl_status status =
         decoding->payload->fortran_order /* comes whole */
             ? payload_read(decoding->payload, decoding->dtype, memory, error)
-            : payload_cursor_read(&decoding->cursor, decoding->dtype,
-                                  (int64_t)(bytes / dtype_size(decoding->dtype)), memory, error);
+            : payload_read_part(decoding->payload, decoding->dtype, (int64_t)(offset / size),
+                                (int64_t)(bytes / size), memory, error);
     trace_end(decoding->self->base.trace, span);
     decoding->self->result->decode_nanoseconds += monotonic_nanoseconds() - start;
     if (decoding->copy)
@@ -67,7 +66,6 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
     struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
     decoding.copy = copy;
     TRY(payload_check_data(payload, error));
-    payload_cursor_init(&decoding.cursor, payload);
     if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
         return upload_whole(&decoding, place, storage_bytes(storage), buffer, error);
     return device_upload_at(device, place, storage_bytes(storage),

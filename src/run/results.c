@@ -208,7 +208,7 @@ static bool takes_pieces(void *context, const struct step *step)
     const struct results *results = context;
     const struct tensor *tensor = step->in[0];
     return !results->dump && step->payload && compare_same_shape(&tensor->layout, step->payload) &&
-           compare_takes_pieces(step->payload, tensor->storage->dtype);
+           compare_takes_pieces(step->payload);
 }
 
 /* That a result has another shape than is expected shows without its data. */

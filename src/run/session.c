@@ -475,11 +475,6 @@ struct healcl_audit_facts healcl_session_audit(const struct healcl_session *sess
                : (struct healcl_audit_facts){.steps = 0};
 }
 
-struct audit_failure session_audit_failure(const struct healcl_session *session)
-{
-    return audit_failure(session->audit);
-}
-
 /* ---------------------------------------------------------------- opening and closing */
 
 static enum healcl_status init_tables(struct healcl_session *session, bool keeps,

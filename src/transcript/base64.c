@@ -2,8 +2,6 @@
 
 #include <inttypes.h>
 
-#include "transcript/escape.h"
-
 /* ---------------------------------------------------------------- checking */
 
 /* 0 for a character of the alphabet, 1 for any other. Without branches, for vector code. */
@@ -43,69 +41,18 @@ static enum healcl_status refuse_character(char character, uint64_t place,
     REFUSE(error, "base64: character 0x%02x at %" PRIu64 " is not in the alphabet", c, place);
 }
 
-/* How many of the last two characters are padding. */
-static unsigned count_padding(char last_but_one, char last)
-{
-    return last != '=' ? 0 : last_but_one != '=' ? 1 : 2;
-}
-
-static enum healcl_status check_length(uint64_t characters, unsigned padding, uint64_t *decoded,
-                                       struct healcl_error *error)
-{
-    if (characters % 4 != 0)
-        REFUSE(error, "base64: length %" PRIu64 " is not a multiple of 4", characters);
-    *decoded = characters / 4 * 3 - padding;
-    return HEALCL_OK;
-}
-
-static enum healcl_status check_plain(const char *text, size_t length, uint64_t *decoded,
-                                      struct healcl_error *error)
-{
-    unsigned padding = 0;
-    if (length > 0)
-        padding = count_padding(length > 1 ? text[length - 2] : 0, text[length - 1]);
-    size_t bad = find_bad(text, length - padding);
-    if (bad < length - padding)
-        return refuse_character(text[bad], bad, error);
-    return check_length(length, padding, decoded, error);
-}
-
-/* Two passes in blocks, so that memory stays bounded: where padding may begin is only known when
- * the characters have been counted. */
-static enum healcl_status check_escaped(const char *text, size_t length, uint64_t *decoded,
-                                        struct healcl_error *error)
-{
-    char block[4096];
-    char last[2] = {0, 0};
-    uint64_t characters = 0;
-    const char *next = text;
-    size_t left = length;
-    for (size_t count; (count = escape_resolve(&next, &left, block, sizeof block)) > 0;) {
-        characters += count;
-        last[0] = count > 1 ? block[count - 2] : last[1];
-        last[1] = block[count - 1];
-    }
-
-    unsigned padding = count_padding(last[0], last[1]);
-    uint64_t place = 0;
-    next = text;
-    left = length;
-    for (size_t count; (count = escape_resolve(&next, &left, block, sizeof block)) > 0;) {
-        uint64_t before_padding = characters - padding - place;
-        size_t checked = count < before_padding ? count : (size_t)before_padding;
-        size_t bad = find_bad(block, checked);
-        if (bad < checked)
-            return refuse_character(block[bad], place + bad, error);
-        place += checked;
-    }
-    return check_length(characters, padding, decoded, error);
-}
-
-enum healcl_status base64_check(const char *text, size_t length, bool escaped, uint64_t *decoded,
+enum healcl_status base64_check(const char *text, size_t length, uint64_t *decoded,
                                 struct healcl_error *error)
 {
-    return escaped ? check_escaped(text, length, decoded, error)
-                   : check_plain(text, length, decoded, error);
+    const bool is_padded = length > 1 && text[length - 1] == '=';
+    const size_t padding = !is_padded ? 0 : text[length - 2] != '=' ? 1 : 2;
+    const size_t bad = find_bad(text, length - padding);
+    if (bad < length - padding)
+        return refuse_character(text[bad], bad, error);
+    if (length % 4 != 0)
+        REFUSE(error, "base64: length %zu is not a multiple of 4", length);
+    *decoded = (uint64_t)length / 4 * 3 - padding;
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- decoding */

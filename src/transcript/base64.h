@@ -5,12 +5,11 @@
 #include "core/status.h"
 
 /*
- * Checks a whole text and sets the number of bytes it decodes to. With escaped, JSON escapes in it
- * are resolved first; places in messages count characters after that.
- * Refuses characters outside of the alphabet, padding elsewhere than at the end, and lengths that
- * are not multiples of four. Messages begin with "base64: ".
+ * Checks a whole text and sets the number of bytes it decodes to. Refuses characters outside of the
+ * alphabet, padding elsewhere than at the end, and lengths that are not multiples of four. Messages
+ * begin with "base64: ".
  */
-enum healcl_status base64_check(const char *text, size_t length, bool escaped, uint64_t *decoded,
+enum healcl_status base64_check(const char *text, size_t length, uint64_t *decoded,
                                 struct healcl_error *error);
 
 /*

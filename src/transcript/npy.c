@@ -30,26 +30,10 @@ enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- Python's literals */
-
-enum { NESTED_MAX = 199 /* parentheses, beside the braces, as in Python */ };
+/* ---------------------------------------------------------------- the header */
 
 struct text {
-    const char *next;
-    const char *end;
-    unsigned version;
-    int nested;
-};
-
-enum literal_kind { LITERAL_STRING, LITERAL_BOOL, LITERAL_INTEGER, LITERAL_SIGNED, LITERAL_TUPLE };
-
-struct literal {
-    enum literal_kind kind;
-    char word[41];    /* a string, cut */
-    int64_t value;    /* of a bool or an integer; INT64_MIN: beyond 2^63-1 */
-    bool of_integers; /* a tuple */
-    uint32_t rank;    /* a tuple's, which may be above MAX_RANK */
-    int64_t shape[MAX_RANK];
+    const char *next, *end;
 };
 
 static char peek(const struct text *text)
@@ -57,175 +41,58 @@ static char peek(const struct text *text)
     return text->next < text->end ? *text->next : 0;
 }
 
-static bool is_in(char character, const char *set)
+static void skip_space(struct text *text)
 {
-    return character != 0 && strchr(set, character);
+    while (peek(text) != 0 && strchr(" \t\r\n", peek(text)))
+        text->next++;
 }
 
-static bool take_word(struct text *text, const char *word)
+/* Skips white space, then takes the word if it is next. */
+static bool take(struct text *text, const char *word)
 {
     const size_t length = strlen(word);
+    skip_space(text);
     if ((size_t)(text->end - text->next) < length || memcmp(text->next, word, length) != 0)
         return false;
     text->next += length;
     return true;
 }
 
-static bool is_of_word(char c)
-{
-    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c < 0;
-}
-
-/* White space, ends of lines, and comments, which version 3 has in UTF-8: only ASCII of it. */
-static void skip_space(struct text *text)
-{
-    for (;;)
-        if (is_in(peek(text), " \t\r\n\f"))
-            text->next++;
-        else if (peek(text) == '#')
-            while (!is_in(peek(text), "\r\n") &&
-                   (peek(text) > 0 || (peek(text) < 0 && text->version < 3)))
-                text->next++;
-        else if (!take_word(text, "\\\n") && !take_word(text, "\\\r\n"))
-            return;
-}
-
-/* Skips white space, then takes the character if it is the next one. */
-static bool take(struct text *text, char character)
-{
-    skip_space(text);
-    const bool is_next = text->next < text->end && *text->next == character;
-    text->next += is_next;
-    return is_next;
-}
-
-/* Appends a string to a word. One with escapes, which no writer needs, is refused. */
-static bool take_string(struct text *text, char *word, size_t *length, size_t most)
-{
-    static const char *const quotes[] = {"'''", "\"\"\"", "'", "\""};
-    size_t q = 0;
-    text->next += is_in(peek(text), "uUrR");
-    while (q < 4 && !take_word(text, quotes[q]))
-        q++;
-    while (q < 4 && !take_word(text, quotes[q])) {
-        const char c = peek(text);
-        if (c == 0 || c == '\\' || (q > 1 && is_in(c, "\r\n")))
-            return false;
-        if (*length < most)
-            word[(*length)++] = c;
-        text->next++;
-    }
-    return q < 4;
-}
-
-/* Strings beside each other are one. */
-static bool take_strings(struct text *text, struct literal *literal)
+/* A string without escapes, of which word keeps as much as fits. */
+static bool take_string(struct text *text, char *word, size_t size)
 {
     size_t length = 0;
-    do {
-        if (!take_string(text, literal->word, &length, sizeof literal->word - 1))
+    skip_space(text);
+    const char quote = peek(text);
+    if (quote != '\'' && quote != '"')
+        return false;
+    for (text->next++; peek(text) != quote; text->next++) {
+        if (peek(text) == 0 || strchr("\\\r\n", peek(text)))
             return false;
-        skip_space(text);
-    } while (is_in(peek(text), "'\"uUrR"));
+        if (length + 1 < size)
+            word[length++] = *text->next;
+    }
+    text->next++;
+    word[length] = 0;
     return true;
 }
 
-static int digit_value(char c)
-{
-    return c >= '0' && c <= '9'                 ? c - '0'
-           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                : 16;
-}
-
-/* At least one digit of a number in base, with a '_' between two of them. */
-static bool take_digits(struct text *text, int base, int64_t *value)
-{
-    const char *begin = text->next;
-    bool is_huge = false;
-    for (; digit_value(peek(text)) < base; text->next++) {
-        is_huge |= __builtin_mul_overflow(*value, base, value) ||
-                   __builtin_add_overflow(*value, digit_value(*text->next), value);
-        if (text->next + 2 < text->end && text->next[1] == '_' && digit_value(text->next[2]) < base)
-            text->next++;
-    }
-    *value = is_huge ? INT64_MIN : *value;
-    return text->next > begin;
-}
-
-/* Until version 2 also with the L of Python 2. */
+/* INT64_MIN: a number that is beyond 2^63-1. */
 static bool take_integer(struct text *text, int64_t *value)
 {
-    const int base = take_word(text, "0x") || take_word(text, "0X")   ? 16
-                     : take_word(text, "0o") || take_word(text, "0O") ? 8
-                     : take_word(text, "0b") || take_word(text, "0B") ? 2
-                                                                      : 10;
-    const char first = peek(text);
-    if (base != 10 && first == '_')
-        text->next++;
-    if (!take_digits(text, base, value) || (base == 10 && first == '0' && *value != 0))
+    const bool is_negative = take(text, "-");
+    bool is_huge = false;
+    if (peek(text) < '0' || peek(text) > '9')
         return false;
-    const char *behind = text->next;
-    while (is_in(peek(text), " \t\f"))
-        text->next++;
-    if (text->version > 2 || !take_word(text, "L"))
-        text->next = behind;
-    return !is_of_word(peek(text)) && peek(text) != '.';
-}
-
-static bool take_literal(struct text *text, struct literal *literal);
-
-/* Behind a parenthesis: a tuple, or without a comma what stands in it. */
-static bool take_group(struct text *text, struct literal *literal)
-{
-    struct literal tuple = {.kind = LITERAL_TUPLE, .of_integers = true}, item;
-    bool comma = true, any_comma = false;
-    for (; !take(text, ')'); any_comma |= comma = take(text, ',')) {
-        if (!comma || !take_literal(text, &item))
-            return false;
-        tuple.of_integers &= item.kind != LITERAL_STRING && item.kind != LITERAL_TUPLE;
-        if (tuple.rank < MAX_RANK)
-            tuple.shape[tuple.rank] = item.value;
-        tuple.rank++;
-    }
-    *literal = tuple.rank == 1 && !any_comma ? item : tuple;
+    for (*value = 0; peek(text) >= '0' && peek(text) <= '9'; text->next++)
+        is_huge |= __builtin_mul_overflow(*value, 10, value) ||
+                   __builtin_add_overflow(*value, *text->next - '0', value);
+    *value = is_huge ? INT64_MIN : is_negative ? -*value : *value;
+    (void)take(text, "L"); /* of Python 2 */
     return true;
 }
 
-/* A string, a bool, an integer or a tuple, as Python reads it. Others are not taken. */
-static bool take_literal(struct text *text, struct literal *literal)
-{
-    *literal = (struct literal){.kind = LITERAL_STRING};
-    skip_space(text);
-    const char c = peek(text);
-    const bool is_nested = is_in(c, "(+-");
-    text->next += is_nested;
-    if (is_nested && text->nested++ == NESTED_MAX)
-        return false;
-    bool taken = true;
-    if (c == '(') {
-        taken = take_group(text, literal);
-    } else if (is_nested) {
-        taken = take_literal(text, literal) && literal->kind == LITERAL_INTEGER;
-        literal->kind = LITERAL_SIGNED;
-        if (c == '-' && literal->value != INT64_MIN)
-            literal->value = -literal->value;
-    } else if (c >= '0' && c <= '9') {
-        literal->kind = LITERAL_INTEGER;
-        taken = take_integer(text, &literal->value);
-    } else if (c == 'T' || c == 'F') {
-        literal->kind = LITERAL_BOOL;
-        literal->value = take_word(text, "True");
-        taken = (literal->value || take_word(text, "False")) && !is_of_word(peek(text));
-    } else {
-        taken = take_strings(text, literal);
-    }
-    text->nested -= is_nested;
-    return taken;
-}
-
-/* ---------------------------------------------------------------- the header */
-
-static enum healcl_status read_dtype(const struct literal *descr, struct npy_header *header,
+static enum healcl_status read_dtype(struct text *text, struct npy_header *header,
                                      struct healcl_error *error)
 {
     static const struct {
@@ -237,84 +104,80 @@ static enum healcl_status read_dtype(const struct literal *descr, struct npy_hea
         {">i4", DTYPE_INT32, true},  {"|i1", DTYPE_INT8, false}, {"<i1", DTYPE_INT8, false},
         {">i1", DTYPE_INT8, false},
     };
-    if (descr->kind != LITERAL_STRING)
+    char name[41];
+    if (!take_string(text, name, sizeof name))
         REFUSE(error, "the .npy header's 'descr' is not a string");
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (strcmp(descr->word, dtypes[i].name) == 0) {
+        if (strcmp(name, dtypes[i].name) == 0) {
             header->dtype = dtypes[i].dtype;
             header->big_endian = dtypes[i].big_endian;
             return HEALCL_OK;
         }
-    REFUSE(error, "dtype '%s' is not supported", descr->word);
+    REFUSE(error, "dtype '%s' is not supported", name);
 }
 
-static enum healcl_status read_shape(const struct literal *shape, struct healcl_error *error)
+static enum healcl_status read_order(struct text *text, struct npy_header *header,
+                                     struct healcl_error *error)
 {
-    if (shape->kind != LITERAL_TUPLE || !shape->of_integers)
-        REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
-    if (shape->rank > MAX_RANK)
-        REFUSE(error, "the .npy header's 'shape' has more than %d axes", MAX_RANK);
-    for (uint32_t axis = 0; axis < shape->rank; axis++)
-        if (shape->shape[axis] == INT64_MIN)
+    header->fortran_order = take(text, "True");
+    if (!header->fortran_order && !take(text, "False"))
+        REFUSE(error, "the .npy header's 'fortran_order' is neither True nor False");
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_shape(struct text *text, struct npy_header *header,
+                                     struct healcl_error *error)
+{
+    struct layout *layout = &header->layout;
+    bool is_tuple = take(text, "("), comma = true, any_comma = false;
+    for (layout->rank = 0; is_tuple && !take(text, ")"); any_comma |= comma = take(text, ",")) {
+        int64_t size;
+        is_tuple = comma && take_integer(text, &size);
+        if (is_tuple && size == INT64_MIN)
             REFUSE(error, "a size in the .npy header's 'shape' is beyond 2^63-1");
-    return HEALCL_OK;
-}
-
-enum { DESCR, ORDER, SHAPE, KEY_COUNT };
-static const char *const keys[KEY_COUNT] = {"descr", "fortran_order", "shape"};
-
-/* The values of the keys, of which the last one counts, as in Python. */
-static enum healcl_status read_dict(struct text *text, struct literal values[KEY_COUNT],
-                                    struct healcl_error *error)
-{
-    static const char *const needs[KEY_COUNT] = {"not a string", "neither True nor False",
-                                                 "not a tuple of integers"};
-    bool seen[KEY_COUNT] = {false, false, false};
-    for (bool comma = true; !take(text, '}'); comma = take(text, ',')) {
-        struct literal name;
-        if (!comma || !take_literal(text, &name) || name.kind != LITERAL_STRING || !take(text, ':'))
-            REFUSE(error, "the .npy header is not a dict");
-        int key = 0;
-        while (key < KEY_COUNT && strcmp(name.word, keys[key]) != 0)
-            key++;
-        if (key == KEY_COUNT)
-            REFUSE(error, "unknown key '%s' in the .npy header", name.word);
-        if (!take_literal(text, &values[key]))
-            REFUSE(error, "the .npy header's '%s' is %s", keys[key], needs[key]);
-        seen[key] = true;
+        if (is_tuple && layout->rank == MAX_RANK)
+            REFUSE(error, "the .npy header's 'shape' has more than %d axes", MAX_RANK);
+        if (is_tuple)
+            layout->shape[layout->rank++] = size;
     }
-    for (int key = 0; key < KEY_COUNT; key++)
-        if (!seen[key])
-            REFUSE(error, "the .npy header lacks the key '%s'", keys[key]);
-    if (values[ORDER].kind != LITERAL_BOOL)
-        REFUSE(error, "the .npy header's '%s' is %s", keys[ORDER], needs[ORDER]);
+    if (!is_tuple || (layout->rank == 1 && !any_comma))
+        REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
     return HEALCL_OK;
 }
 
-enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t length,
-                                   struct npy_header *header, struct healcl_error *error)
+enum healcl_status npy_read_header(const char *bytes, size_t length, struct npy_header *header,
+                                   struct healcl_error *error)
 {
-    struct text text = {.next = bytes, .end = bytes + length, .version = version};
-    struct literal values[KEY_COUNT];
-    skip_space(&text);
-    const bool is_indented = text.next > bytes && is_in(text.next[-1], " \t") &&
-                             (memchr(bytes, '\n', (size_t)(text.next - bytes)) ||
-                              memchr(bytes, '\r', (size_t)(text.next - bytes)));
-    while (take(&text, '('))
-        text.nested++;
-    if (is_indented || text.nested > NESTED_MAX || !take(&text, '{'))
+    static const struct {
+        const char *name;
+        enum healcl_status (*read)(struct text *text, struct npy_header *header,
+                                   struct healcl_error *error);
+    } keys[] = {{"descr", read_dtype}, {"fortran_order", read_order}, {"shape", read_shape}};
+    enum { KEYS = sizeof keys / sizeof *keys };
+    struct text text = {.next = bytes, .end = bytes + length};
+    bool seen[KEYS] = {false};
+    if (!take(&text, "{"))
         REFUSE(error, "the .npy header is not a dict");
-    TRY(read_dict(&text, values, error));
-    while (text.nested > 0 && take(&text, ')'))
-        text.nested--;
+    for (bool comma = true; !take(&text, "}"); comma = take(&text, ",")) {
+        char name[41];
+        int key = 0;
+        if (!comma || !take_string(&text, name, sizeof name) || !take(&text, ":"))
+            REFUSE(error, "the .npy header is not a dict");
+        while (key < KEYS && strcmp(name, keys[key].name) != 0)
+            key++;
+        if (key == KEYS)
+            REFUSE(error, "unknown key '%s' in the .npy header", name);
+        TRY(keys[key].read(&text, header, error));
+        seen[key] = true; /* of a key that stands twice the last value counts, as in Python */
+    }
+    for (int key = 0; key < KEYS; key++)
+        if (!seen[key])
+            REFUSE(error, "the .npy header lacks the key '%s'", keys[key].name);
     skip_space(&text);
-    if (text.next != text.end || text.nested > 0 || text.end[-1 - (text.end[-1] == '\n')] == '\\')
+    if (text.next != text.end)
         REFUSE(error, "the .npy header has text behind its dict");
-    TRY(read_dtype(&values[DESCR], header, error));
-    TRY(read_shape(&values[SHAPE], error));
-    header->fortran_order = values[ORDER].value;
-    return layout_init(&header->layout, values[SHAPE].rank, values[SHAPE].shape,
-                       dtype_size(header->dtype), error);
+    const struct layout shape = header->layout;
+    return layout_init(&header->layout, shape.rank, shape.shape, dtype_size(header->dtype), error);
 }
 
 /* ---------------------------------------------------------------- writing */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "transcript/base64.h"
-#include "transcript/escape.h"
 #include "transcript/npy.h"
 
 /* Elements that are converted at a time. */
@@ -13,77 +12,29 @@ enum { BLOCK_ELEMENTS = 2048 };
 
 /* ---------------------------------------------------------------- bytes */
 
-/* Decodes up to groups groups of four characters; returns how many there were. */
-static size_t decode_groups(struct payload_cursor *cursor, size_t groups, unsigned char *bytes)
+/* Bytes of the .npy file from byte on. Zeros beyond its end, which checked payloads never reach:
+ * only a file that changes under its mapping does. */
+static void read_bytes(const struct payload *payload, uint64_t byte, size_t count, void *bytes)
 {
-    if (!cursor->payload->escaped) {
-        if (groups > cursor->left / 4)
-            groups = cursor->left / 4;
-        base64_decode(cursor->next, groups, bytes);
-        cursor->next += groups * 4;
-        cursor->left -= groups * 4;
-        return groups;
-    }
-    char characters[4096];
-    size_t capacity = groups < sizeof characters / 4 ? groups * 4 : sizeof characters;
-    size_t count = escape_resolve(&cursor->next, &cursor->left, characters, capacity);
-    base64_decode(characters, count / 4, bytes);
-    return count / 4;
-}
-
-/* The next count bytes of the .npy file. Zeros beyond its end, which checked payloads never
- * reach: only a file that changes under its mapping does. */
-static void read_bytes(struct payload_cursor *cursor, size_t count, unsigned char *bytes)
-{
-    while (count > 0) {
-        if (cursor->held_count > 0) {
-            *bytes++ = cursor->held[3 - cursor->held_count--];
-            count--;
-            continue;
-        }
-        size_t groups = count / 3;
-        bool whole = groups > 0;
-        groups = decode_groups(cursor, whole ? groups : 1, whole ? bytes : cursor->held);
-        if (groups == 0) {
-            memset(bytes, 0, count);
+    unsigned char *next = bytes, group[3];
+    const uint64_t groups = payload->base64_length / 4;
+    for (size_t taken; count > 0; next += taken, byte += taken, count -= taken) {
+        const uint64_t at = byte / 3;
+        const size_t skipped = byte % 3;
+        if (at >= groups) {
+            memset(next, 0, count);
             return;
         }
-        if (whole) {
-            bytes += groups * 3;
-            count -= groups * 3;
+        if (skipped == 0 && count >= 3) {
+            taken = count / 3 < groups - at ? count / 3 : (size_t)(groups - at);
+            base64_decode(payload->base64 + at * 4, taken, next);
+            taken *= 3;
         } else {
-            cursor->held_count = 3;
+            taken = count < 3 - skipped ? count : 3 - skipped;
+            base64_decode(payload->base64 + at * 4, 1, group);
+            memcpy(next, group + skipped, taken);
         }
     }
-}
-
-/* Moves a cursor forward by so many bytes. */
-static void seek(struct payload_cursor *cursor, uint64_t byte)
-{
-    unsigned char skipped[3072];
-    const size_t held = byte < cursor->held_count ? (size_t)byte : cursor->held_count;
-    read_bytes(cursor, held, skipped);
-    byte -= held;
-    if (!cursor->payload->escaped) {
-        uint64_t groups = byte / 3;
-        if (groups > cursor->left / 4)
-            groups = cursor->left / 4;
-        cursor->next += groups * 4;
-        cursor->left -= (size_t)groups * 4;
-        byte %= 3;
-    }
-    for (size_t count; byte > 0; byte -= count) {
-        count = byte < sizeof skipped ? (size_t)byte : sizeof skipped;
-        read_bytes(cursor, count, skipped);
-    }
-}
-
-static struct payload_cursor cursor_at(const struct payload *payload, uint64_t byte)
-{
-    struct payload_cursor cursor = {
-        .payload = payload, .next = payload->base64, .left = payload->base64_length};
-    seek(&cursor, byte);
-    return cursor;
 }
 
 /* ---------------------------------------------------------------- elements */
@@ -123,25 +74,25 @@ static void widen_64(const unsigned char *bytes, bool swap, size_t count, int64_
     }
 }
 
-/* count elements, at most BLOCK_ELEMENTS, in file order. */
-static void read_block(struct payload_cursor *cursor, size_t count, int64_t *values)
+/* Elements of the file, as it has them, from number first on. */
+static void read_elements(const struct payload *payload, int64_t first, size_t count, void *array)
 {
-    const struct payload *payload = cursor->payload;
+    const size_t size = dtype_size(payload->dtype);
+    read_bytes(payload, payload->data_offset + (uint64_t)first * size, count * size, array);
+}
+
+/* Reads at most BLOCK_ELEMENTS of them so, as values. */
+static void read_block(const struct payload *payload, int64_t first, size_t count, int64_t *values)
+{
     unsigned char bytes[BLOCK_ELEMENTS * sizeof(int64_t)];
+    read_elements(payload, first, count, bytes);
     switch (payload->dtype) {
     case DTYPE_INT8:
-        read_bytes(cursor, count, bytes);
         for (size_t i = 0; i < count; i++)
             values[i] = (int8_t)bytes[i];
         return;
-    case DTYPE_INT32:
-        read_bytes(cursor, count * sizeof(int32_t), bytes);
-        widen_32(bytes, needs_swap(payload), count, values);
-        return;
-    case DTYPE_INT64:
-        read_bytes(cursor, count * sizeof(int64_t), bytes);
-        widen_64(bytes, needs_swap(payload), count, values);
-        return;
+    case DTYPE_INT32: widen_32(bytes, needs_swap(payload), count, values); return;
+    case DTYPE_INT64: widen_64(bytes, needs_swap(payload), count, values); return;
     }
 }
 
@@ -151,46 +102,14 @@ static int64_t run_of(const struct payload *payload)
     return payload->part.size * payload->layout.stride[payload->part.axis];
 }
 
-/* The elements between two runs. */
-static int64_t gap_of(const struct payload *payload)
-{
-    return payload->part.period * payload->layout.stride[payload->part.axis] - run_of(payload);
-}
-
 /* The place of an element in the whole. */
 static int64_t whole_position(const struct payload *payload, int64_t element)
 {
     const struct payload_part *part = &payload->part;
     if (part->period == 0)
         return element;
-    return element + element / run_of(payload) * gap_of(payload) +
-           part->start * payload->layout.stride[part->axis];
-}
-
-/* A cursor before an element of a payload that is not in Fortran order. */
-static struct payload_cursor cursor_before(const struct payload *payload, int64_t element)
-{
-    const uint64_t whole = (uint64_t)whole_position(payload, element);
-    struct payload_cursor cursor =
-        cursor_at(payload, payload->data_offset + whole * dtype_size(payload->dtype));
-    cursor.position = element;
-    return cursor;
-}
-
-void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload)
-{
-    *cursor = cursor_before(payload, 0);
-}
-
-void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values)
-{
-    cursor->position += count;
-    while (count > 0) {
-        size_t part = count < BLOCK_ELEMENTS ? (size_t)count : BLOCK_ELEMENTS;
-        read_block(cursor, part, values);
-        values += part;
-        count -= (int64_t)part;
-    }
+    const int64_t stride = payload->layout.stride[part->axis], run = run_of(payload);
+    return element / run * part->period * stride + part->start * stride + element % run;
 }
 
 /* ---------------------------------------------------------------- parsing */
@@ -203,15 +122,13 @@ static enum healcl_status read_npy(const struct payload *payload, uint64_t decod
     char text[NPY_HEADER_MAX];
     uint32_t header_offset;
     size_t prefix_length = decoded < sizeof prefix ? (size_t)decoded : sizeof prefix;
-    struct payload_cursor cursor = cursor_at(payload, 0);
-    read_bytes(&cursor, prefix_length, prefix);
+    read_bytes(payload, 0, prefix_length, prefix);
     TRY(npy_read_prefix(prefix, prefix_length, &header_offset, data_offset, error));
     if (*data_offset > decoded)
         REFUSE(error, "the .npy file ends within its header");
     size_t header_length = *data_offset - header_offset;
-    cursor = cursor_at(payload, header_offset);
-    read_bytes(&cursor, header_length, (unsigned char *)text);
-    return npy_read_header(prefix[6], text, header_length, header, error);
+    read_bytes(payload, header_offset, header_length, text);
+    return npy_read_header(text, header_length, header, error);
 }
 
 /* Whether C and Fortran order put elements at different places. */
@@ -223,13 +140,13 @@ static bool orders_differ(const struct layout *layout)
     return longer_axes > 1 && layout_elements(layout) > 0;
 }
 
-enum healcl_status payload_parse(const char *base64, size_t length, bool escaped,
-                                 struct payload *payload, struct healcl_error *error)
+enum healcl_status payload_parse(const char *base64, size_t length, struct payload *payload,
+                                 struct healcl_error *error)
 {
     uint64_t decoded;
     struct npy_header header = {.big_endian = false};
-    *payload = (struct payload){.base64 = base64, .base64_length = length, .escaped = escaped};
-    TRY(base64_check(base64, length, escaped, &decoded, error));
+    *payload = (struct payload){.base64 = base64, .base64_length = length};
+    TRY(base64_check(base64, length, &decoded, error));
     TRY(read_npy(payload, decoded, &payload->data_offset, &header, error));
 
     /* layout_init has seen to it that this product does not overflow. */
@@ -304,41 +221,23 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
     return HEALCL_OK;
 }
 
-/* The next count elements, which lie together in the file. */
-static enum healcl_status read_run(struct payload_cursor *cursor, enum dtype dtype, int64_t count,
-                                   void *array, struct healcl_error *error)
+/* Elements from first on, which lie together in the file. */
+static enum healcl_status read_run(const struct payload *payload, enum dtype dtype, int64_t first,
+                                   int64_t count, void *array, struct healcl_error *error)
 {
-    const struct payload *payload = cursor->payload;
     const struct target target = {
-        .payload = payload, .dtype = dtype, .array = array, .first = cursor->position};
-    cursor->position += count;
+        .payload = payload, .dtype = dtype, .array = array, .first = first};
+    const int64_t whole = whole_position(payload, first);
     if (dtype == payload->dtype && !needs_swap(payload)) {
-        read_bytes(cursor, (size_t)count * dtype_size(dtype), array);
+        read_elements(payload, whole, (size_t)count, array);
         return HEALCL_OK;
     }
     int64_t values[BLOCK_ELEMENTS];
     for (int64_t done = 0; done < count;) {
         size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
-        read_block(cursor, part, values);
+        read_block(payload, whole + done, part, values);
         TRY(store(&target, values, part, done, 1, error));
         done += (int64_t)part;
-    }
-    return HEALCL_OK;
-}
-
-enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
-                                       int64_t count, void *array, struct healcl_error *error)
-{
-    const struct payload *payload = cursor->payload;
-    const int64_t run = run_of(payload);
-    char *next = array;
-    TRY(payload_check_data(payload, error));
-    for (int64_t size; count > 0; count -= size, next += (size_t)size * dtype_size(dtype)) {
-        const int64_t left = run > 0 ? run - cursor->position % run : count;
-        size = left < count ? left : count;
-        TRY(read_run(cursor, dtype, size, next, error));
-        if (size == left && run > 0)
-            seek(cursor, (uint64_t)gap_of(payload) * dtype_size(payload->dtype));
     }
     return HEALCL_OK;
 }
@@ -363,10 +262,7 @@ static enum healcl_status read_fortran_order(const struct target *target,
     struct layout outer = file_order(&target->payload->layout);
     outer.rank--; /* at least two axes are longer than 1: see payload_parse */
     int64_t run = outer.shape[outer.rank], stride = outer.stride[outer.rank];
-    int64_t left = layout_elements(&target->payload->layout);
-
-    struct payload_cursor cursor;
-    payload_cursor_init(&cursor, target->payload);
+    int64_t next = 0, left = layout_elements(&target->payload->layout); /* in the file */
     int64_t values[BLOCK_ELEMENTS];
     size_t used = 0, have = 0; /* of values */
     struct walk walk;
@@ -376,7 +272,8 @@ static enum healcl_status read_fortran_order(const struct target *target,
             if (used == have) {
                 have = left < BLOCK_ELEMENTS ? (size_t)left : BLOCK_ELEMENTS;
                 used = 0;
-                read_block(&cursor, have, values);
+                read_block(target->payload, next, have, values);
+                next += (int64_t)have;
                 left -= (int64_t)have;
             }
             size_t part = have - used;
@@ -448,8 +345,14 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
     if (first < 0 || count < 0 || first > elements || count > elements - first)
         REFUSE(error, "%" PRId64 " elements from %" PRId64 " are not all among %" PRId64, count,
                first, elements);
-    struct payload_cursor cursor = cursor_before(payload, first);
-    return payload_cursor_read(&cursor, dtype, count, array, error);
+    const int64_t run = run_of(payload);
+    char *next = array;
+    for (int64_t size; count > 0; first += size, count -= size) {
+        size = run > 0 && run - first % run < count ? run - first % run : count;
+        TRY(read_run(payload, dtype, first, size, next, error));
+        next += (size_t)size * dtype_size(dtype);
+    }
+    return HEALCL_OK;
 }
 
 void payload_forget(const struct payload *payload, const struct source *source)

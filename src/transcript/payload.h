@@ -13,7 +13,7 @@
 #include "core/status.h"
 #include "transcript/source.h"
 
-/* What a part has of the whole: of each `period` elements of an axis, `size` from `start` on. */
+/* A part of the whole: of each `period` elements of an axis, `size` from `start` on. */
 struct payload_part {
     uint32_t axis;
     int64_t start, size, period; /* period: 0 where the payload is the whole */
@@ -23,7 +23,6 @@ struct payload {
     const char *base64;   /* in the mapped file, which must outlive the payload; NULL where only
                              dtype and shape are known, and a caller brings the data */
     size_t base64_length; /* characters between the quotes */
-    bool escaped;         /* the characters hold JSON escapes such as "\/" */
     uint32_t data_offset; /* decoded bytes before the first element: the .npy header */
     enum dtype dtype;
     bool big_endian;
@@ -40,8 +39,8 @@ struct payload {
  * outside of the standard alphabet, wrong padding, a bad magic, version, header, dtype or shape,
  * and data that are shorter or longer than the shape says.
  */
-enum healcl_status payload_parse(const char *base64, size_t length, bool escaped,
-                                 struct payload *payload, struct healcl_error *error);
+enum healcl_status payload_parse(const char *base64, size_t length, struct payload *payload,
+                                 struct healcl_error *error);
 
 /* Fills in a payload that is only a dtype and a shape. Refuses what layout_init does. */
 enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,
@@ -59,9 +58,8 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
 enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
                                 struct healcl_error *error);
 
-/* The same for a part: elements [first, first + count) in C order. Only for payloads that are not
- * in Fortran order (any other is refused). Finds the part at once, except where base64 is escaped.
- */
+/* Reads elements [first, first + count) in C order so, which it finds at once. Refuses payloads
+ * in Fortran order. */
 enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
                                      int64_t count, void *array, struct healcl_error *error);
 
@@ -71,26 +69,5 @@ void payload_narrow(struct payload *payload, const struct payload_part *part);
 
 /* Lets the system drop a payload's pages from memory until it is read again. */
 void payload_forget(const struct payload *payload, const struct source *source);
-
-/* A cursor that hands out elements in file order; see payload_cursor_next. */
-struct payload_cursor {
-    const struct payload *payload;
-    const char *next;      /* characters not yet decoded */
-    size_t left;           /* how many */
-    unsigned char held[3]; /* the last group; its last held_count bytes are not yet handed out */
-    unsigned held_count;
-    int64_t position; /* elements that have been handed out */
-};
-
-void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload);
-
-/* The next count elements in file order (C or Fortran, see payload->fortran_order) of a payload
- * that is no part, widened to int64. The caller asks for no more elements than there are. */
-void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values);
-
-/* The next count elements of a payload that is not in Fortran order as an array of dtype, as
- * payload_read has them, a part's too. */
-enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
-                                       int64_t count, void *array, struct healcl_error *error);
 
 #endif

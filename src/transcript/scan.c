@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "transcript/escape.h"
+#include <strings.h>
 
 /* Pages are given back in steps, as each step is a system call. */
 enum { FORGET_STEP = 16 * 1024 * 1024 };
@@ -237,14 +236,20 @@ static enum healcl_status scan_string(struct scanner *scanner, struct span *span
     return HEALCL_OK;
 }
 
-/* Whether a string says word, which is ASCII and shorter than 32. */
+/* Whether a string says word, of letters and '_': of escapes only \uXXXX can stand for these. */
 static bool span_is(const struct scanner *scanner, const struct span *span, const char *word)
 {
-    char characters[32];
-    const char *next = scanner->source->text + span->begin;
-    size_t left = span->end - span->begin;
-    size_t length = escape_resolve(&next, &left, characters, sizeof characters);
-    return left == 0 && length == strlen(word) && memcmp(characters, word, length) == 0;
+    const char *text = scanner->source->text + span->begin,
+               *end = scanner->source->text + span->end;
+    for (char code[8]; *word && text < end; word++) {
+        const bool is_escape = *text == '\\' && end - text >= 6;
+        if (is_escape)
+            snprintf(code, sizeof code, "\\u%04x", (unsigned char)*word);
+        if (is_escape ? strncasecmp(text, code, 6) != 0 : *text != *word)
+            return false;
+        text += is_escape ? 6 : 1;
+    }
+    return !*word && text == end;
 }
 
 /* ---------------------------------------------------------------- values */

@@ -38,11 +38,18 @@ static enum healcl_status map_file(struct source *source, int file, const char *
     return HEALCL_OK;
 }
 
-/* Maps a file that nobody else knows, and closes it. */
-static enum healcl_status map_unpacked(struct source *source, int unpacked, const char *path,
-                                       struct healcl_error *error)
+/* Puts what is packed in a source, unless it is PACKING_NONE, into the place of the source. */
+static enum healcl_status unpack_source(struct source *source, const char *path,
+                                        struct healcl_error *error)
 {
-    enum healcl_status status = map_file(source, unpacked, path, error);
+    const enum packing packing = packing_of(source->text, source->length);
+    int unpacked = -1;
+    if (packing == PACKING_NONE)
+        return HEALCL_OK;
+    enum healcl_status status = unpack(source->text, source->length, packing, &unpacked, error);
+    source_close(source);
+    TRY(status);
+    status = map_file(source, unpacked, path, error);
     close(unpacked);
     return status;
 }
@@ -50,32 +57,20 @@ static enum healcl_status map_unpacked(struct source *source, int unpacked, cons
 enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
 {
     *source = (struct source){.text = NULL};
-    int file, unpacked;
+    int file;
     TRY(file_open_regular(path, &file, error));
-    const enum packing packing = packing_of(file);
-    enum healcl_status status = packing == PACKING_NONE
-                                    ? map_file(source, file, path, error)
-                                    : unpack_file(file, packing, &unpacked, error);
-    if (packing == PACKING_NONE && source->mapped)
-        source->is_shared = true;
-    else
+    enum healcl_status status = map_file(source, file, path, error);
+    source->is_shared = source->mapped;
+    if (!source->mapped)
         close(file);
-    if (packing != PACKING_NONE && status == HEALCL_OK)
-        status = map_unpacked(source, unpacked, path, error);
-    return status;
+    return status == HEALCL_OK ? unpack_source(source, path, error) : status;
 }
 
 enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,
                                       struct healcl_error *error)
 {
-    const enum packing packing = packing_of_bytes(data, length);
-    int unpacked;
     *source = (struct source){.text = data, .length = length};
-    if (packing == PACKING_NONE)
-        return HEALCL_OK;
-    *source = (struct source){.text = NULL};
-    TRY(unpack_memory(data, length, packing, &unpacked, error));
-    return map_unpacked(source, unpacked, "(memory)", error);
+    return unpack_source(source, "(memory)", error);
 }
 
 static bool same_time(struct timespec a, struct timespec b)

@@ -6,15 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
-enum { BLOCK_BYTES = 256 * 1024, MAGIC_BYTES = 4 };
+enum { BLOCK_BYTES = 256 * 1024 };
 
-enum packing packing_of_bytes(const void *data, size_t length)
+enum packing packing_of(const void *data, size_t length)
 {
     static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
     static const unsigned char skippable[] = {0x2a, 0x4d, 0x18}; /* behind 0x50 to 0x5f */
@@ -28,13 +27,6 @@ enum packing packing_of_bytes(const void *data, size_t length)
     return PACKING_NONE;
 }
 
-enum packing packing_of(int file)
-{
-    unsigned char first[MAGIC_BYTES];
-    ssize_t count = pread(file, first, sizeof first, 0);
-    return count > 0 ? packing_of_bytes(first, (size_t)count) : PACKING_NONE;
-}
-
 /* ---------------------------------------------------------------- the temporary file */
 
 struct output {
@@ -45,7 +37,7 @@ struct output {
     bool begun;           /* a byte that is no space was there */
 };
 
-/* What so many packed bytes may unpack to. */
+/* The most that so many packed bytes may unpack to. */
 static uint64_t most_bytes(uint64_t packed)
 {
     if (packed > UNPACKED_BYTES_MAX / UNPACKED_RATIO_MAX)
@@ -137,58 +129,28 @@ static enum healcl_status output_write(struct output *output, const char *data, 
 
 /* ---------------------------------------------------------------- what is packed */
 
-/* Bytes from `at` to `end` wait to be decoded. */
+/* Bytes from `at` on wait to be decoded. */
 struct input {
-    int file;             /* -1: all is in memory */
-    const char *bytes;    /* a block of the file, or all that is in memory */
-    size_t at, end;       /* of bytes */
-    uint64_t file_offset; /* of bytes */
-    char *block;          /* of BLOCK_BYTES, of a file */
+    const char *bytes;
+    size_t at, length;
 };
-
-/* Reads on where no magic number is certain to be whole; afterwards less of one waits only at the
- * end. */
-static enum healcl_status input_fill(struct input *input, struct healcl_error *error)
-{
-    if (input->file < 0 || input->end - input->at >= MAGIC_BYTES)
-        return HEALCL_OK;
-    input->end -= input->at;
-    memmove(input->block, input->block + input->at, input->end);
-    input->file_offset += input->at;
-    input->at = 0;
-    while (input->end < BLOCK_BYTES) {
-        ssize_t count = read(input->file, input->block + input->end, BLOCK_BYTES - input->end);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            FAIL_FOR(error, HEALCL_USAGE, FILE, "%s", strerror(errno));
-        if (count == 0)
-            break;
-        input->end += (size_t)count;
-    }
-    return HEALCL_OK;
-}
 
 /* Bytes that a decoder may take at once. */
 static size_t input_left(const struct input *input)
 {
-    const size_t left = input->end - input->at;
+    const size_t left = input->length - input->at;
     return left < BLOCK_BYTES ? left : BLOCK_BYTES;
 }
 
 /* Refuses what is behind the last member or frame; but tapes pad gzip with zeros. */
-static enum healcl_status check_behind(struct input *input, enum packing packing,
+static enum healcl_status check_behind(const struct input *input, enum packing packing,
                                        struct healcl_error *error)
 {
-    const uint64_t behind = input->file_offset + input->at;
-    for (;; input->at++) {
-        TRY(input_fill(input, error));
-        if (input_left(input) == 0)
-            return HEALCL_OK;
-        if (packing != PACKING_GZIP || input->bytes[input->at] != 0)
-            REFUSE(error, "%s: the packed data end at byte %llu, but the file goes on",
-                   packing == PACKING_GZIP ? "gzip" : "zstd", (unsigned long long)behind);
-    }
+    for (size_t at = input->at; at < input->length; at++)
+        if (packing != PACKING_GZIP || input->bytes[at] != 0)
+            REFUSE(error, "%s: the packed data end at byte %zu, but the file goes on",
+                   packing == PACKING_GZIP ? "gzip" : "zstd", input->at);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- decoders */
@@ -262,9 +224,8 @@ static enum healcl_status decode_all(struct decoder *decoder, struct input *inpu
     const bool is_gzip = decoder->packing == PACKING_GZIP;
     for (bool ended = true;;) {
         size_t size = 0;
-        TRY(input_fill(input, error));
         const size_t left = input_left(input);
-        if (ended && packing_of_bytes(input->bytes + input->at, left) != decoder->packing)
+        if (ended && packing_of(input->bytes + input->at, left) != decoder->packing)
             return check_behind(input, decoder->packing, error);
         TRY(is_gzip ? decode_gzip(&decoder->gzip, input, block, &size, &ended, error)
                     : decode_zstd(decoder->zstd, input, block, &size, &ended, error));
@@ -274,50 +235,28 @@ static enum healcl_status decode_all(struct decoder *decoder, struct input *inpu
     }
 }
 
-/* With the blocks that it takes. */
-static enum healcl_status unpack(struct input *input, struct output *output, enum packing packing,
-                                 struct healcl_error *error)
+enum healcl_status unpack(const void *data, size_t length, enum packing packing, int *unpacked,
+                          struct healcl_error *error)
 {
-    struct decoder decoder;
-    char *blocks = malloc((size_t)2 * BLOCK_BYTES);
-    if (!blocks)
-        NO_MEMORY(error);
-    input->block = blocks + BLOCK_BYTES;
-    if (input->file >= 0)
-        input->bytes = input->block;
-    enum healcl_status status = decoder_open(&decoder, packing, error);
-    if (status == HEALCL_OK)
-        status = decode_all(&decoder, input, output, blocks, error);
-    decoder_close(&decoder);
-    free(blocks);
-    return status;
-}
-
-static enum healcl_status unpack_to_file(struct input *input, uint64_t size, enum packing packing,
-                                         int *unpacked, struct healcl_error *error)
-{
+    struct input input = {.bytes = data, .length = length};
     struct output output;
-    TRY(output_open(&output, size, packing, error));
-    enum healcl_status status = unpack(input, &output, packing, error);
+    struct decoder decoder;
+    char *block = malloc(BLOCK_BYTES);
+    if (!block)
+        NO_MEMORY(error);
+    enum healcl_status status = output_open(&output, length, packing, error);
+    if (status != HEALCL_OK) {
+        free(block);
+        return status;
+    }
+    status = decoder_open(&decoder, packing, error);
+    if (status == HEALCL_OK)
+        status = decode_all(&decoder, &input, &output, block, error);
+    decoder_close(&decoder);
+    free(block);
     if (status == HEALCL_OK)
         *unpacked = output.file;
     else
         close(output.file);
     return status;
-}
-
-enum healcl_status unpack_file(int file, enum packing packing, int *unpacked,
-                               struct healcl_error *error)
-{
-    struct stat about;
-    struct input input = {.file = file};
-    const uint64_t size = fstat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
-    return unpack_to_file(&input, size, packing, unpacked, error);
-}
-
-enum healcl_status unpack_memory(const void *data, size_t length, enum packing packing,
-                                 int *unpacked, struct healcl_error *error)
-{
-    struct input input = {.file = -1, .bytes = data, .end = length};
-    return unpack_to_file(&input, length, packing, unpacked, error);
 }

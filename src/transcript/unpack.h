@@ -6,24 +6,18 @@
 
 enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD };
 
-enum packing packing_of_bytes(const void *data, size_t length);
-
-/* How an open file is packed. The file's offset does not move. */
-enum packing packing_of(int file);
+enum packing packing_of(const void *data, size_t length);
 
 /*
- * Unpacks a file from its offset on, or memory, into a temporary file, which has no name (in
- * TMPDIR, else /tmp) and is gone when it is closed; *unpacked belongs to the caller. Memory stays
- * small however large it is. It takes any number of members or frames, also empty ones, those of
- * zstd to be skipped, and zeros behind gzip's, as `gzip -t` and `zstd -t` do.
+ * Unpacks memory into a temporary file, which has no name (in TMPDIR, else /tmp) and is gone when
+ * it is closed; *unpacked belongs to the caller. It takes any number of members or frames, also
+ * empty ones, those of zstd to be skipped, and zeros behind gzip's, as `gzip -t` and `zstd -t` do.
  * Errors: HEALCL_REFUSED for damaged data, for other bytes behind them, for what cannot be a
  * transcript, as soon as that shows, and for more bytes than the limits below; HEALCL_USAGE where
- * the file cannot be read or the temporary one written, HEALCL_NO_MEMORY.
+ * the temporary file cannot be written, HEALCL_NO_MEMORY.
  */
-enum healcl_status unpack_file(int file, enum packing packing, int *unpacked,
-                               struct healcl_error *error);
-enum healcl_status unpack_memory(const void *data, size_t length, enum packing packing,
-                                 int *unpacked, struct healcl_error *error);
+enum healcl_status unpack(const void *data, size_t length, enum packing packing, int *unpacked,
+                          struct healcl_error *error);
 
 /*
  * A few kilobytes can unpack to any size. This much is more than any transcript; and beyond

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,9 +42,8 @@ def fails(words, *arguments):
 def check_usage():
     fails("--audit takes a share of the time as 2%, not 'much'", "--requests", "2", "--audit", "much")
     fails("--audit takes a share of the time as 2%, not '0%'", "--requests", "2", "--audit", "0%")
-    fails("--requests is missing", "--audit", "2%")
-    fails("it wants a device", "--requests", "2", "--audit", "2%", "--reference")
-    fails("go with --audit", "--requests", "2", "--audit-case", "case.json")
+    fails("--audit goes with --requests, on a device", "--audit", "2%")
+    fails("--audit goes with --requests, on a device", "--requests", "2", "--audit", "2%", "--reference")
 
 
 def check_right():
@@ -60,28 +58,22 @@ def check_right():
         assert audit[key] == sum(kernel[key] for kernel in audit["kernels"]), audit
     text = run("--requests", "3", "--audit", "50%", TRANSCRIPT).stdout
     assert re.search(r"^audited +\d+ times a step, \d+ elements, in .*%", text, re.M), text
-    assert re.search(r"^covered +\d+ of \d+ steps, \d+ of \d+ kernels", text, re.M), text
+    assert re.search(r"^covered +\d+ of \d+ steps", text, re.M), text
     assert "audit" not in json.loads(run("--requests", "2", "--json", "-", TRANSCRIPT).stdout)
 
 
-def check_wrong(folder):
-    case = f"{folder}/case.json"
-    done = run("--requests", "200", "--no-verify", "--audit", "50%", "--audit-case", case, TRANSCRIPT,
-               code=1, faulty=True)
+def check_wrong():
+    done = run("--requests", "200", "--no-verify", "--audit", "50%", TRANSCRIPT, code=1, faulty=True)
     assert re.fullmatch(rf"healcl: {TRANSCRIPT}: entry \d+ \(_modneg_\w+\): audit: step \d+ "
                         r"\(modneg, \w+, int\d+\) gives -?\d+ at \[.*\], the host reference -?\d+; "
                         r"\d+ of \d+ elements differ\n", done.stderr), done.stderr
     assert re.search(r"^differs +entry \d+ \(_modneg_\w+\), step \d+ ", done.stdout, re.M), done.stdout
-    assert re.search(r"^smallest +modneg\(a int", done.stdout, re.M), done.stdout
-    assert f"written     {case}" in done.stdout, done.stdout
-    run("-q", case, code=1, faulty=True)
-    run("-q", case)
     done = run("--requests", "200", "--no-verify", "--audit", "50%", "--json", "-", TRANSCRIPT, code=1,
                faulty=True)
     audit = json.loads(done.stdout)["audit"]
     difference = audit["difference"]
     assert audit["verdict"] == "differs" and difference["op"].startswith("_modneg"), audit
-    assert difference["message"] in done.stderr and difference["smallest"]["fails_again"], audit
+    assert difference["message"] in done.stderr, audit
     assert 0 < difference["different"] <= difference["compared"], audit
     assert difference["actual"] != difference["expected"], audit
 
@@ -92,8 +84,7 @@ def main():
         return 77
     check_usage()
     check_right()
-    with tempfile.TemporaryDirectory() as folder:
-        check_wrong(folder)
+    check_wrong()
     return 0
 
 

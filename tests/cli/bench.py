@@ -46,21 +46,6 @@ def check_result(result):
         assert result["units"] == result["bytes"], "bytes are the units"
 
 
-def check_units(result):
-    """Counts of units that are worked out here once more."""
-    n, batch, k = result.get("n"), result.get("batch"), result.get("k", 1)
-    expected = {
-        "ntt": lambda: batch * k * result["r"] * (n // 2) * int(math.log2(n)),
-        "modmul": lambda: batch * result["s"] * k * n,
-        "modmul_axis_sum": lambda: batch * result["s"] * k * n,
-        "apply_g_decomp": lambda: batch * n * result["digits"],
-        "take_along_axis": lambda: batch * n,
-        "pad_single_axis": lambda: batch * 2 * n,
-    }.get(result["op"])
-    if expected:
-        assert result["units"] == expected(), "units"
-
-
 def variants(options):
     """Command lines that cover every choice of an operation's options."""
     fixed = [argument for name, value in SIZES.items() if f"--{name}" in options
@@ -86,7 +71,6 @@ def check_variant(healcl, operation, arguments):
     for name, value in zip(arguments[::2], arguments[1::2]):
         assert str(result[name[2:].replace("-", "_")]) == value, name
     check_result(result)
-    check_units(result)
     return True
 
 

@@ -166,24 +166,11 @@ def check_manifests(folder):
                        LD_PRELOAD=driver, FAULTY_NO_COMPILER="1"), 0, f"{kernel} of ")
 
 
-def check_usage(folder):
-    for arguments, text in (
-            (["-o", "a"], "no FILE is named"), (["memory.json"], "--output is missing"),
-            (["--emit", "a", "b"], "come together"), (["--target", "gfx90a", "b"], "come together"),
-            (["--emit", folder, "--target", "../a", "b"], "is no target"),
-            (["--emit", folder, "--target", "$(a)", "b"], "is no target"),
-            (["--emit", folder, "--target", "gfx90a", "-o", "a", "b"], "goes without"),
-            (["--cache", "-o", "a", "b"], "goes without"), (["--cache", "--from", folder], "goes without"),
-            (["--from", folder, "-o", "a", "b"], "takes all from a folder")):
-        expect(run("compile", *arguments), 2, text)
-
-
 def main():
     if not use_device(healcl):
         print("no device")
         return 77
     with tempfile.TemporaryDirectory() as name:
-        check_usage(name)
         # More programs for FPGAs, where they are one image, which runs.
         for target in TARGETS:
             more = [LARGE] if IS_ALL else [SEVERAL] if target == "fpga" else []

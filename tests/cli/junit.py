@@ -81,7 +81,7 @@ def check_run(folder):
     assert done.returncode == 1 and b"segment" in done.stdout, done
     (suite, name, outcome, message, body), = read(Path(paths[0]).read_bytes())
     assert (suite, name) == ("tests/bad/differs_in_last_value.json", "segment 1: work")
-    assert outcome == "failure" and message == "1 of 3 results differs", message
+    assert outcome == "failure" and message == "1 of 3 results differ", message
     assert body.splitlines() == json.loads(Path(paths[1]).read_text())["differences"], body
 
     done = run("run", "--reference", "--junit", "-", "tests/bad/op_unknown.json")
@@ -122,11 +122,6 @@ def check_compare(folder):
     assert cases[3][3] == "different: 1 of 3, transcript's fault" and "tensor 102" in cases[3][4], cases
     assert "healcl run --reference" in cases[0][4], cases
 
-    done = run("compare", "-d", "no such device", "--junit", "-", files[0])
-    (_, _, outcome, message, _), = read(done.stdout)
-    assert done.returncode in (2, 4) and outcome == "error" and message, done
-
-
 def check_check():
     if run("devices").returncode == 4:
         print("no device: healcl check is left out")
@@ -137,12 +132,6 @@ def check_check():
     assert cases[0][:3] == ("self-test", "self-test", "passed"), cases
     assert {case[0] for case in cases[1:]} == {"modneg"} and len(cases) == 13, cases
     assert {case[2] for case in cases} == {"passed"}, cases
-    # Tensors that this device cannot hold are no fault.
-    done = run("check", "--case", "34:512x3:offset:39", "--junit", "-", HEALCL_CHUNK_BYTES="4096")
-    (_, _, outcome, message, body) = read(done.stdout)[1]
-    assert done.returncode == 0 and outcome == "skipped", done
-    assert "beyond this device" in message and "--case 34:512x3:offset:39" in body, (message, body)
-
 
 def main():
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""healcl run --input, --requests, --batch and --keep: live inputs and requests through one session."""
+"""healcl run --input, --requests, --steady and --keep: live inputs and requests through one session."""
 import base64
 import json
 import struct
@@ -78,18 +78,15 @@ def check_inputs(program, place, where):
     """Named by entry or by tensor, of another dtype too."""
     (place / "x.npy").write_bytes(npy([5, -6, 2**62]))
     (place / "narrow.npy").write_bytes(npy([5, 6, 7], kind="<i4"))
-    for name, model in (("4", "model"), ("name:x", "model"), ("entry:4", "numbers"),
-                        ("name:1", "numbers")):
-        program.run(*where, "--input", f"{name}=x.npy", "--dump", "out", "--quiet", f"{model}.json")
+    for what, model, expected in (("4=x", "model", [10, -18, 2**62 * 4 % MODULUS]),
+                                  ("x=x", "model", [10, -18, 2**62 * 4 % MODULUS]),
+                                  ("4=x", "numbers", [10, -18, 2**62 * 4 % MODULUS]),
+                                  ("x=narrow", "model", [10, 18, 28])):
+        program.run(*where, "--input", f"{what}.npy", "--dump", "out", "--quiet", f"{model}.json")
         result, = (place / "out").glob("*.npy")
-        assert read_npy(result) == [10, -18, 2**62 * 4 % MODULUS]
+        assert read_npy(result) == expected
         result.unlink()
         (place / "out" / "results.json").unlink()
-    program.run(*where, "-i", "x=narrow.npy", "--dump", "out", "--quiet", "model.json")
-    result, = (place / "out").glob("*.npy")
-    assert read_npy(result) == [10, 18, 28]
-    result.unlink()
-    (place / "out" / "results.json").unlink()
 
 
 def check_refusals(program, place, where):
@@ -106,9 +103,6 @@ def check_refusals(program, place, where):
     program.fails("No such file", *where, "-i", "x=none.npy", "model.json", code=2)
     program.fails("no host_to_device is entry y", *where, "-i", "y=x.npy", "model.json", code=2)
     program.fails("no host_to_device is entry 5", *where, "-i", "5=x.npy", "model.json", code=2)
-    program.fails("no host_to_device is entry name:4", *where, "-i", "name:4=x.npy", "model.json", code=2)
-    program.fails("--input: '1' is ambiguous: it names entries 1 and 4; 'entry:1' or 'entry:4' says "
-                  "which", *where, "-i", "1=x.npy", "numbers.json", code=2)
     program.fails("--input takes ENTRY=FILE.npy", *where, "-i", "x", "model.json", code=2)
     program.fails("--requests or --steady is missing", *where, "--keep", "weights", "model.json", code=2)
     program.fails("there is no segment 'keys'", *where, "--requests", "2", "--keep", "keys",
@@ -155,39 +149,6 @@ def check_steady(program, place, where):
                   "steady.json", code=2)
 
 
-def check_batches(program, place, where):
-    """Seven requests in batches of three; the last one runs alone. Less memory, fewer together."""
-    def run(*arguments, code=0):
-        return json.loads(program.run(*where, "--requests", "7", "--json", "-", *arguments,
-                                      code=code).stdout)
-    report = run("--batch", "3", "-i", "x=x.npy", "model.json")
-    assert report["requests"] == 7 and report["bytes_uploaded"] == 24
-    batches = report["batches"]
-    assert batches["asked"] == batches["size"] == 3 and batches["runs"] == 2
-    assert batches["requests_together"] == 6 and batches["requests_alone"] == 1
-    latency = report["latency_ns"]
-    assert 0 < latency["median"] <= latency["p95"] <= latency["p99"] <= latency["longest"]
-    text = program.run(*where, "--requests", "6", "--batch", "3", "-i", "x=x.npy", "model.json").stdout
-    assert "2 of up to 3 requests" in text, text
-    # Tensors of a request beside w: x and out, of 24 bytes each.
-    done = program.run(*where, "--requests", "4", "--batch", "8", "-i", "x=x.npy", "--memory-limit",
-                       str(24 + 5 * 48), "model.json")
-    assert "8 requests together do not fit into memory: batches are of 5" in done.stderr, done.stderr
-    for expected, code in ([10, 12, 16], 0), ([10, 12, 15], 1):
-        entries = transcript(expected)
-        entries[4] = operation("host_to_device",
-                               [host(data=base64.b64encode(npy([5, 4, 4])).decode())], tensor("x"))
-        (place / "whole.json").write_text(json.dumps(entries))
-        report = run("--batch", "4", "--keep", "weights", "whole.json", code=code)
-        assert report["results_compared"] == 4 + 7, report
-        assert report["results_different"] == (0 if code == 0 else 4 + 7)
-    fails = program.fails
-    fails("--batch: no input comes with requests: --input or --keep says which do", *where,
-          "--requests", "2", "--batch", "2", "whole.json", code=2)
-    fails("--batch runs requests together: --requests is missing", *where, "--batch", "2",
-          "whole.json", code=2)
-
-
 def check_verdict(program, place, where):
     """Requests without inputs of their own are compared."""
     for expected, code in ([10, 12, 16], 0), ([10, 12, 15], 1):
@@ -216,7 +177,6 @@ def main():
             check_requests(program, where)
             check_verdict(program, place, where)
             check_steady(program, place, where)
-            check_batches(program, place, where)
     return 0
 
 

@@ -8,18 +8,13 @@ Exits with 77, skipped, where no terminal can be opened.
 """
 import os
 import pty
-import re
 import resource
 import select
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-from devices import use_device  # noqa: E402
 ESCAPE = b"\x1b"
 
 
@@ -59,7 +54,6 @@ def screen(output):
 
 
 PATIENCE = 0.3  # seconds before the progress line appears
-ATTEMPTS = 20
 
 
 def repetitions(healcl):
@@ -73,17 +67,6 @@ def repetitions(healcl):
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return int(4 * PATIENCE * (more - few) / max(times[1] - times[0], 0.05))
-
-
-def on_terminal_in_time(command):
-    """As on_terminal, of a run that took less than PATIENCE; None where all take longer, on a machine
-    that is very busy."""
-    for _ in range(ATTEMPTS):
-        start = time.monotonic()
-        code, output = on_terminal(command)
-        if time.monotonic() - start < PATIENCE:
-            return code, output
-    return None
 
 
 def has_terminals():
@@ -113,19 +96,12 @@ def main():
 
     code, output = on_terminal(quick)
     check(code == 0 and ESCAPE + b"[1;32mverified" in output, "a verdict is green", output)
-    in_time = on_terminal_in_time(quick)
-    check(not in_time or b"\x1b[K" not in in_time[1], "a short run shows no progress", in_time)
 
     code, output = on_terminal(f"{healcl} run --reference tests/bad/differs_scalar.json")
     check(code == 1 and ESCAPE + b"[1;31mdifferent" in output, "a difference is red", output)
 
-    for no_color in ("1", "anything"):
-        code, output = on_terminal(quick, no_color=no_color)
-        check(code == 0 and ESCAPE not in output, "NO_COLOR is honoured", output)
-    code, output = on_terminal(quick, no_color="")
-    check(ESCAPE in output, "an empty NO_COLOR means nothing", output)
-    code, output = on_terminal(slow, term="dumb")
-    check(code == 0 and ESCAPE not in output, "a dumb terminal gets plain text", output)
+    code, output = on_terminal(quick, no_color="1")
+    check(code == 0 and ESCAPE not in output, "NO_COLOR is honoured", output)
     code, output = on_terminal(quick + " | cat")
     check(code == 0 and ESCAPE not in output, "a pipe gets plain text", output)
 
@@ -138,21 +114,10 @@ def main():
     check(screen(output).lstrip().startswith(b"transcript "), "only the report stays", screen(output))
     code, output = on_terminal(slow + " -q")
     check(code == 0 and output == b"", "a quiet run shows nothing", output)
-    code, output = on_terminal(slow + " --no-verify 2>/dev/null")
-    check(b"\x1b[K" not in output, "progress goes to standard error", output)
 
     piped = subprocess.run(["sh", "-c", slow], cwd=ROOT, capture_output=True)
     check(piped.returncode == 0 and ESCAPE not in piped.stdout and piped.stderr == b"",
           "without a terminal there is no progress", piped)
-
-    use_device(sys.argv[1])
-    with tempfile.TemporaryDirectory() as cache:
-        cold = f"HEALCL_CACHE_DIR= POCL_CACHE_DIR={cache} {healcl} run -v transcripts/names.json"
-        code, output = on_terminal(cold)
-    check(code == 4 or b"  compiling, segment " in output, "progress tells of compiling", output)
-    check(code == 4 or b"\ncompiling " in screen(output), "its time is a row", screen(output))
-    for row in b" programs? built ", b" first launch(es)? ", b"\nself-test ":
-        check(code == 4 or re.search(row, screen(output)), "where a cold start went", screen(output))
 
     code, output = on_terminal(f"{healcl} devices")
     table = output.split(b"\r\n\r\n")[0]  # notes behind it are as long as they are

@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -23,16 +22,14 @@ EXACT = 0.0015
 
 
 class Run:
-    """One run: its exit code, its JSON, its trace, and the time it took, in ns."""
+    """One run: its exit code, its JSON and its trace."""
 
     def __init__(self, healcl, folder, *arguments):
         report, trace = Path(folder) / "run.json", Path(folder) / "trace.json"
         for path in report, trace:
             path.unlink(missing_ok=True)
-        before = time.monotonic_ns()
         self.code = subprocess.run([healcl, "run", "-q", "--json", report, "--trace", trace,
                                     *arguments], cwd=ROOT, capture_output=True).returncode
-        self.outside = time.monotonic_ns() - before
         self.json = json.loads(report.read_text())
         self.trace = json.loads(trace.read_text())
         self.about = self.trace["otherData"]
@@ -147,29 +144,6 @@ def check_device_run(healcl, folder, *arguments, repetitions=1):
     return run
 
 
-def check_fused(run, expected):
-    """Kernels of steps that passes have made of several, under these steps' names."""
-    fused = {kernel["args"]["op"]: kernel for kernel in run.of("kernel") if " + " in kernel["args"]["op"]}
-    assert not expected or any(name.startswith("modmul + axis_modsum") for name in fused), fused
-    spans = {span["args"]["entry"]: span["name"] for span in run.of("operation", HOST)}
-    for operations, kernel in fused.items():
-        assert spans[kernel["args"]["entry"]] == operations, kernel
-
-
-def check_warm_up(healcl, folder):
-    """A repetition that does not count goes before those that do."""
-    run = Run(healcl, folder, "--repeat", "2", "transcripts/names.json")
-    assert [span["name"] for span in run.of("repetition")] == ["warm-up"] + ["repetition"] * 2
-    assert len(run.json["runs_ns"]) == 2
-    lasted = run.of("repetition")[0]["dur"] * 1000
-    assert 0 < run.json["warm_up_ns"] <= lasted, (run.json["warm_up_ns"], lasted)
-    first = run.of("first launch", COMPUTE)
-    assert len(first) <= run.json["first_launches"] == len(
-        {(kernel["name"], kernel["args"]["options"]) for kernel in run.of("kernel")})
-    told = run.json["first_launch_ns"]
-    assert told > 0 and (not first or abs(sum(span["dur"] for span in first) * 1000 - told) <= 0.01 * told)
-
-
 def check_reference(healcl, folder):
     run = Run(healcl, folder, "--reference", "--passes", "none", "--repeat", "2",
               "transcripts/recognizer.json")
@@ -200,53 +174,22 @@ def check_failures(healcl, folder, options):
     assert failed.returncode == 2 and "cannot write" in failed.stderr, failed.stderr
 
 
-def check_names(healcl, folder, options):
-    """Names from the transcript come through JSON unharmed."""
-    with tempfile.TemporaryDirectory() as other:
-        path = Path(other) / "names.json"
-        text = (ROOT / "transcripts/names.json").read_text()
-        assert r'"segment \"\u03b1\"\\"' in text
-        path.write_text(text.replace(r'segment \"\u03b1\"\\', r'\"\\/\t\u0001\u007f\u03b1'))
-        run = Run(healcl, folder, *options, path)
-        path.write_text(text)
-        plain = Run(healcl, folder, *options, path)
-    assert plain.of("segment", HOST)[0]["name"] == 'segment "\u03b1"\\'
-    assert run.of("segment", HOST)[0]["name"] == '"\\/\t\x01\x7f\u03b1'
-
-
-def check_clock(healcl, folder, *arguments):
-    """Parts lie within the whole, and the whole within what a clock outside sees."""
-    run = Run(healcl, folder, *arguments)
-    assert run.code == 0
-    inside = run.json["total_ns"]
-    parts = sum(run.json["runs_ns"]) + sum(
-        run.json[f"{part}_ns"] for part in ("open_device", "open_transcript", "compile",
-                                            "warm_up", "verify"))
-    assert 0 < parts <= inside <= run.about["total_ns"] <= run.outside, (parts, inside, run.outside)
-
-
 def main():
     healcl = sys.argv[1]
     device = use_device(healcl)
     with tempfile.TemporaryDirectory(prefix="healcl-trace-") as folder:
         check_reference(healcl, folder)
-        check_names(healcl, folder, ["--reference"])
         check_failures(healcl, folder, ["--reference"])
         workload = "transcripts/encrypted_digits_toy.json.gz"
-        check_clock(healcl, folder, "--reference", "--repeat", "2", workload)
         if not device:
             print("no device: only the reference was looked at")
             return 0
         for name in "recognizer", "segments", "random_1", "aliasing", "payloads":
-            run = check_device_run(healcl, folder, f"transcripts/{name}.json")
-            check_fused(run, name == "recognizer")
-        check_warm_up(healcl, folder)
+            check_device_run(healcl, folder, f"transcripts/{name}.json")
         run = check_device_run(healcl, folder, workload, repetitions=3)
         assert run.of("build") and run.of("wait") and run.of("compare") and run.of("decode")
         assert run.of("transfer", TRANSFER) and run.of("transfer", COMPUTE)
         check_failures(healcl, folder, [])
-        check_names(healcl, folder, [])
-        check_clock(healcl, folder, "--repeat", "2", workload)
     return 0
 
 

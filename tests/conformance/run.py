@@ -78,7 +78,7 @@ ONLY_DATA = {
 # Good transcripts that have no results. All others expect something of each of theirs.
 NO_RESULTS = {"nothing.json"}
 VERDICT = {False: re.compile(r"^verified: (\d+) of \1 result", re.MULTILINE),
-           True: re.compile("^nothing to verify: the transcript downloads no result$", re.MULTILINE)}
+           True: re.compile("^nothing to verify: 0 results,", re.MULTILINE)}
 
 NEEDS_AT_LEAST = re.compile(r"needs at least (\d+) bytes of device memory")
 

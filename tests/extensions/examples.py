@@ -45,8 +45,8 @@ def change(path, old, new):
         file.write(text.replace(old, new, 1))
 
 
-def right(operation, told, sides=r"kernel (\d+)/\1  body (\d+)/\2"):
-    assert re.search(rf"\n{operation}  {sides}\n", told), told
+def right(operation, told, sides=r"(\d+)/\1 +(\d+)/\2"):
+    assert re.search(rf"\n{operation} +{sides}\n", told), told
 
 
 def other_tunables(healcl, folder):
@@ -138,7 +138,7 @@ def key_switch(healcl, folder):
     check = ("check", *ops, "--op", "key_switch")
     right("key_switch", run(healcl, *check))
     told = run(healcl, "bench", *ops, "--op", "key_switch", "--repeat", "1")
-    assert told.count("\nkey_switch") == 3 and " times as fast as the " in told, told
+    assert told.count("\nkey_switch") == 2 and " times as long as the kernel" in told, told
     # One residue is a single element, and one digit is all of a.
     for shape in ("1", "1", "1"), ("2", "2", "60"), ("512", "1", "2"), ("64", "5", "3"):
         run(healcl, "run", *ops, transcript(folder, *shape))
@@ -158,7 +158,7 @@ def key_switch(healcl, folder):
     change(manifest, '"local": 1,', '"local": 1, "device": "no such device",')
     told = run(healcl, "run", *ops, "-v", made)
     assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
-    right("key_switch", run(healcl, *check), r"no kernel for this device  body (\d+)/\1")
+    right("key_switch", run(healcl, *check), r"- +(\d+)/\1")
     # Rules are those of the plan: nothing runs.
     change(manifest, "base_bits >= 1 &&", "size(a) != 256 &&")
     told = run(healcl, "run", *ops, made, code=3)
@@ -218,7 +218,7 @@ def ntt(healcl, folder):
         run(healcl, "run", *ops, "--quiet", "--json", "-", "--trace", trace, path))
     written = run(healcl, "run", *ops, path)
     assert "16 steps ran by other kernels than a manifest's" in written, written
-    assert "\nfell back   ntt: 16 steps, to other" in written, written
+    assert "\nfell back   ntt: 16 steps: " in written, written
     assert told["verified"] and told["fallbacks"] == 16, told["fallbacks"]
     assert "manifest_kernels" not in told, told["manifest_kernels"]
     reason, = {kind["fallback_reason"] for segment in told["segments"]

@@ -123,11 +123,7 @@ def main():
         assert "no kernels of manifests for 'ntt'" in folder.run(
             "tune", "--ops", path, "--op", "ntt", code=2)
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
-        # The first choice alone takes several seconds, however fast the machine is.
-        told = folder.tune("--budget", "1", code=4)["error"]["message"]
-        assert told == "1 s are not enough to measure all choices of 'local_size': nothing is kept", told
         made = folder.tune("--op", "scale")
-        assert made["out_of_time"] is False, made
         outcomes = [(one["choice"].split(",")[0], one["outcome"], one["chosen"])
                     for one in made["alternatives"]]
         assert outcomes == [("scale[ROUNDS=100", "right", False), ("scale[ROUNDS=2", "wrong", False),
@@ -157,11 +153,8 @@ def main():
             file.seek(0)
             file.write(text.replace("=", "?"))
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
-        assert made["kept_kernels"] in folder.run("tune", "--reset")
-        assert not os.path.exists(made["kept_kernels"])
         assert folder.ran() == ("scale[ROUNDS=100,UNUSED=7]", False)
         assert folder.ran("--no-fallback", "--package", package) == ("scale[ROUNDS=1,UNUSED=7]", True)
-        folder.run("tune", "--reset", "--ops", path, code=2)
 
 
 main()

@@ -22,20 +22,6 @@ static void check_parts(const struct payload *payload, enum dtype dtype, const v
     free(parts);
 }
 
-/* The cursor's values, taken in uneven steps. */
-static void check_cursor(const struct payload *payload, const int64_t *whole, int64_t count)
-{
-    struct payload_cursor cursor;
-    int64_t values[7];
-    payload_cursor_init(&cursor, payload);
-    for (int64_t done = 0, step = 1; done < count; done += step, step = 1 + done % 7) {
-        step = step < count - done ? step : count - done;
-        payload_cursor_next(&cursor, step, values);
-        for (int64_t i = 0; i < step && !payload->fortran_order; i++)
-            EXPECT(values[i] == whole[done + i]);
-    }
-}
-
 static void check_payload(const struct payload *payload)
 {
     int64_t count = layout_elements(&payload->layout);
@@ -56,7 +42,6 @@ static void check_payload(const struct payload *payload)
         if (!payload->fortran_order)
             check_parts(payload, (enum dtype)dtype, array, count);
     }
-    check_cursor(payload, wide, count);
     free(array);
     free(wide);
 }

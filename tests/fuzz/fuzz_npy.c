@@ -14,8 +14,7 @@ static bool read_file(const uint8_t *data, size_t size, struct npy_header *heade
     if (status == HEALCL_OK && *start > size)
         return false;
     if (status == HEALCL_OK)
-        status =
-            npy_read_header(data[6], (const char *)data + offset, *start - offset, header, &error);
+        status = npy_read_header((const char *)data + offset, *start - offset, header, &error);
     expect_told(status, &error);
     healcl_error_clear(&error);
     return status == HEALCL_OK;
@@ -47,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool reads = read_file(data, size, &header, &start);
     if (reads)
         write_anew(&header);
-    enum healcl_status status = payload_parse(text, base64_length(size), false, &payload, &error);
+    enum healcl_status status = payload_parse(text, base64_length(size), &payload, &error);
     expect_told(status, &error);
     int64_t count = reads ? layout_elements(&header.layout) : 0;
     bool is_whole = reads && (uint64_t)count == (size - start) / dtype_size(header.dtype) &&

@@ -386,8 +386,8 @@ static void add_call(struct program *program)
     struct arguments arguments = {.count = 0};
     struct named *named = NULL, *result = NULL;
     bool raw = false;
-    if (id == OPERATION_HOST_TO_DEVICE || id == OPERATION_DEVICE_TO_HOST ||
-        id == OPERATION_FREE_DEVICE_TENSOR || !choose_dtypes(program, form, &dtypes))
+    if (id == OPERATION_DEVICE_TO_HOST || !problem_is_made(form) ||
+        !choose_dtypes(program, form, &dtypes))
         return;
     problem_make_any(&problem, form, &dtypes, ELEMENTS, take(&program->bytes), &random);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
@@ -404,10 +404,8 @@ static void add_call(struct program *program)
                      form->parameters[i].kind == HEALCL_PARAMETER_INDEX);
     }
     bool accepted = call(program, take(&program->bytes) % 2 ? form->name : form->underscore_name,
-                         &arguments, problem.is_new ? &result : NULL);
-    if (!program->ended && id == OPERATION_EMPTY && result)
-        fill(program, result);
-    else if (!program->ended && raw && !accepted)
+                         &arguments, form->operation->result == RESULT_NEW ? &result : NULL);
+    if (!program->ended && raw && !accepted)
         fill(program, named);
     else if (raw)
         named->is_raw = false;

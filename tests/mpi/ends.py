@@ -126,8 +126,10 @@ def check_lost_in_run(launcher, ends, place):
 def check_lost_in_serve(launcher, ends, place):
     """The other rank serves. What is there is whole."""
     command = "serve", "--results", "out", "--sessions", "1", "--input"
-    (place / "one").write_text("in/r0.npy\n")
-    (place / "few").write_text("".join(f"in/r{number}.npy\n" for number in range(6)))
+    for name, count in ("one", 1), ("few", 6):
+        (place / name).mkdir()
+        for number in range(count):
+            (place / name / f"r{number}.npy").write_bytes(npy([1, 1, 1]))
     few, many = (calls_of(launcher, place, 1, (*command, f"x={name}", "model.json"))
                  for name in ("one", "few"))
     assert many > few, (few, many)

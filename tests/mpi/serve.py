@@ -4,8 +4,7 @@
 
     serve.py HEALCL HEALCL-MPI MPIRUN
 
-HEALCL_TEST_ALL=1 kills 30 times during 500 requests, and has rank 0 compute for seconds. Exits with
-77, skipped, where there is no MPI.
+HEALCL_TEST_ALL=1 kills 30 times during 500 requests. Exits with 77, skipped, where there is no MPI.
 """
 import base64
 import gzip
@@ -26,8 +25,7 @@ from requests import MODULUS, host, npy, operation, read_npy, tensor, transcript
 from share import IS_ALL, SEED  # noqa: E402
 
 RANKS = 2
-SERVE = ("serve", "--input", "x=in", "--results", "out", "model.json")
-WAIT_NANOSECONDS = 50e6  # for the next request's number, while rank 0 computes
+SERVE = ("serve", "--input", "x=in", "--results", "out")
 
 
 def expected(values):
@@ -50,23 +48,9 @@ def check_results(place, count, missing=()):
             assert read_npy(path) == expected([number, number + 1, number * number]), path
 
 
-def live_request(path, entry):
-    """-> the .npy files that a transcript holds at an upload, and as its last result"""
-    entries = json.loads(gzip.decompress(path.read_bytes()))["transcript"]
-    results = [payload["out"]["value"] for kind, payload in filter(None, entries)
-               if kind and kind["value"] == "DEVICE_OP" and payload["name"] == "device_to_host"]
-    return tuple(base64.b64decode(tensor["tensor_base64"]["data"])
-                 for tensor in (entries[entry][1]["args"][0]["value"], results[-1]))
-
-
-def elements(npy_file):
-    return npy_file[10 + int.from_bytes(npy_file[8:10], "little"):]
-
-
-def serve(launcher, *options, code=0, **environment):
+def serve(launcher, *options, model="model.json"):
     """-> the report, the lines on standard error"""
-    out, lines, _ = launcher.run((RANKS, (*SERVE, "--reference", "--json", "-", *options)), code=code,
-                                 **environment)
+    out, lines, _ = launcher.run((RANKS, (*SERVE, "--reference", "--json", "-", *options, model)))
     return json.loads(out), lines
 
 
@@ -77,7 +61,7 @@ def check_serving(launcher, place, devices):
     assert not lines, lines
     assert report["requests"] == 40 == sum(rank["requests"] for rank in report["ranks"])
     assert [rank["rank"] for rank in report["ranks"]] == list(range(RANKS))
-    assert report["failed"] == report["left_out"] == 0 and not report["failures"]
+    assert report["failed"] == report["left_out"] == 0
     assert report["bytes_written"] == 40 * 24 and report["requests_per_second"] > 0
     latency = report["latency_ns"]
     assert 0 < latency["median"] <= latency["p95"] <= latency["p99"] <= latency["longest"]
@@ -85,53 +69,37 @@ def check_serving(launcher, place, devices):
     report, _ = serve(launcher, "--resume")
     assert report["left_out"] == 40 and report["requests"] == 0
     (place / "in" / "r005.npy").write_bytes(npy([7, 8, 9]))
-    (place / "out" / "r006.npy").write_bytes(npy([7, 8, 9]))
     (place / "out" / "r007.npy").unlink()
     report, _ = serve(launcher, "--resume", "--sessions", "1")
-    assert report["left_out"] == 37 and report["requests"] == 3
+    assert report["left_out"] == 38 and report["requests"] == 2
+    (place / "changed.json").write_text((place / "model.json").read_text() + "\n")
+    report, _ = serve(launcher, "--resume", model="changed.json")
+    assert report["left_out"] == 0 and report["requests"] == 40
     assert read_npy(place / "out" / "r005.npy") == expected([7, 8, 9])
     write_requests(place, 40)
     for device in devices:
         empty(place / "out")
-        out, lines, _ = launcher.run((RANKS, (*SERVE, "--batch", "7", *device)))
+        out, lines, _ = launcher.run((RANKS, (*SERVE, "--batch", "7", *device, "model.json")))
         assert "40" in out and "all" in out and not lines, (out, lines)
         check_results(place, 40)
     report, _ = serve(launcher, "--resume", "--batch", "3")
     assert report["left_out"] == 40 and report["batches"] == 0
 
 
-def check_texts(launcher, place):
-    """The table and a JSON beside it tell the same of each rank."""
-    empty(place / "out")
-    out, _, _ = launcher.run((RANKS, (*SERVE, "--reference", "--json", "report.json")))
-    ranks = json.loads((place / "report.json").read_text())["ranks"]
-    for rank in ranks:
-        row = next(line for line in out.splitlines() if line.split()[:1] == [str(rank["rank"])])
-        number, unit = row.split()[-6:-4]
-        shown = float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
-        assert abs(shown - rank["latency_ns"]["median"]) <= 0.01 * shown, (row, rank)
-
-
-def check_lists(launcher, place):
-    """The lines of a file, in their order, and two inputs for each request."""
+def check_two_inputs(launcher, place):
     model = transcript()
     model[1] = operation("host_to_device", [host(dtype="int64", shape=[3])], tensor("w"))
     (place / "two.json").write_text(json.dumps(model))
-    (place / "w").mkdir()
-    for name, values in ("b", [1, 2, 3]), ("a", [4, 5, 6]):
-        (place / f"{name}.npy").write_bytes(npy(values))
-        (place / "w" / f"{name}.npy").write_bytes(npy([2, 2, 2]))
-    (place / "list").write_text(f"b.npy\n\n{place}/a.npy\n")
-    launcher.run((RANKS, ("serve", "-i", "x=list", "-i", "1=w", "--results", "two", "-q",
-                          "-d", "reference", "two.json")))
+    for folder, name, values in (("x", "a", [4, 5, 6]), ("x", "b", [1, 2, 3]), ("w", "a", [2, 2, 2]),
+                                 ("w", "b", [2, 2, 2])):
+        (place / folder).mkdir(exist_ok=True)
+        (place / folder / f"{name}.npy").write_bytes(npy(values))
+    two = "-i", "x=x", "-i", "1=w", "--results", "two", "-d", "reference", "two.json"
+    launcher.run((RANKS, ("serve", "-q", *two)))
     assert read_npy(place / "two" / "a.npy") == [8, 10, 12]
     assert read_npy(place / "two" / "b.npy") == [2, 4, 6]
-    (place / "again").write_text("two/b.npy\ntwo/a.npy\n")
-    refuse(launcher, "--results writes over the input 'two/b.npy'", "-i", "x=again", "-i", "1=w",
-           "--results", "./two", "-d", "reference", "two.json")
     (place / "w" / "a.npy").rename(place / "w" / "c.npy")
-    refuse(launcher, "'w': there is no 'a.npy'", "-i", "x=list", "-i", "1=w", "--results", "two",
-           "--reference", "two.json")
+    refuse(launcher, "'w/a.npy': No such file", *two)
 
 
 def refuse(launcher, words, *arguments, code=2):
@@ -142,7 +110,7 @@ def refuse(launcher, words, *arguments, code=2):
 
 def check_usage(launcher):
     refuse(launcher, "--input is missing", "--results", "out", "model.json")
-    refuse(launcher, "no option '--nothing'", "--nothing")
+    refuse(launcher, "unrecognized option '--nothing'", "--nothing")
     refuse(launcher, "No such file", "-i", "x=nothing", "--results", "out", "model.json")
     refuse(launcher, "--results writes over the input 'in'", "-i", "x=in", "--results", "in",
            "model.json")
@@ -163,8 +131,8 @@ def check_failures(launcher, place):
                                      code=3)
         report = json.loads(out)
         assert report["requests"] == 1 and report["failed"] == 2, report
-        assert sorted(failure["request"] for failure in report["failures"]) == ["short", "zero"]
         assert len(lines) == 2 and all("healcl-mpi: rank " in line for line in lines), lines
+        assert {line.split("'")[1] for line in lines} == {"short", "zero"}, lines
         assert [path.name for path in (place / "rest").glob("*.npy")] == ["good.npy"]
         assert read_npy(place / "rest" / "good.npy") == [4, 2, 5]
 
@@ -180,7 +148,7 @@ def empty(folder):
 def kill_at(launcher, place, draw, results):
     """Serves until there are so many results, then kills one rank, or all; -> whether that came in
     time"""
-    process = launcher.start((RANKS, (*SERVE, "--reference", "--resume", "--quiet")))
+    process = launcher.start((RANKS, (*SERVE, "--reference", "--resume", "--quiet", "model.json")))
     while process.poll() is None and len(list((place / "out").glob("*.npy"))) < results:
         time.sleep(0.001)
     ranks = rank_processes(process.pid, "healcl-mpi")
@@ -211,30 +179,8 @@ def check_kills(launcher, place, requests, kills):
     serve(launcher, "--resume")
     check_results(place, requests)
     names = {path.name for path in (place / "out").iterdir() if ".tmp-" not in path.name}
-    assert len(names) == requests + RANKS, names  # and the journals
+    assert len(names) == requests + 1, names  # and what they are of
     print(f"{killed} of {kills} kills came in time")
-
-
-def check_counter(launcher, place):
-    """Rank 0 is the host reference, and takes seconds for a request; rank 1, a device, does not wait
-    for its next one."""
-    path = HERE.parents[1] / "transcripts" / "encrypted_sentiment.json.gz"
-    request, result = live_request(path, 25)
-    (place / "long").mkdir()
-    for number in range(80):
-        (place / "long" / f"r{number}.npy").write_bytes(request)
-    serve_long = ("serve", "-i", "25=long", "--results", "answers", "--sessions", "1", "--json", "-")
-    (place / "one").write_text("long/r0.npy\n")
-    launcher.run((1, ("serve", "-i", "25=one", "--results", "answers", "-q", path)))  # makes kernels
-    out, lines, _ = launcher.run((1, (*serve_long, "--reference", "--batch", "40", path)),
-                                 (1, (*serve_long, path)))
-    host_rank, device_rank = json.loads(out)["ranks"]
-    assert not lines and device_rank["requests"] > 1 and host_rank["requests"] > 0, (out, lines)
-    print(f"requests: {host_rank['requests']} of {host_rank['latency_ns']['median'] / 1e9:.1f} s, "
-          f"{device_rank['requests']}; longest wait {device_rank['longest_wait_ns'] / 1e6:.1f} ms")
-    assert device_rank["longest_wait_ns"] < WAIT_NANOSECONDS, device_rank
-    for path in (place / "answers").glob("*.npy"):
-        assert elements(path.read_bytes()) == elements(result), path
 
 
 def main(healcl, program, mpirun):
@@ -248,12 +194,9 @@ def main(healcl, program, mpirun):
         has_device = subprocess.run([healcl, "devices"], capture_output=True,
                                     check=False).returncode == 0
         check_serving(launcher, place, [("--reference",)] + [()] * has_device)
-        check_texts(launcher, place)
-        check_lists(launcher, place)
+        check_two_inputs(launcher, place)
         check_usage(launcher)
         check_failures(launcher, place)
-        if IS_ALL and has_device:
-            check_counter(launcher, place)
         check_kills(launcher, place, *((500, 30) if IS_ALL else (60, 2)))
     return 0
 

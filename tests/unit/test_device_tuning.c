@@ -222,35 +222,6 @@ static void keeps_rates(void **state)
     assert_false(rates_read_kept(&info, &tuning, 3, read));
 }
 
-static void forgets(void **state)
-{
-    (void)state;
-    struct device_tuning tuning = tuning_of("local_size=4"), read = tuning_default(&info);
-    struct device_info other = info;
-    char *path = cache;
-    OK(tuning_forget(&info, &path, &error)); /* there is no folder yet */
-    assert_null(path);
-    keep(&tuning, NULL);
-    strcpy(other.driver, "2");
-    OK(tuning_forget(&other, &path, &error));
-    assert_null(path);
-    assert_true(tuning_read_kept(&read, &info));
-    for (int i = 0; i < 2; i++) { /* readable or not */
-        keep(&tuning, i == 0 ? NULL : "damaged");
-        OK(tuning_forget(&info, &path, &error));
-        assert_non_null(path);
-        assert_int_equal(access(path, F_OK), -1);
-        free(path);
-        OK(tuning_forget(&info, &path, &error));
-        assert_null(path);
-    }
-    assert_false(tuning_read_kept(&read, &info));
-    keep(&tuning, NULL);
-    setenv("HEALCL_CACHE_DIR", "", 1);
-    OK(tuning_forget(&info, &path, &error));
-    assert_null(path);
-}
-
 /* ---------------------------------------------------------------- swapped files */
 
 enum { KEPT_KINDS = 3, KEPT_FILES = 2 * KEPT_KINDS };
@@ -320,20 +291,6 @@ static void ignores_swapped_files(void **state)
     for (int i = 0; i < KEPT_FILES; i++)
         free(names[i]);
     free(names);
-}
-
-static void says_why_it_cannot_forget(void **state)
-{
-    (void)state;
-    struct device_tuning tuning = tuning_default(&info);
-    char *path = NULL;
-    OK(tuning_keep(&tuning, &info, &path, &error));
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(mkdir(path, 0700), 0);
-    free(path);
-    assert_int_equal(tuning_forget(&info, &path, &error), HEALCL_USAGE);
-    assert_int_equal(strncmp(error.message, "cannot remove '/tmp/healcl_test_", 32), 0);
-    healcl_error_clear(&error);
 }
 
 /* default < kept < HEALCL_TUNING < HEALCL_VARIANT */
@@ -434,9 +391,7 @@ int main(void)
         TEST(ignores_what_it_cannot_read),
         TEST(keeps_nothing_where_it_cannot),
         TEST(keeps_rates),
-        TEST(forgets),
         TEST(ignores_swapped_files),
-        TEST(says_why_it_cannot_forget),
         TEST(has_its_place_among_others),
         TEST(is_shaped_as_another_device),
         TEST(stages_where_no_memory_is_shared),

@@ -26,14 +26,13 @@ static const struct form *form_named(const char *name, uint32_t parameters)
     return NULL;
 }
 
-/* Solves and checks a problem whose data have been set. */
+/* Checks a problem whose data have been set. */
 static void check_data(const struct problem *problem, struct problem_data *data,
                        enum arrangement arrangement, uint64_t variant, const char *what)
 {
     struct placement placement;
     struct random random = {seed};
     placement_make(&placement, problem, arrangement, variant, &random);
-    problem_solve(data, problem);
     if (problem_check(device, problem, &placement, data, &random, &error) != CHECK_EQUAL)
         fail_msg("%s, %s, variant %d: %s", what, arrangement_name(arrangement), (int)variant,
                  error.message);

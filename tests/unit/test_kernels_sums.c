@@ -99,7 +99,6 @@ static void check_variant(struct problem *problem, enum filling filling,
         }
     }
     placement_make(&placement, problem, arrangement, variant, random);
-    problem_solve(&data, problem);
     if (problem_check(device, problem, &placement, &data, random, &error) != CHECK_EQUAL) {
         char text[PROBLEM_TEXT_SIZE];
         print_message("%s\n%s", problem_text(problem, text), error.detail ? error.detail : "");

@@ -115,7 +115,7 @@ static void check_transform(const struct form *form, const struct problem_dtypes
     struct problem_data data;
     struct placement placement;
     problem_make(&problem, form, dtypes, n, k, variant, &random);
-    if (arrangement < ARRANGEMENT_COUNT && arrangement_excluded(&problem, arrangement))
+    if (!arrangement_applies(&problem, arrangement))
         arrangement = ARRANGEMENT_CONTIGUOUS;
     problem_data_init(&data, &problem, &random);
     for (int64_t i = 0; i < k; i++)
@@ -127,7 +127,6 @@ static void check_transform(const struct form *form, const struct problem_dtypes
                    (uint64_t)modulus_number(variant * MODULI + (uint64_t)i, dtypes->value), i == 1,
                    &random);
     }
-    problem_solve(&data, &problem);
     placement_make(&placement, &problem, arrangement, variant, &random);
     enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
     problem_data_release(&data);

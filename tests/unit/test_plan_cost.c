@@ -235,7 +235,7 @@ static void gathered_bytes(void **state)
 static void time_of_a_roofline(void **state)
 {
     (void)state;
-    const struct roofline rates = {.bytes = 1000000000, .work = {100, 200, 400, 500, 1000}};
+    struct roofline rates = {.bytes = 1000000000, .work = {100, 200, 400, 500, 1000}};
     const struct segment_cost cost = {
         .launches = 7, .bytes = 2000000000, .work = {100, 100, 100, 100, 100}, .memory = 99};
     assert_int_equal(roofline_time(&rates, &cost), UINT64_C(4050000000));
@@ -243,6 +243,9 @@ static void time_of_a_roofline(void **state)
     assert_int_equal(roofline_time(&(struct roofline){0}, &cost), 0);
     const struct segment_cost endless = {.bytes = UINT64_MAX, .work = {UINT64_MAX}};
     assert_int_equal(roofline_time(&rates, &endless), UINT64_MAX);
+    rates.overlaps = true; /* the longer of both */
+    const struct segment_cost wide = {.bytes = 3000000000, .work = {100}};
+    assert_int_equal(roofline_time(&rates, &wide), UINT64_C(3000000000));
 }
 
 int main(void)

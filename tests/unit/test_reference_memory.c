@@ -136,13 +136,13 @@ static void test_upload(void **state)
 {
     struct fixture *f = *state;
     struct payload payload;
-    assert_int_equal(payload_parse(small, sizeof small - 1, false, &payload, &f->error), HEALCL_OK);
+    assert_int_equal(payload_parse(small, sizeof small - 1, &payload, &f->error), HEALCL_OK);
     struct step step = new_step(STEP_UPLOAD, NULL, zeros(f, DTYPE_INT64, SHAPE(2, 3)));
     step.payload = &payload;
     run_step(f, &step);
     expect(f, step.out, VALUES(1, -2, 3, 40, 50, -60));
 
-    assert_int_equal(payload_parse(large, sizeof large - 1, false, &payload, &f->error), HEALCL_OK);
+    assert_int_equal(payload_parse(large, sizeof large - 1, &payload, &f->error), HEALCL_OK);
     step.out = zeros(f, DTYPE_INT8, SHAPE(2));
     assert_int_equal(reference_step(f->reference, &step, &f->error), HEALCL_REFUSED);
     step.out = zeros(f, DTYPE_INT32, SHAPE(2));

@@ -1,8 +1,8 @@
 /* Units, clean strings, paragraphs, tables and exact JSON. */
-#include "report/columns.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "report/text.h"
+#include "report/view.h"
 #include "test_transcript_common.h"
 
 static void test_bytes(void **state)
@@ -129,7 +129,7 @@ static void test_table(void **state)
     add_row(table, "caf\xc3\xa9", 12, "here");
     add_row(table, "a much longer one", 123456, "");
     add_row(table, "bell\a", 1, "there and everywhere");
-    assert_int_equal(table_print(table, capture_start(&capture), 0), HEALCL_OK);
+    table_print(table, capture_start(&capture), 0);
     capture_expect(&capture, "name                count  place\n"
                              "caf\xc3\xa9                   12  here\n"
                              "a much longer one  123456\n"
@@ -143,7 +143,7 @@ static void test_table_shrinks(void **state)
     for (unsigned width = 1; width <= 40; width += 13) {
         struct table *table = table_create(columns, 3);
         add_row(table, "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore", 12, "there and everywhere");
-        assert_int_equal(table_print(table, capture_start(&capture), width), HEALCL_OK);
+        table_print(table, capture_start(&capture), width);
         if (width == 40)
             capture_expect(&capture, "name                count  place\n"
                                      "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore     12  there and "
@@ -157,167 +157,116 @@ static void test_table_shrinks(void **state)
     }
 }
 
-static void test_table_without_memory(void **state)
-{
-    (void)state;
-    table_cell(NULL, "%d", 1);
-    assert_int_equal(table_print(NULL, stdout, 0), HEALCL_NO_MEMORY);
-}
-
 static void test_json(void **state)
 {
     (void)state;
     struct capture capture;
-    struct json json;
-    json_begin(&json, "1");
-    json_number(&json, json.top, "large", UINT64_MAX);
-    json_number(&json, json.top, "odd", (UINT64_C(1) << 53) + 1);
-    json_string(&json, json.top, "name", "a\"\n\xff");
-    json_bool(&json, json.top, "yes", true);
-    json_null(&json, json.top, "none");
-    json_number(&json, json_array(&json, json.top, "list"), NULL, 3);
-    assert_int_equal(json_print(&json, capture_start(&capture)), HEALCL_OK);
-    capture_expect(&capture, "{\n\t\"healcl\":\t\"1\",\n\t\"large\":\t18446744073709551615,\n"
-                             "\t\"odd\":\t9007199254740993,\n\t\"name\":\t\"a\\\"\\n?\",\n"
-                             "\t\"yes\":\ttrue,\n\t\"none\":\tnull,\n\t\"list\":\t[3]\n}\n");
+    cJSON *document = cJSON_CreateObject();
+    JSON_ADD(document, NUMBER("large", UINT64_MAX), NUMBER("odd", (UINT64_C(1) << 53) + 1),
+             INTEGER("least", INT64_MIN), DECIMAL("ratio", 0.125), STRING("name", "a\"\n\xff"),
+             STRING("none", NULL), FLAG("yes", true));
+    json_add_numbers(document, "list", (uint64_t[]){3, 4}, 2);
+    assert_int_equal(json_number_at(document, "list"), 2);
+    assert_true(json_number_at(document, "large") == UINT64_MAX);
+    json_write(document, capture_start(&capture));
+    capture_expect(&capture, "{\n\t\"large\":\t18446744073709551615,\n"
+                             "\t\"odd\":\t9007199254740993,\n\t\"least\":\t-9223372036854775808,\n"
+                             "\t\"ratio\":\t0.125,\n\t\"name\":\t\"a\\\"\\n?\",\n"
+                             "\t\"none\":\tnull,\n\t\"yes\":\ttrue,\n\t\"list\":\t[3, 4]\n}\n");
 }
 
-/* A missing parent is what is left where memory was lacking. */
-static void test_json_without_memory(void **state)
+/* Sums by name, the largest first. */
+static void test_rows(void **state)
 {
     (void)state;
-    struct json json;
-    json_begin(&json, "1");
-    json_number(&json, NULL, "lost", 1);
-    assert_true(json.failed);
-    assert_int_equal(json_print(&json, stdout), HEALCL_NO_MEMORY);
+    cJSON *list = cJSON_CreateArray();
+    json_increase(json_row(list, "name", "a"), "sum", 1);
+    json_increase(json_row(list, "name", "b"), "sum", 5);
+    json_increase(json_row(list, "name", "a"), "sum", 2);
+    json_sort(list, "sum");
+    char *text = cJSON_PrintUnformatted(list);
+    assert_string_equal(text, "[{\"name\":\"b\",\"sum\":5},{\"name\":\"a\",\"sum\":3}]");
+    cJSON_free(text);
+    cJSON_Delete(list);
 }
 
-/* ---------------------------------------------------------------- columns */
+/* ---------------------------------------------------------------- views */
 
-struct record {
-    const char *name;
-    bool is_new;
-    uint64_t count, load, bytes, rare;
-    uint32_t small;
-    double decimal;
-    uint64_t figures[12];
-};
+static void expect_view(const cJSON *document, const char *template, const char *expected)
+{
+    char *text = view_fill(document, template);
+    if (expected)
+        assert_string_equal(text, expected);
+    else
+        assert_null(text);
+    free(text);
+}
 
-COLUMN_IF(twice, struct record, number, it->count > 0, 2 * it->count)
-COLUMN_OF(quoted, struct record, text,
-          (snprintf(value->room, sizeof value->room, "'%s'", it->name), value->room))
-
-#define FIELD(member) COLUMN_FIELD(struct record, member)
-
-enum { IN_OTHER = IN_TEXT << 1 };
-
-static const struct column record_rows[] = {
-    {"name", "name", COLUMN_TEXT, IN_TEXT, FIELD(name)},
-    {NULL, "quoted", COLUMN_TEXT, IN_OTHER | TO_THE_RIGHT, .value = quoted},
-    {"is.new", "new", COLUMN_FLAG, IN_TEXT, FIELD(is_new)},
-    {"is.count", "count", COLUMN_COUNT, IN_TEXT | IN_OTHER, FIELD(count)},
-    {"load", NULL, COLUMN_HUNDREDTHS, 0, FIELD(load)},
-    {"bytes", "bytes", COLUMN_BYTES, IN_TEXT | DASH_IF_0, FIELD(bytes)},
-    {"rare", "rare", COLUMN_COUNT, IN_TEXT | NONE_IF_0 | BLANK, FIELD(rare)},
-    {"small", "small", COLUMN_COUNT, IN_TEXT, FIELD(small)},
-    {"decimal", "decimal", COLUMN_DECIMAL, IN_TEXT, FIELD(decimal), .decimals = 1},
-    {"twice", "twice", COLUMN_COUNT, IN_OTHER, .value = twice},
-    {"figure", "figure", COLUMN_TIME, IN_OTHER, .field = 0},
-};
-
-static const struct column_table record_columns = {
-    .columns = record_rows,
-    .count = sizeof record_rows / sizeof *record_rows,
-    .figures = 1 + offsetof(struct record, figures),
-};
-
-static const struct record full = {"a", true, 3, 150, 2000, 5, 7, 2.25, {[10] = 4000}};
-static const struct record bare = {.name = "b"};
-
-static void test_columns_as_text(void **state)
+static void test_view(void **state)
 {
     (void)state;
-    struct capture capture;
-    struct table *table = columns_create(&record_columns, IN_TEXT);
-    columns_row(table, &record_columns, IN_TEXT, NULL, &full);
-    columns_row(table, &record_columns, IN_TEXT, NULL, &bare);
-    assert_int_equal(table_print(table, capture_start(&capture), 0), HEALCL_OK);
-    capture_expect(&capture, "name  new  count    bytes  rare  small  decimal\n"
-                             "a     yes      3  2.00 kB     5      7      2.2\n"
-                             "b      no      0        -            0      0.0\n");
-    table = columns_create(&record_columns, IN_OTHER);
-    columns_row(table, &record_columns, IN_OTHER, NULL, &full);
-    columns_row(table, &record_columns, IN_OTHER, NULL, &bare);
-    assert_int_equal(table_print(table, capture_start(&capture), 0), HEALCL_OK);
-    capture_expect(&capture, "quoted  count  twice   figure\n"
-                             "   'a'      3      6  4.00 us\n"
-                             "   'b'      0      -     0 ns\n");
+    cJSON *document = cJSON_CreateObject(), *inner = json_add_object(document, "in");
+    JSON_ADD(document, STRING("name", "a\x1b"), STRING("empty", ""), STRING("null", NULL),
+             STRING("version", "OpenCL 3.0 x"), NUMBER("one", 1), NUMBER("zero", 0),
+             NUMBER("time", 2500), NUMBER("whole", 5000), FLAG("yes", true), FLAG("no", false));
+    json_add_integers(document, "shape", (int64_t[]){3, -4}, 2);
+    json_add_string(json_add_array(inner, "texts"), NULL, "x");
+    const struct {
+        const char *template, *expected;
+    } cases[] = {
+        {"{name} of {in.texts}", "a? of x"},
+        {"{shape}, {shape:#}, {in.texts:#}", "[3, -4], 2, 1"},
+        {"{time:time} {time:bytes} {time:count}", "2.50 us 2.50 kB 2.50 k"},
+        {"{one} step{one:s}, {zero} step{zero:s}", "1 step, 0 steps"},
+        {"{time/whole:%} {whole/time:%} {time/whole:.2}", "50.0 % 100.0 %, in cache 0.50"},
+        {"{whole/time:+} {time/whole:+} {time/whole:factor}", "+100% -50% 0.50"},
+        {"{version:word}", "3.0"},
+        {"{empty|none}{null|none}{name|none}", "nonenonea?"},
+        {"{yes=, yes}{no=, no}{gone=, gone}{gone!, not}", ", yes, not"},
+        {"a[, {gone}][, {zero:#?}][, {time:time?}]", "a, 2.50 us"},
+        {"[{gone}]", ""},
+        {"{gone}", NULL},
+        {"{null}", NULL},
+        {"{zero:time?}", NULL},
+        {"{empty:?}", NULL},
+        {"{time/zero:%}", NULL},
+        {"{in.gone.more}", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_view(document, cases[i].template, cases[i].expected);
+    cJSON_Delete(document);
 }
 
-static void test_columns_as_json(void **state)
+static void test_view_table(void **state)
 {
     (void)state;
     struct capture capture;
-    struct json json;
-    json_begin(&json, "1");
-    columns_add_json(&json, json.top, &record_columns, NULL, &full);
-    columns_add_json(&json, json_object(&json, json.top, "bare"), &record_columns, NULL, &bare);
-    assert_int_equal(json_print(&json, capture_start(&capture)), HEALCL_OK);
-    capture_expect(
-        &capture,
-        "{\n\t\"healcl\":\t\"1\",\n\t\"name\":\t\"a\",\n\t\"is\":\t{\n\t\t\"new\":\ttrue,"
-        "\n\t\t\"count\":\t3\n\t},\n\t\"load\":\t1.5,\n\t\"bytes\":\t2000,\n\t\"rare\":\t5,"
-        "\n\t\"small\":\t7,\n\t\"decimal\":\t2.25,\n\t\"twice\":\t6,\n\t\"figure\":\t4000,"
-        "\n\t\"bare\":\t{\n\t\t\"name\":\t\"b\",\n\t\t\"is\":\t{\n\t\t\t\"new\":\tfalse,"
-        "\n\t\t\t\"count\":\t0\n\t\t},\n\t\t\"load\":\t0,\n\t\t\"bytes\":\t0,"
-        "\n\t\t\"small\":\t0,\n\t\t\"decimal\":\t0,\n\t\t\"figure\":\t0\n\t}\n}\n");
-}
-
-static const char *keep_text(void *context, const char *text)
-{
-    (void)context;
-    return strcmp(text, "a") == 0 ? full.name : text;
-}
-
-/* What is read is what was told; what is missing, or of another type, is empty. */
-static void test_columns_read(void **state)
-{
-    (void)state;
-    struct record record = full;
-    cJSON *top =
-        cJSON_Parse("{\"name\": \"a\", \"is\": {\"new\": true, \"count\": 3}, \"load\": 1.5,"
-                    "\"bytes\": 2000, \"rare\": 5, \"small\": 7, \"decimal\": 2.25,"
-                    "\"twice\": 99, \"figure\": 4000}");
-    memset(&record, 0, sizeof record);
-    columns_read_json(top, &record_columns, &record, keep_text, NULL);
-    cJSON_Delete(top);
-    assert_memory_equal(&record, &full, sizeof full);
-    top = cJSON_Parse("{\"name\": 1, \"is\": [], \"load\": \"x\", \"bytes\": -1, \"rare\": 1e300,"
-                      "\"small\": 5e9, \"decimal\": null}");
-    columns_read_json(top, &record_columns, &record, keep_text, NULL);
-    cJSON_Delete(top);
-    assert_string_equal(record.name, "");
-    assert_false(record.is_new);
-    assert_true(record.count == 0 && record.load == 0 && record.bytes == 0 && record.rare == 0);
-    assert_true(record.small == 0 && record.decimal >= 0 && record.decimal <= 0);
+    const struct style style = {.stream = capture_start(&capture)};
+    static const struct view_column views[] = {
+        {"name", "{name}", 0}, {"time", "{time:time}", VIEW_RIGHT}, {"note", "{note}", VIEW_BLANK}};
+    cJSON *rows = cJSON_CreateArray();
+    json_add_string(json_add_object(rows, NULL), "name", "a");
+    JSON_ADD(json_add_object(rows, NULL), STRING("name", "bb"), NUMBER("time", 12),
+             STRING("note", "new"));
+    VIEW_TABLE(&style, rows, views);
+    assert_true(view_each(&style, rows, "{name}: {note}"));
+    view_line(&style, rows->child, "label", "{name}");
+    cJSON_Delete(rows);
+    capture_expect(&capture, "name   time  note\n"
+                             "a         -\n"
+                             "bb    12 ns  new\n"
+                             "bb: new\n"
+                             "label       a\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_time),
-        cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_wrap),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_table_shrinks),
-        cmocka_unit_test(test_table_without_memory),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_without_memory),
-        cmocka_unit_test(test_columns_as_text),
-        cmocka_unit_test(test_columns_as_json),
-        cmocka_unit_test(test_columns_read),
+        cmocka_unit_test(test_bytes), cmocka_unit_test(test_time),
+        cmocka_unit_test(test_clean), cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_table), cmocka_unit_test(test_table_shrinks),
+        cmocka_unit_test(test_json),  cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_view),  cmocka_unit_test(test_view_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What is measured: primes and roots, transcripts and their parts, and that a wrong device is
+/* What is measured: primes, transcripts and their parts, and that a wrong device is
  * noticed. */
 #include "helper_device.h"
 
@@ -8,9 +8,7 @@
 #include "check/primes.h"
 #include "run/run.h"
 
-__extension__ typedef unsigned __int128 uint128;
-
-/* ---------------------------------------------------------------- primes and roots */
+/* ---------------------------------------------------------------- primes */
 
 static bool has_divisor(uint64_t value)
 {
@@ -52,73 +50,6 @@ static void finds_the_largest_primes(void **state)
     assert_true(find_primes(2, 2, 1, primes));
     assert_int_equal(primes[0], 3);
     assert_false(find_primes(12, 8192, 1, primes));
-}
-
-static uint64_t multiply(uint64_t x, uint64_t y, uint64_t q)
-{
-    return (uint64_t)((uint128)x * y % q);
-}
-
-/* A polynomial at every odd power of the root, in bit-reversed order, by definition. */
-static void evaluate(const uint64_t *in, uint64_t *out, uint64_t root, uint64_t q, uint64_t n,
-                     uint32_t bits)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t at = 1, sum = 0, power = 1;
-        for (uint64_t j = 0; j < 2 * reverse_bits(i, bits) + 1; j++)
-            at = multiply(at, root, q);
-        for (uint64_t j = 0; j < n; j++) {
-            sum = (sum + multiply(in[j], power, q)) % q;
-            power = multiply(power, at, q);
-        }
-        out[i] = sum;
-    }
-}
-
-/* The forward transform of HEAL, in place. */
-static void transform(uint64_t *x, const int64_t *psi, uint64_t q, uint64_t n)
-{
-    for (uint64_t m = 1; m < n; m *= 2)
-        for (uint64_t i = 0, t = n / 2 / m; i < m; i++)
-            for (uint64_t j = 2 * i * t; j < 2 * i * t + t; j++) {
-                uint64_t y = multiply(x[j + t], (uint64_t)psi[m + i], q);
-                x[j + t] = (x[j] + q - y) % q;
-                x[j] = (x[j] + y) % q;
-            }
-}
-
-static void inverse_transform(uint64_t *x, const int64_t *ipsi, uint64_t q, uint64_t n)
-{
-    for (uint64_t m = n / 2; m >= 1; m /= 2)
-        for (uint64_t i = 0, t = n / 2 / m; i < m; i++)
-            for (uint64_t j = 2 * i * t; j < 2 * i * t + t; j++) {
-                uint64_t y = x[j + t];
-                x[j + t] = multiply(x[j] + q - y, (uint64_t)ipsi[m + i], q);
-                x[j] = (x[j] + y) % q;
-            }
-    for (uint64_t j = 0; j < n; j++)
-        x[j] = multiply(x[j], inverse_modulo(n, q), q);
-}
-
-static void roots_transform(void **state)
-{
-    (void)state;
-    enum { N = 32, BITS = 5 };
-    uint64_t q, in[N], expected[N], x[N];
-    int64_t psi[N], ipsi[N];
-    assert_true(find_primes(62, 2 * N, 1, &q));
-    uint64_t root = primitive_root(q, N);
-    assert_int_equal(multiply(root, inverse_modulo(root, q), q), 1);
-    root_table(root, q, N, psi);
-    root_table(inverse_modulo(root, q), q, N, ipsi);
-    for (uint64_t i = 0; i < N; i++)
-        in[i] = (i * i * 1000003 + 5) % q;
-    memcpy(x, in, sizeof x);
-    transform(x, psi, q, N);
-    evaluate(in, expected, root, q, N, BITS);
-    assert_memory_equal(x, expected, sizeof x);
-    inverse_transform(x, ipsi, q, N);
-    assert_memory_equal(x, in, sizeof x);
 }
 
 /* ---------------------------------------------------------------- transcripts */
@@ -168,9 +99,8 @@ static struct kept run_rows(const struct bench_case *measured, int64_t first, in
     struct plan *plan = NULL;
     struct executor *executor = NULL;
     struct segment_result result = {0};
-    char *text;
-    OK(bench_case_text(measured, first, count, &text, &source.length, &error));
-    source.text = text;
+    char *text = bench_case_text(measured, first, count);
+    source = (struct source){.text = text, .length = strlen(text)};
     OK(plan_create(&source, NULL, NULL, &plan, &error));
     assert_int_equal(plan->segment_count, BENCH_SEGMENTS);
     assert_string_equal(plan->segments[BENCH_OPERATE].name, "operation");
@@ -322,10 +252,10 @@ static void wrong_results_are_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(primes_are_primes),      cmocka_unit_test(finds_the_largest_primes),
-        cmocka_unit_test(roots_transform),        cmocka_unit_test(parts_are_like_the_whole),
-        cmocka_unit_test(parts_of_large_data),    cmocka_unit_test(suite_fits_together),
-        cmocka_unit_test(counts_units_and_bytes), DEVICE_TEST(wrong_results_are_noticed),
+        cmocka_unit_test(primes_are_primes),        cmocka_unit_test(finds_the_largest_primes),
+        cmocka_unit_test(parts_are_like_the_whole), cmocka_unit_test(parts_of_large_data),
+        cmocka_unit_test(suite_fits_together),      cmocka_unit_test(counts_units_and_bytes),
+        DEVICE_TEST(wrong_results_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

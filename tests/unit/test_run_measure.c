@@ -54,7 +54,7 @@ static uint64_t measure(uint64_t cache_bytes, uint64_t memory_bytes)
     OK(device_open(&watched, "", &device, &error));
     device->info.cache_bytes = cache_bytes;
     device->info.global_memory_bytes = memory_bytes;
-    OK(device_measure(device, &rates, &error));
+    OK(device_measure(device, false, &rates, &error));
     uint64_t peak = device->bytes_peak;
     assert_true(rates.products > 0 && rates.copied_bytes > 0);
     healcl_device_close(device);
@@ -195,43 +195,6 @@ static void measures_what_a_gpu_does(void **state)
     }
 }
 
-/* What healcl and prototypes took on these GPUs, in memory, is never less than the roofline. */
-static void figures_stay_below_the_roofline(void **state)
-{
-    (void)state;
-    static const struct {
-        const struct gpu *gpu;
-        const char *what;
-        double bytes, work, ns; /* of one */
-        enum segment_work kind;
-    } figures[] = {
-        {&h100, "copy", 16, 0, 16 / 2977.2, NO_WORK},
-        {&h100, "set_const_val", 8, 0, 8 / 3253.2, NO_WORK},
-        {&h100, "modmul", 24, 1, 24 / 3026.9, WORK_PRODUCTS},
-        {&h100, "modsum + modmul", 32, 1, 48300.0 / (12288 * 256), WORK_PRODUCTS},
-        {&h100, "modmul_axis_sum", 17, 1, 17 / 1565.4, WORK_SUMMED_PRODUCTS},
-        {&h100, "ntt 4096, 61 ns", 16 * 4096, 6 * 4096, 61, WORK_BUTTERFLIES},
-        {&h100, "ntt 4096, prototype", 16 * 4096, 6 * 4096, 46, WORK_BUTTERFLIES},
-        {&h100, "ntt 65536, prototype", 16 * 65536, 8 * 65536, 872, WORK_BUTTERFLIES},
-        {&h200, "ntt 4096, prototype", 16 * 4096, 6 * 4096, 44, WORK_BUTTERFLIES},
-        {&h200, "ntt 65536, prototype", 16 * 65536, 8 * 65536, 796, WORK_BUTTERFLIES},
-    };
-    enum { TIMES = 1 << 20 };
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        const struct gpu *gpu = figures[i].gpu;
-        struct roofline roofline = {.bytes = (uint64_t)(gpu->written * 1e9), .overlaps = true};
-        struct segment_cost cost = {.bytes = (uint64_t)(figures[i].bytes * TIMES)};
-        for (int kind = 0; kind < WORKS; kind++)
-            roofline.work[kind] = (uint64_t)(gpu->twiddle_products * 1e9);
-        if (figures[i].kind < WORKS)
-            cost.work[figures[i].kind] = (uint64_t)(figures[i].work * TIMES);
-        const double allowed = (double)roofline_time(&roofline, &cost);
-        if (allowed > figures[i].ns * TIMES * 1.001 || allowed < figures[i].ns * TIMES * 0.25)
-            fail_msg("%s: %.3f of the roofline", figures[i].what,
-                     allowed / (figures[i].ns * TIMES));
-    }
-}
-
 /* A CPU's copy is as large as its caches ask for: a launch takes nothing beside it. */
 static void copies_no_more_than_it_needs(void **state)
 {
@@ -251,7 +214,6 @@ int main(void)
         DEVICE_TEST(copies_no_more_than_there_is_room_for),
         cmocka_unit_test(copies_no_more_than_it_needs),
         DEVICE_TEST(measures_what_a_gpu_does),
-        cmocka_unit_test(figures_stay_below_the_roofline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,24 +172,17 @@ static void fails_where_nothing_is_right(void **state)
     healcl_device_close(device);
 }
 
-/* ---------------------------------------------------------------- a clock of our own */
+/* ---------------------------------------------------------------- times of our own */
 
 enum { MEASUREMENTS_MAX = 16 };
 
-/* What measuring finds, one after the other; and when it is. */
+/* What measuring finds, one after the other. */
 static struct {
     struct measurement {
         double min_ns, median_ns;
-        uint64_t takes; /* nanoseconds */
     } list[MEASUREMENTS_MAX];
     int count;
-    uint64_t now;
 } measured;
-
-static uint64_t now(void)
-{
-    return measured.now;
-}
 
 static enum healcl_status measure(struct healcl_device *device,
                                   const struct bench_operation *operation,
@@ -206,11 +199,8 @@ static enum healcl_status measure(struct healcl_device *device,
                                     .median_ns = next->median_ns,
                                     .by_preferred = device->tuning.preferred[FAMILY_digits] &&
                                                     !device->tuning.preferred[FAMILY_gather]};
-    measured.now += next->takes;
     return HEALCL_OK;
 }
-
-static const struct tune_clock fake = {.now = now, .bench = measure};
 
 static const char *const two_of_each[][2] = {{"digits", "digits=vectors"},
                                              {"digits", "digits=general"},
@@ -232,7 +222,7 @@ static enum healcl_status tune_among(const char *const choices[4][2],
     memset(&measured, 0, sizeof measured);
     memcpy(measured.list, list, count * sizeof *list);
     options.memory_limit = UINT64_MAX;
-    options.clock = &fake;
+    options.bench = measure;
     enum healcl_status status = tune_measure(&device, &options, &report, &error);
     *chosen = device->tuning;
     healcl_device_close(device);
@@ -248,7 +238,7 @@ static void refuses_what_a_busy_machine_measured(void **state)
 {
     (void)state;
     static const struct measurement list[] = {
-        {1e6, 1.02e6, 1}, {3e6, 3.6e6, 1}, {4e6, 4.8e6, 1}, {2e6, 2.5e6, 1}};
+        {1e6, 1.02e6}, {3e6, 3.6e6}, {4e6, 4.8e6}, {2e6, 2.5e6}};
     struct device_tuning chosen;
     assert_int_equal(TUNE(list, no_options, &chosen), HEALCL_DEVICE);
     assert_int_equal(measured.count, 1 + TUNE_TRIES);
@@ -266,8 +256,8 @@ static void refuses_what_a_busy_machine_measured(void **state)
 static void takes_a_steady_try(void **state)
 {
     (void)state;
-    static const struct measurement list[] = {{1e6, 1.2e6, 1}, {1e6, 1.09e6, 1}, {8e5, 1e6, 1},
-                                              {9e5, 9.5e5, 1}, {3e6, 3e6, 1},    {2e6, 2.1e6, 1}};
+    static const struct measurement list[] = {{1e6, 1.2e6}, {1e6, 1.09e6}, {8e5, 1e6},
+                                              {9e5, 9.5e5}, {3e6, 3e6},    {2e6, 2.1e6}};
     struct device_tuning chosen;
     OK(TUNE(list, no_options, &chosen));
     assert_int_equal(measured.count, 6);
@@ -282,8 +272,7 @@ static void takes_a_steady_try(void **state)
 static void chooses_on_a_busy_machine_if_forced(void **state)
 {
     (void)state;
-    static const struct measurement list[] = {
-        {3e6, 6e6, 1}, {2e6, 9e6, 1}, {1e6, 1e6, 1}, {1e6, 1e6, 1}};
+    static const struct measurement list[] = {{3e6, 6e6}, {2e6, 9e6}, {1e6, 1e6}, {1e6, 1e6}};
     struct device_tuning chosen;
     OK(TUNE(list, (struct tune_options){.force = true}, &chosen));
     assert_int_equal(measured.count, 4);
@@ -299,8 +288,7 @@ static void chooses_variants(void **state)
                                              {"digits", "digits=general:elements"},
                                              {"gather", "gather=vectors"},
                                              {"gather", "gather=vectors:lines"}};
-    static const struct measurement list[] = {
-        {3e6, 3e6, 1}, {2e6, 2e6, 1}, {3e6, 3e6, 1}, {1e6, 1e6, 1}};
+    static const struct measurement list[] = {{3e6, 3e6}, {2e6, 2e6}, {3e6, 3e6}, {1e6, 1e6}};
     struct device_tuning chosen;
     OK(tune_among(choices, list, 4, no_options, &chosen));
     assert_int_equal(measured.count, 4);
@@ -310,69 +298,6 @@ static void chooses_variants(void **state)
     assert_int_equal(report.alternatives[3].outcome, TUNE_FAILED);
     assert_non_null(strstr(report.alternatives[3].reason, "runs none of the operations"));
     assert_null(chosen.preferred[FAMILY_gather]);
-}
-
-/* A third measurement as long as the longest would end too late: it is not begun. What is not
- * decided stays as it was kept before. */
-static void ends_within_its_budget(void **state)
-{
-    (void)state;
-    static const struct measurement list[] = {{2e6, 2e6, 40}, {1e6, 1e6, 20}, {1e6, 1e6, 30}};
-    static const struct {
-        uint64_t deadline;
-        int measured;
-        bool digits;
-    } expected[] = {
-        {39, 1, false}, {60, 1, false}, {79, 1, false}, {80, 2, true},
-        {99, 2, true},  {100, 3, true}, {129, 3, true},
-    };
-    char directory[] = "/tmp/healcl_test_XXXXXX", command[64];
-    assert_non_null(mkdtemp(directory));
-    setenv("HEALCL_CACHE_DIR", directory, 1);
-    struct healcl_device *device = open_device();
-    struct device_tuning tuning = device->tuning;
-    OK(tuning_parse(&tuning, "gather=general,local_size=4", "test", &device->info, &error));
-    char *path = NULL;
-    OK(tuning_keep(&tuning, &device->info, &path, &error));
-    free(path);
-    healcl_device_close(device);
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        struct device_tuning chosen;
-        OK(TUNE(list, (struct tune_options){.deadline = expected[i].deadline}, &chosen));
-        assert_int_equal(measured.count, expected[i].measured);
-        assert_int_equal(tune_is_decided(&report, "digits"), expected[i].digits);
-        assert_false(tune_is_decided(&report, "gather"));
-        assert_int_equal(report.alternatives[3].outcome, TUNE_NOT_MEASURED);
-        assert_int_equal(chosen.shapes[FAMILY_digits],
-                         expected[i].digits ? SHAPE_GENERAL : SHAPE_VECTORS);
-        assert_int_equal(chosen.shapes[FAMILY_gather], SHAPE_GENERAL);
-        assert_int_equal(chosen.local_size, 4);
-    }
-    /* With cold caches the first one may take as long as the caller says. */
-    struct device_tuning chosen;
-    const struct tune_options cold = {.deadline = 129, .longest = 130};
-    OK(TUNE(list, cold, &chosen));
-    assert_int_equal(measured.count, 0);
-    assert_true(report.out_of_time);
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    assert_int_equal(system(command), 0);
-}
-
-/* A deadline within a measurement ends it, and is no failure of what was measured. */
-static void ends_within_a_measurement(void **state)
-{
-    (void)state;
-    static const char *const choices[] = {"transform=general"};
-    struct healcl_device *device = open_device();
-    const struct tune_clock early = {.now = now, .bench = bench_run};
-    struct tune_options options = {.memory_limit = UINT64_MAX, .deadline = 1, .clock = &early};
-    set_choices(device, 1, choices);
-    measured.now = 0;
-    OK(tune_measure(&device, &options, &report, &error));
-    assert_int_equal(report.alternatives[0].outcome, TUNE_NOT_MEASURED);
-    assert_true(report.out_of_time);
-    assert_string_equal(report.alternatives[0].reason, "");
-    healcl_device_close(device);
 }
 
 int main(void)
@@ -388,8 +313,6 @@ int main(void)
         TEST(takes_a_steady_try),
         TEST(chooses_on_a_busy_machine_if_forced),
         TEST(chooses_variants),
-        TEST(ends_within_its_budget),
-        TEST(ends_within_a_measurement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 #include "test_transcript_common.h"
 
-#include <cjson/cJSON.h>
-
 #include "transcript/entry.h"
 
 /* One text and the reader over it. Tests close what they open. */
@@ -201,40 +199,6 @@ static void test_tagged_transcript(void **state)
     close_text(&opened);
 }
 
-static void test_plain_transcript(void **state)
-{
-    (void)state;
-    struct opened opened;
-    open_text(
-        &opened,
-        "[{\"type\":\"SEGMENT_START\",\"name\":\"work\"},"
-        "{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"_modmul_ttc\",\"args\":["
-        "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":55}},"
-        "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"55\",\"dtype\":\"int32\"}},"
-        "{\"arg_type\":\"INT\",\"value\":9223372036854775807}],"
-        "\"out\":{\"arg_type\":\"NONE\"}}},"
-        "{\"type\":\"FREE_DEVICE_TENSOR\",\"tensor_name\":\"a \\\"b\\\"\"},"
-        "{\"type\":\"SEGMENT_END\"}]");
-    const struct entry *entry = next(&opened);
-    assert_int_equal(entry->kind, ENTRY_SEGMENT_START);
-    assert_string_equal(entry->name, "work");
-    entry = next(&opened);
-    assert_string_equal(entry->name, "_modmul_ttc");
-    assert_int_equal(entry->argument_count, 3);
-    assert_string_equal(entry->arguments[0].tensor.name, "55");
-    assert_false(entry->arguments[0].tensor.has_dtype);
-    assert_string_equal(entry->arguments[1].tensor.name, "\"55\"");
-    assert_int_equal(entry->arguments[1].tensor.dtype, DTYPE_INT32);
-    assert_true(entry->arguments[2].integer == INT64_MAX);
-    assert_int_equal(entry->out.kind, ARGUMENT_NONE);
-    entry = next(&opened);
-    assert_int_equal(entry->kind, ENTRY_FREE);
-    assert_string_equal(entry->name, "\"a \"b\"\"");
-    entry = next(&opened);
-    assert_int_equal(entry->kind, ENTRY_SEGMENT_END);
-    close_entry(&opened);
-}
-
 /* Both spellings of an entry in both containers. */
 static void test_mixed_spellings(void **state)
 {
@@ -301,18 +265,13 @@ static void test_integers(void **state)
             assert_true(argument->integer == cases[i].value);
             close_entry(&opened);
         }
-    refuse_value("INT", "1.5", "'value' is 1.5: an integer has no fraction");
     refuse_value("INT", "1.0", "'value' is 1.0: an integer has no fraction");
-    refuse_value("INT", "1e3", "'value' is 1e3: an integer has no exponent");
     refuse_value("INT", "1.5E3", "'value' is 1.5E3: an integer has no exponent");
     refuse_value("INT", "9223372036854775808",
                  "'value' is 9223372036854775808: outside of the 64-bit range");
     refuse_value("INT", "-9223372036854775809", "'value' is -9223372036854775809: outside");
-    refuse_value("INT", "\"7\"", "'value' is the string '7', not an integer");
     refuse_value("INT", "\"#7\"", "'value' is the string '#7', not an integer");
-    refuse_value("INT", "null", "'value' is null, not an integer");
     refuse_value("INT", "[1]", "'value' is a list, not an integer");
-    refuse_value("INT", "{}", "'value' is an object, not an integer");
     refuse_argument("{\"arg_type\":\"INT\"}", "'value' is missing, not an integer");
 }
 
@@ -340,17 +299,11 @@ static void test_names(void **state)
             assert_false(argument->tensor.has_dtype);
             close_entry(&opened);
         }
-    refuse_value("DEVICE_TENSOR", "{\"inf_name\":1.5}", "'inf_name' is 1.5: an integer has no");
-    refuse_value("DEVICE_TENSOR", "{\"inf_name\":1e99}", "'inf_name' is 1e99: an integer has no");
     refuse_value("DEVICE_TENSOR", "{\"inf_name\":99999999999999999999}",
                  "'inf_name' is 99999999999999999999: outside");
     refuse_value("DEVICE_TENSOR", "{\"inf_name\":true}", "'inf_name' is a boolean");
-    refuse_value("DEVICE_TENSOR", "{\"inf_name\":null}", "'inf_name' is null");
-    refuse_value("DEVICE_TENSOR", "{\"dtype\":\"int64\"}", "'inf_name' is missing");
     refuse_value("DEVICE_TENSOR", "5",
                  "an object of type 'DeviceTensorPointer' is expected, not a number");
-    refuse_value("DEVICE_TENSOR", "null",
-                 "an object of type 'DeviceTensorPointer' is expected, not null");
     refuse_argument("{\"arg_type\":\"DEVICE_TENSOR\"}",
                     "an object of type 'DeviceTensorPointer' is expected, not nothing");
     refuse_value("DEVICE_TENSOR", "{\"inf_name\":5,\"inf_name\":6}",
@@ -359,8 +312,6 @@ static void test_names(void **state)
                  "the key 'inf_name' appears twice");
     refuse_value("DEVICE_TENSOR", "{\"__type__\":\"HostTensor\",\"inf_name\":5}",
                  "'__type__' is 'HostTensor', not 'DeviceTensorPointer'");
-    refuse_value("DEVICE_TENSOR", "{\"__type__\":5,\"inf_name\":5}",
-                 "'__type__' is a number, not a string");
 }
 
 static void test_dtypes(void **state)
@@ -393,19 +344,12 @@ static void test_dtypes(void **state)
                 assert_int_equal(argument->tensor.dtype, dtype);
                 close_entry(&opened);
             }
-    refuse_value("TENSOR_TYPE", "\"float16\"", "dtype 'float16' is not supported");
     refuse_value("TENSOR_TYPE", "\"torch.int64\"", "dtype 'torch.int64' is not supported");
-    refuse_value("TENSOR_TYPE", "{\"__type__\":\"dtype\",\"value\":\"uint64\"}",
-                 "dtype 'uint64' is not supported");
     refuse_value("TENSOR_TYPE", "\"numpy.int64\"", "dtype 'numpy.int64' is not supported");
-    refuse_value("TENSOR_TYPE", "\"\"", "dtype '' is not supported");
     refuse_value("TENSOR_TYPE", "7", "'value' is a number, not a string");
-    refuse_value("TENSOR_TYPE", "null", "'value' is null, not a string");
     refuse_value("TENSOR_TYPE", "{\"__type__\":\"type\",\"value\":\"int64\"}",
                  "'__type__' is 'type', not 'dtype'");
     refuse_value("TENSOR_TYPE", "{\"__type__\":\"dtype\"}", "'value' is missing, not a string");
-    refuse_value("DEVICE_TENSOR", "{\"inf_name\":1,\"dtype\":\"torch.float32\"}",
-                 "dtype 'torch.float32' is not supported");
 }
 
 static void test_shapes(void **state)
@@ -446,7 +390,6 @@ static void test_shapes(void **state)
     strcat(list, ",{\"arg_type\":\"INT\",\"value\":1}]");
     refuse_value("SHAPE", list, "a SHAPE of more than 32 items");
     refuse_value("SHAPE", "null", "'value' is null, not a list");
-    refuse_value("SHAPE", "{}", "'value' is an object, not a list");
     refuse_value("SHAPE", "[2]",
                  "item 1: an argument is an object with 'arg_type' and 'value', "
                  "not a number");
@@ -455,8 +398,6 @@ static void test_shapes(void **state)
     refuse_value("SHAPE", "[{\"arg_type\":\"NONE\"}]", "item 1: a NONE cannot stand in a SHAPE");
     refuse_value("SHAPE", "[{\"arg_type\":\"SHAPE\",\"value\":[]}]",
                  "item 1: a SHAPE cannot stand in a SHAPE");
-    refuse_value("SHAPE", "[{\"arg_type\":\"HOST_TENSOR\"}]",
-                 "item 1: a HOST_TENSOR cannot stand in a SHAPE");
 }
 
 static void test_slices(void **state)
@@ -479,10 +420,7 @@ static void test_slices(void **state)
         close_entry(&opened);
     }
     refuse_value("SLICE", "null", "an object of type 'slice' is expected, not null");
-    refuse_value("SLICE", "{\"start\":1.5}", "'start' is 1.5: an integer has no fraction");
-    refuse_value("SLICE", "{\"stop\":\"1\"}", "'stop' is the string '1', not an integer");
     refuse_value("SLICE", "{\"step\":true}", "'step' is a boolean, not an integer");
-    refuse_value("SLICE", "{\"step\":9223372036854775808}", "'step' is 9223372036854775808: out");
     refuse_value("SLICE", "{\"__type__\":\"ellipsis\"}", "'__type__' is 'ellipsis', not 'slice'");
 }
 
@@ -524,19 +462,15 @@ static void test_host_tensors(void **state)
             close_entry(&opened);
         }
 
-    char payload[TEXT_SIZE], escaped[TEXT_SIZE] = "", value[TEXT_SIZE / 4];
+    char payload[TEXT_SIZE], value[TEXT_SIZE / 4];
     make_payload("{'descr': '>i4', 'fortran_order': True, 'shape': (1, 2), }",
                  "\xff\xff\xff\xfe\x00\x00\x00\x3f", 8, payload);
-    for (size_t i = 0; i < strlen(payload); i++)
-        sprintf(escaped + strlen(escaped), payload[i] == '/' || i % 7 == 0 ? "\\u%04X" : "%c",
-                (unsigned)payload[i]);
-    for (int variant = 0; variant < 4; variant++) {
+    for (int tagged = 0; tagged < 2; tagged++) {
         struct opened opened;
         put(value, sizeof value, "{\"tensor_base64\":{\"data\":\"%s\",\"type\":\"numpy\"}}",
-            variant / 2 ? escaped : payload);
-        const struct argument *argument = open_value(&opened, "HOST_TENSOR", value, variant % 2);
+            payload);
+        const struct argument *argument = open_value(&opened, "HOST_TENSOR", value, tagged);
         assert_true(argument->host.present);
-        assert_int_equal(argument->host.payload.escaped, variant / 2);
         assert_int_equal(argument->host.payload.dtype, DTYPE_INT32);
         int32_t array[2];
         expect_ok(payload_read(&argument->host.payload, DTYPE_INT32, array, &opened.error),
@@ -546,37 +480,24 @@ static void test_host_tensors(void **state)
         close_entry(&opened);
     }
 
-    refuse_value("HOST_TENSOR", "7", "an object of type 'HostTensor' is expected, not a number");
+    refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"AA\\/A\"}}",
+                 "'data' holds JSON escapes, which base64 has no need of");
     refuse_value("HOST_TENSOR", "{\"__type__\":\"DeviceTensorPointer\"}",
                  "'__type__' is 'DeviceTensorPointer', not 'HostTensor'");
     refuse_value("HOST_TENSOR", "{\"tensor_base64\":\"AAAA\"}",
                  "an object with 'type' is expected, not a string");
     refuse_value("HOST_TENSOR", "{\"tensor_base64\":{}}", "'type' is missing, not a string");
-    refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"torch\",\"data\":\"AAAA\"}}",
-                 "a host tensor of type 'torch' is not supported, only 'numpy' is");
-    refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"raw\",\"data\":\"AAAA\"}}",
-                 "a host tensor of type 'raw' is not supported");
-    refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"numpy\"}}",
-                 "'data' is missing, not a string");
     refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":7}}",
                  "'data' is a number, not a string");
     refuse_value("HOST_TENSOR",
                  "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"AA\",\"data\":\"BB\"}}",
                  "the key 'data' appears twice");
-    refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"AA-A\"}}",
-                 "base64: character '-' at 2 is not in the alphabet");
-    refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"\"}}",
-                 "not a .npy file");
 }
 
 static void test_refused_arguments(void **state)
 {
     (void)state;
-    refuse_argument("null", "an argument is an object with 'arg_type' and 'value', not null");
     refuse_argument("7", "an argument is an object with 'arg_type' and 'value', not a number");
-    refuse_argument("{}", "'arg_type' is missing, not a string");
-    refuse_argument("{\"arg_type\":7}", "'arg_type' is a number, not a string");
-    refuse_argument("{\"arg_type\":\"FLOAT\",\"value\":1.5}", "unknown argument type 'FLOAT'");
     refuse_argument("{\"arg_type\":{\"__type__\":\"Wrong\",\"value\":\"INT\"},\"value\":1}",
                     "'__type__' is 'Wrong', not 'DeviceOpArgType'");
     refuse_argument("{\"arg_type\":{\"__type__\":\"DeviceOpArgType\"},\"value\":1}",
@@ -611,22 +532,15 @@ static void test_refused_entries(void **state)
         const char *entry, *part;
     } cases[] = {
         {"null", "entry 0: an entry is a list or an object, not null"},
-        {"7", "entry 0: an entry is a list or an object, not a number"},
         {"\"x\"", "entry 0: an entry is a list or an object, not a string"},
-        {"[]", "entry 0: an entry is a list of a kind and a payload, not of 0 items"},
-        {"[null,null,null]", "a kind and a payload, not of 3 items"},
         {"[null,7]", "entry 0: the payload of an entry without kind is a number, not null"},
         {"[7,null]", "entry 0: the kind of entry is a number, not a string"},
         {"[{\"__type__\":\"Wrong\",\"value\":\"SEGMENT_END\"},null]",
          "'__type__' is 'Wrong', not 'ExecutionTranscriptOpType'"},
-        {"[\"SEGMENT\",null]", "entry 0: unknown kind of entry 'SEGMENT'"},
         {"[\"SEGMENT_START\",7]", "entry 0: the segment's name is a number, not a string"},
         {"[\"SEGMENT_END\",\"x\"]", "entry 0: the payload of SEGMENT_END is a string, not null"},
-        {"[\"DEVICE_OP\"]", "entry 0: an object with 'name' is expected, not nothing"},
         {"[\"DEVICE_OP\",7]", "entry 0: an object with 'name' is expected, not a number"},
-        {"[\"DEVICE_OP\",{\"args\":[]}]", "entry 0: 'name' is missing, not a string"},
         {"[\"DEVICE_OP\",{\"name\":7,\"args\":[]}]", "entry 0: 'name' is a number, not a string"},
-        {"[\"DEVICE_OP\",{\"name\":\"abs\"}]", "entry 0 (abs): 'args' is missing, not a list"},
         {"[\"DEVICE_OP\",{\"name\":\"abs\",\"args\":{}}]",
          "entry 0 (abs): 'args' is an object, not a list"},
         {"[\"DEVICE_OP\",{\"__type__\":\"Op\",\"name\":\"abs\",\"args\":[]}]",
@@ -635,18 +549,12 @@ static void test_refused_entries(void **state)
          "entry 0 (abs): out: an argument is an object"},
         {"[\"FREE_DEVICE_TENSOR\",{\"__type__\":\"Free\",\"tensor_name\":1}]",
          "entry 0: '__type__' is 'Free', not 'FreeDeviceTensor'"},
-        {"[\"FREE_DEVICE_TENSOR\",{}]", "entry 0: 'tensor_name' is missing, not an integer"},
         {"[\"FREE_DEVICE_TENSOR\",7]",
          "an object of type 'FreeDeviceTensor' is expected, not a number"},
         {"{\"type\":\"FREE_DEVICE_TENSOR\",\"tensor_name\":[]}",
          "entry 0: 'tensor_name' is a list, not an integer"},
-        {"{}", "entry 0: 'type' is missing, not a string"},
-        {"{\"type\":\"LOOP\"}", "entry 0: unknown kind of entry 'LOOP'"},
-        {"{\"type\":\"DEVICE_OP\"}", "entry 0: an object with 'name' is expected, not nothing"},
         {"{\"type\":\"SEGMENT_START\",\"name\":7}", "the segment's name is a number"},
         {"{\"type\":\"SEGMENT_START\",\"type\":\"SEGMENT_END\"}", "the key 'type' appears twice"},
-        {"{\"op\":\"modmul\",\"args\":[],\"output\":[]}",
-         "entry 0 (modmul): the form with 'op', 'args' and 'output' side by side is not supported"},
         {"{\"type\":\"DEVICE_OP\",\"op\":\"modmul\"}",
          "entry 0 (modmul): the form with 'op', 'args' and 'output'"},
     };
@@ -669,51 +577,10 @@ static void test_places_of_json_errors(void **state)
     close_text(&opened);
 }
 
-static void test_large_entry(void **state)
-{
-    (void)state;
-    enum { SIZE = 1200000 };
-    char *text = malloc(SIZE + 64);
-    assert_non_null(text);
-    memcpy(text, "[{\"type\":\"SEGMENT_START\",\"name\":\"", 33);
-    memset(text + 33, 'x', SIZE);
-    memcpy(text + 33 + 1000000, "\"}]", 4);
-    struct opened opened;
-    open_text(&opened, text);
-    assert_int_equal(strlen(next(&opened)->name), 1000000);
-    close_entry(&opened);
-    text[33 + 1000000] = 'x';
-    memcpy(text + 33 + 1100000, "\"}]", 4);
-    memset(text + 33 + 1000000, 'x', 100000);
-    refuse_text(text, "entry 0: the text beside base64 is longer than 1048576 bytes");
-    free(text);
-}
-
-static void *no_memory(size_t size)
-{
-    (void)size;
-    return NULL;
-}
-
-static void test_no_memory_for_the_tree(void **state)
-{
-    (void)state;
-    struct opened opened;
-    const struct entry *entry;
-    cJSON_Hooks hooks = {.malloc_fn = no_memory, .free_fn = free};
-    open_text(&opened, "[[null,null]]");
-    cJSON_InitHooks(&hooks);
-    enum healcl_status status = entry_reader_next(opened.reader, &entry, &opened.error);
-    cJSON_InitHooks(NULL);
-    expect_failure(status, &opened.error, HEALCL_NO_MEMORY, "entry 0: out of memory");
-    close_text(&opened);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tagged_transcript),
-        cmocka_unit_test(test_plain_transcript),
         cmocka_unit_test(test_mixed_spellings),
         cmocka_unit_test(test_no_entries),
         cmocka_unit_test(test_integers),
@@ -727,8 +594,6 @@ int main(void)
         cmocka_unit_test(test_many_arguments),
         cmocka_unit_test(test_refused_entries),
         cmocka_unit_test(test_places_of_json_errors),
-        cmocka_unit_test(test_large_entry),
-        cmocka_unit_test(test_no_memory_for_the_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

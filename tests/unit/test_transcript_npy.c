@@ -47,11 +47,11 @@ static void test_refused_prefixes(void **state)
     refuse_prefix("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12, "4294967295 bytes is longer");
 }
 
-static enum healcl_status read_header(unsigned version, const char *text, struct npy_header *header,
+static enum healcl_status read_header(const char *text, struct npy_header *header,
                                       struct healcl_error *error)
 {
     char *copy = exact_copy(text, strlen(text));
-    enum healcl_status status = npy_read_header(version, copy, strlen(text), header, error);
+    enum healcl_status status = npy_read_header(copy, strlen(text), header, error);
     free(copy);
     return status;
 }
@@ -61,7 +61,7 @@ static void accept(const char *text, enum dtype dtype, bool big_endian, bool for
 {
     struct healcl_error error = {.detail = NULL};
     struct npy_header header = {.big_endian = false};
-    expect_ok(read_header(1, text, &header, &error), &error);
+    expect_ok(read_header(text, &header, &error), &error);
     assert_int_equal(header.dtype, dtype);
     assert_int_equal(header.big_endian, big_endian);
     assert_int_equal(header.fortran_order, fortran_order);
@@ -85,9 +85,7 @@ static void test_headers(void **state)
            DTYPE_INT32, true, true, 4, shape);
     accept("{'descr': '|i1', 'fortran_order': False, 'shape': (2,)}", DTYPE_INT8, false, false, 1,
            shape);
-    accept("{'descr': '<i1', 'fortran_order': False, 'shape': (2,)}", DTYPE_INT8, false, false, 1,
-           shape);
-    accept("{'descr': '>i1', 'fortran_order': False, 'shape': (2,)}", DTYPE_INT8, false, false, 1,
+    accept("{'descr': '>i1', 'fortran_order': False, 'shape': (2L,)}", DTYPE_INT8, false, false, 1,
            shape);
     accept("{'descr':'<i8','fortran_order':False,'shape':(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
            DTYPE_INT64, false, false, 16, ones);
@@ -103,43 +101,26 @@ static void test_refused_headers(void **state)
         const char *text, *part;
     } cases[] = {
         {"", "is not a dict"},
-        {"[]", "is not a dict"},
         {"{", "is not a dict"},
-        {"{'descr", "is not a dict"},
         {"{'descr' '<i8'}", "is not a dict"},
-        {"{descr: '<i8'}", "is not a dict"},
         {"{'descr': '<i8' 'shape': ()}", "is not a dict"},
         {"{'descr': '<i8',, 'shape': ()}", "is not a dict"},
-        {"{'descr': '<i8'", "is not a dict"},
         {"{}", "lacks the key 'descr'"},
         {"{'descr': '<i8', 'shape': ()}", "lacks the key 'fortran_order'"},
         {"{'descr': '<i8', 'fortran_order': False}", "lacks the key 'shape'"},
         {"{'color': 'red'}", "unknown key 'color'"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': ()}", "dtype '<f8' is not supported"},
-        {"{'descr': '<u8', 'fortran_order': False, 'shape': ()}", "dtype '<u8' is not supported"},
         {"{'descr': '<i2', 'fortran_order': False, 'shape': ()}", "dtype '<i2' is not supported"},
-        {"{'descr': '=i8', 'fortran_order': False, 'shape': ()}", "dtype '=i8' is not supported"},
-        {"{'descr': '|i8', 'fortran_order': False, 'shape': ()}", "dtype '|i8' is not supported"},
-        {"{'descr': 'i8', 'fortran_order': False, 'shape': ()}", "dtype 'i8' is not supported"},
-        {"{'descr': '|b1', 'fortran_order': False, 'shape': ()}", "dtype '|b1' is not supported"},
         {"{'descr': [('a', '<i8')], 'shape': ()}", "'descr' is not a string"},
         {"{'descr': '<i8', 'fortran_order': 0, 'shape': ()}", "neither True nor False"},
-        {"{'descr': '<i8', 'fortran_order': Falsey, 'shape': ()}", "neither True nor False"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': 3}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (3)}", "not a tuple of integers"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': (3 )}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (,)}", "not a tuple of integers"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': (3 4)}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (3,", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (3.5,)}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (-3,)}", "is negative"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (9223372036854775808,)}",
          "beyond 2^63-1"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999999,)}",
-         "beyond 2^63-1"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (1152921504606846976,)}",
-         "larger than 2^63-1 bytes"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}",
          "larger than 2^63-1 bytes"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': "
          "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
@@ -149,68 +130,8 @@ static void test_refused_headers(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct healcl_error error = {.detail = NULL};
         struct npy_header header = {.big_endian = false};
-        expect_refusal(read_header(1, cases[i].text, &header, &error), &error, cases[i].part);
+        expect_refusal(read_header(cases[i].text, &header, &error), &error, cases[i].part);
     }
-}
-
-/* One that is read has two elements of int64. */
-static void expect_header(unsigned version, const char *text, bool is_read)
-{
-    struct healcl_error error = {.detail = NULL};
-    struct npy_header header = {.big_endian = false};
-    if (read_header(version, text, &header, &error) != (is_read ? HEALCL_OK : HEALCL_REFUSED))
-        fail_msg("%s: %s", text, error.message);
-    if (is_read)
-        assert_true(header.dtype == DTYPE_INT64 && header.layout.shape[0] == 2);
-}
-
-/* Headers as NumPy 2.4 reads and refuses them. */
-static void test_pythons_literals(void **state)
-{
-    (void)state;
-#define BEFORE "{'descr': '<i8', 'fortran_order': False, 'shape': "
-    static const char *const read[] = {
-        "(2L,)",    "(2 L,)",    "(0x2L,)",  "(0X2,)",   "(0o2,)",  "(0b_10,)",
-        "(+2,)",    "(+(2),)",   "((2),)",   "((2,))",   "(2,)#\n", "(2, # 3\n)",
-        "(0b1_0,)", "(0x0_2L,)", "(2,\\\n)", "(2,\f\r)",
-    };
-    static const char *const refused[] = {
-        "(0_2,)",  "(02,)",   "(02L,)",  "(2l,)", "(2LL,)", "(2.,)",  "(2e0,)",
-        "(2_,)",   "(0x,)",   "(1__0,)", "(_2,)", "(-2,)",  "(-+2,)", "(2and 3,)",
-        "(true,)", "(None,)", "((2,),)", "[2]",   "(2,\v)", "('2',)", "(2,",
-    };
-    static const struct {
-        const char *text;
-        unsigned version;
-        bool is_read;
-    } cases[] = {
-        {BEFORE "(2L,)}", 2, true},
-        {BEFORE "(2L,)}", 3, false},
-        {"{u'descr': U'<' \"i8\", r'fortran_order': (False), '''shape''': (2,)}", 3, true},
-        {"{b'descr': '<i8', 'fortran_order': False, 'shape': (2,)}", 1, false},
-        {"{'descr': f'<i8', 'fortran_order': False, 'shape': (2,)}", 1, false},
-        {"{'descr': '<i8\n', 'fortran_order': False, 'shape': (2,)}", 1, false},
-        {"{'descr': '|i1', 'shape': 1, 'descr': '<i8', 'fortran_order': False, 'shape': (2,)}", 1,
-         true},
-        {"{'shape': (2,), 'descr': '<i8', 'fortran_order': False, 'shape': 1}", 1, false},
-        {"((" BEFORE "(2,)})\n)", 1, true},
-        {"(" BEFORE "(2,)}", 1, false},
-        {" \t" BEFORE "(2,)} # \xe9\n\n", 1, true},
-        {"\n " BEFORE "(2,)}", 1, false},
-        {BEFORE "(2,)}\\\n", 1, false},
-        {BEFORE "(2,)} # \xe9", 3, false},
-    };
-    char text[256];
-    for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
-        put(text, sizeof text, BEFORE "%s}", read[i]);
-        expect_header(1, text, true);
-    }
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        put(text, sizeof text, BEFORE "%s}", refused[i]);
-        expect_header(1, text, false);
-    }
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        expect_header(cases[i].version, cases[i].text, cases[i].is_read);
 }
 
 /* A header cut at any place is refused, and nothing behind it is read. */
@@ -222,7 +143,7 @@ static void test_cut_headers(void **state)
         struct healcl_error error = {.detail = NULL};
         struct npy_header header = {.big_endian = false};
         char *copy = exact_copy(text, length);
-        assert_int_equal(npy_read_header(1, copy, length, &header, &error), HEALCL_REFUSED);
+        assert_int_equal(npy_read_header(copy, length, &header, &error), HEALCL_REFUSED);
         free(copy);
     }
 }
@@ -232,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefix),      cmocka_unit_test(test_refused_prefixes),
         cmocka_unit_test(test_headers),     cmocka_unit_test(test_refused_headers),
-        cmocka_unit_test(test_cut_headers), cmocka_unit_test(test_pythons_literals),
+        cmocka_unit_test(test_cut_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,45 +23,26 @@ static size_t put_values(const int64_t *values, size_t count, size_t item_size, 
     return count * item_size;
 }
 
-/* Writes some characters as JSON escapes. */
-static size_t escape_some(const char *text, size_t length, char *escaped)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == '/')
-            used += (size_t)sprintf(escaped + used, "\\/");
-        else if (i % 5 == 0)
-            used += (size_t)sprintf(escaped + used, "\\u%04x", (unsigned)text[i]);
-        else
-            escaped[used++] = text[i];
-    return used;
-}
-
 /* values in file order. descr as in a header, e.g. ">i4"; shape e.g. "(2, 3)". */
 static struct sample make_sample(const char *descr, bool fortran_order, const char *shape,
-                                 const int64_t *values, size_t count, bool escaped)
+                                 const int64_t *values, size_t count)
 {
     unsigned char *data = malloc(count * 8 + 1);
     unsigned char *npy = malloc(count * 8 + 256);
     char *text = malloc(count * 12 + 512);
-    char *escaped_text = malloc(count * 72 + 3072);
-    assert_true(data && npy && text && escaped_text);
+    assert_true(data && npy && text);
     char header[160];
     put(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr,
         fortran_order ? "True" : "False", shape);
     size_t data_length = put_values(values, count, (size_t)(descr[2] - '0'), descr[0] == '>', data);
     size_t length = encode_base64(npy, make_npy(1, header, data, data_length, npy), text);
-    if (escaped)
-        length = escape_some(text, length, escaped_text);
-    struct sample sample = {.text = exact_copy(escaped ? escaped_text : text, length),
-                            .length = length};
-    free(escaped_text);
+    struct sample sample = {.text = exact_copy(text, length), .length = length};
     free(text);
     free(npy);
     free(data);
 
     struct healcl_error error = {.detail = NULL};
-    expect_ok(payload_parse(sample.text, length, escaped, &sample.payload, &error), &error);
+    expect_ok(payload_parse(sample.text, length, &sample.payload, &error), &error);
     return sample;
 }
 
@@ -89,14 +70,14 @@ enum { DESCR_COUNT = sizeof descrs / sizeof *descrs };
 
 static const enum dtype all_dtypes[] = {DTYPE_INT8, DTYPE_INT32, DTYPE_INT64};
 
-/* Every pair of dtypes, byte orders, sizes around the blocks, with and without escapes. */
+/* Every pair of dtypes, byte orders, sizes around the blocks. */
 static void test_reads_and_converts(void **state)
 {
     (void)state;
     static const size_t counts[] = {0, 1, 2, 3, 5, 1023, 2048, 2049, 5000};
     uint64_t random = 7;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        for (int j = 0; j < DESCR_COUNT * 2; j++) {
+        for (int j = 0; j < DESCR_COUNT; j++) {
             size_t count = counts[i];
             char shape[32];
             int64_t *values = malloc(count * sizeof *values + 1);
@@ -104,7 +85,7 @@ static void test_reads_and_converts(void **state)
             for (size_t k = 0; k < count; k++)
                 values[k] = (int64_t)(next_random(&random) % 256) - 128;
             put(shape, sizeof shape, "(%zu,)", count);
-            struct sample sample = make_sample(descrs[j / 2], false, shape, values, count, j % 2);
+            struct sample sample = make_sample(descrs[j], false, shape, values, count);
             assert_int_equal(sample.payload.layout.rank, 1);
             for (size_t k = 0; k < DTYPE_COUNT; k++)
                 expect_values(&sample.payload, all_dtypes[k], values);
@@ -120,7 +101,7 @@ static void test_extreme_values(void **state)
     const int64_t middle[] = {INT32_MIN, INT32_MAX, -1, 0, 5};
     for (int j = 0; j < 4; j++) {
         const int64_t *values = j < 2 ? wide : middle;
-        struct sample sample = make_sample(descrs[j], false, "(5,)", values, 5, false);
+        struct sample sample = make_sample(descrs[j], false, "(5,)", values, 5);
         expect_values(&sample.payload, DTYPE_INT64, values);
         expect_values(&sample.payload, sample.payload.dtype, values);
         free(sample.text);
@@ -128,7 +109,7 @@ static void test_extreme_values(void **state)
 }
 
 /* Values that are their own position in C order, given in Fortran order. */
-static void check_fortran(uint32_t rank, const int64_t *shape, const char *text, bool escaped)
+static void check_fortran(uint32_t rank, const int64_t *shape, const char *text)
 {
     int64_t count = 1;
     for (uint32_t axis = 0; axis < rank; axis++)
@@ -148,7 +129,7 @@ static void check_fortran(uint32_t rank, const int64_t *shape, const char *text,
         expected[i] = i % 100;
     }
     for (int j = 0; j < DESCR_COUNT; j++) {
-        struct sample sample = make_sample(descrs[j], true, text, file, (size_t)count, escaped);
+        struct sample sample = make_sample(descrs[j], true, text, file, (size_t)count);
         for (size_t k = 0; k < DTYPE_COUNT; k++)
             expect_values(&sample.payload, all_dtypes[k], expected);
         free(sample.text);
@@ -162,15 +143,13 @@ static void test_fortran_order(void **state)
     (void)state;
     const int64_t a[] = {2, 3}, b[] = {1, 4, 1, 3, 5, 1}, c[] = {3000, 2}, d[] = {2, 3000};
     const int64_t e[] = {1, 7, 1}, f[] = {3, 0, 2}, g[] = {5, 7, 11, 13};
-    for (int escaped = 0; escaped < 2; escaped++) {
-        check_fortran(2, a, "(2, 3)", escaped);
-        check_fortran(6, b, "(1, 4, 1, 3, 5, 1)", escaped);
-        check_fortran(2, c, "(3000, 2)", escaped);
-        check_fortran(2, d, "(2, 3000)", escaped);
-        check_fortran(3, e, "(1, 7, 1)", escaped);
-        check_fortran(3, f, "(3, 0, 2)", escaped);
-        check_fortran(4, g, "(5, 7, 11, 13)", escaped);
-    }
+    check_fortran(2, a, "(2, 3)");
+    check_fortran(6, b, "(1, 4, 1, 3, 5, 1)");
+    check_fortran(2, c, "(3000, 2)");
+    check_fortran(2, d, "(2, 3000)");
+    check_fortran(3, e, "(1, 7, 1)");
+    check_fortran(3, f, "(3, 0, 2)");
+    check_fortran(4, g, "(5, 7, 11, 13)");
 }
 
 /* Where both orders are the same, the payload counts as one in C order. */
@@ -178,18 +157,18 @@ static void test_orders_that_are_the_same(void **state)
 {
     (void)state;
     const int64_t values[] = {1, 2, 3, 4, 5, 6};
-    struct sample sample = make_sample("<i8", true, "(1, 6, 1)", values, 6, false);
+    struct sample sample = make_sample("<i8", true, "(1, 6, 1)", values, 6);
     assert_false(sample.payload.fortran_order);
     free(sample.text);
-    sample = make_sample("<i8", true, "(2, 0)", values, 0, false);
+    sample = make_sample("<i8", true, "(2, 0)", values, 0);
     assert_false(sample.payload.fortran_order);
     free(sample.text);
-    sample = make_sample("<i8", true, "()", values, 1, false);
+    sample = make_sample("<i8", true, "()", values, 1);
     assert_false(sample.payload.fortran_order);
     assert_int_equal(sample.payload.layout.rank, 0);
     expect_values(&sample.payload, DTYPE_INT64, values);
     free(sample.text);
-    sample = make_sample("<i8", true, "(3, 2)", values, 6, false);
+    sample = make_sample("<i8", true, "(3, 2)", values, 6);
     assert_true(sample.payload.fortran_order);
     assert_int_equal(sample.payload.layout.stride[0], 2);
     free(sample.text);
@@ -201,7 +180,7 @@ static void test_values_that_do_not_fit(void **state)
     struct healcl_error error = {.detail = NULL};
     int64_t array[6];
     const int64_t values[] = {1, -128, 127, 128, INT64_C(2147483648), 6};
-    struct sample sample = make_sample("<i8", false, "(2, 3)", values, 6, false);
+    struct sample sample = make_sample("<i8", false, "(2, 3)", values, 6);
     expect_refusal(payload_read(&sample.payload, DTYPE_INT8, array, &error), &error,
                    "value 128 at [1, 0] does not fit int8");
     expect_refusal(payload_read(&sample.payload, DTYPE_INT32, array, &error), &error,
@@ -212,13 +191,13 @@ static void test_values_that_do_not_fit(void **state)
     free(sample.text);
 
     /* The fourth value in the file's order lies at [1, 1]. */
-    sample = make_sample(">i8", true, "(2, 3)", values, 6, false);
+    sample = make_sample(">i8", true, "(2, 3)", values, 6);
     expect_refusal(payload_read(&sample.payload, DTYPE_INT8, array, &error), &error,
                    "value 128 at [1, 1] does not fit int8");
     free(sample.text);
 
     const int64_t low[] = {-129, INT32_MIN, INT64_C(-2147483649)};
-    sample = make_sample("<i8", false, "(3,)", low, 3, false);
+    sample = make_sample("<i8", false, "(3,)", low, 3);
     expect_refusal(payload_read(&sample.payload, DTYPE_INT8, array, &error), &error,
                    "value -129 at [0] does not fit int8");
     expect_refusal(payload_read(&sample.payload, DTYPE_INT32, array, &error), &error,
@@ -234,8 +213,8 @@ static void test_parts(void **state)
     int64_t values[COUNT];
     for (int i = 0; i < COUNT; i++)
         values[i] = i * 2 - COUNT;
-    for (int j = 0; j < DESCR_COUNT * 2; j++) {
-        struct sample sample = make_sample(descrs[j / 2], false, "(61,)", values, COUNT, j % 2);
+    for (int j = 0; j < DESCR_COUNT; j++) {
+        struct sample sample = make_sample(descrs[j], false, "(61,)", values, COUNT);
         for (size_t k = 0; k < DTYPE_COUNT; k++)
             for (int64_t first = 0; first <= COUNT; first++) {
                 int64_t count = (COUNT - first) / (1 + first % 3);
@@ -262,115 +241,39 @@ static void test_refused_parts(void **state)
     struct healcl_error error = {.detail = NULL};
     const int64_t values[] = {1, 2, 3, 4};
     int64_t array[4];
-    struct sample sample = make_sample("<i8", false, "(4,)", values, 4, false);
+    struct sample sample = make_sample("<i8", false, "(4,)", values, 4);
     static const int64_t parts[][2] = {{-1, 1}, {0, -1}, {5, 0}, {4, 1}, {1, 4}, {1, INT64_MAX}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         expect_refusal(payload_read_part(&sample.payload, DTYPE_INT64, parts[i][0], parts[i][1],
                                          array, &error),
                        &error, "are not all among 4");
     free(sample.text);
-    sample = make_sample("<i8", true, "(2, 2)", values, 4, false);
+    sample = make_sample("<i8", true, "(2, 2)", values, 4);
     expect_refusal(payload_read_part(&sample.payload, DTYPE_INT64, 0, 1, array, &error), &error,
                    "Fortran order");
     free(sample.text);
 }
 
-static void test_cursor(void **state)
-{
-    (void)state;
-    enum { COUNT = 4000 };
-    int64_t values[COUNT];
-    uint64_t random = 3;
-    for (int i = 0; i < COUNT; i++)
-        values[i] = (int64_t)(next_random(&random) % 256) - 128;
-    for (int j = 0; j < DESCR_COUNT * 2; j++) {
-        struct sample sample =
-            make_sample(descrs[j / 2], j % 2, "(40, 100)", values, COUNT, j % 3 == 0);
-        struct payload_cursor cursor;
-        int64_t got[COUNT];
-        payload_cursor_init(&cursor, &sample.payload);
-        for (int64_t done = 0, part = 1; done < COUNT; done += part, part = part * 2 + 1) {
-            part = part < COUNT - done ? part : COUNT - done;
-            payload_cursor_next(&cursor, part, got + done);
-        }
-        assert_memory_equal(got, values, sizeof got);
-        free(sample.text);
-    }
-}
-
 /* A file that has shrunk or changed since it was checked gives zeros, and nothing is read that is
  * not there. */
-/* A cursor goes on, whatever the array's dtype is, and knows where it is. */
-static void test_cursor_in_pieces(void **state)
-{
-    (void)state;
-    enum { COUNT = 6000 };
-    struct healcl_error error = {.detail = NULL};
-    int64_t values[COUNT], array[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        values[i] = i % 256 - 128;
-    for (int j = 0; j < DESCR_COUNT * 2; j++) {
-        struct sample sample = make_sample(descrs[j / 2], false, "(6000,)", values, COUNT, j % 2);
-        struct payload_cursor cursor;
-        payload_cursor_init(&cursor, &sample.payload);
-        for (int64_t done = 0, count = 1; done < COUNT; done += count, count = count * 2 + 1) {
-            enum dtype dtype = all_dtypes[count / 2 % DTYPE_COUNT];
-            count = count < COUNT - done ? count : COUNT - done;
-            expect_ok(payload_cursor_read(&cursor, dtype, count, array, &error), &error);
-            for (int64_t i = 0; i < count; i++)
-                assert_int_equal(dtype_load(dtype, array, i), values[done + i]);
-        }
-        free(sample.text);
-    }
-    values[5001] = 128;
-    struct sample sample = make_sample("<i4", false, "(6000,)", values, COUNT, false);
-    struct payload_cursor cursor;
-    payload_cursor_init(&cursor, &sample.payload);
-    expect_ok(payload_cursor_read(&cursor, DTYPE_INT8, 3000, array, &error), &error);
-    expect_refusal(payload_cursor_read(&cursor, DTYPE_INT8, 3000, array, &error), &error,
-                   "value 128 at [5001] does not fit int8");
-    free(sample.text);
-}
-
 static void test_cut_behind_the_check(void **state)
 {
     (void)state;
     const int64_t values[] = {7, 7, 7, 7, 7, 7};
-    for (int escaped = 0; escaped < 2; escaped++) {
-        struct sample sample = make_sample("<i8", false, "(6,)", values, 6, escaped);
-        struct healcl_error error = {.detail = NULL};
-        for (size_t length = 0; length < sample.length; length++) {
-            int64_t array[6];
-            struct payload cut = sample.payload;
-            char *copy = exact_copy(sample.text, length);
-            cut.base64 = copy;
-            cut.base64_length = length;
-            expect_ok(payload_read(&cut, DTYPE_INT64, array, &error), &error);
-            expect_ok(payload_read_part(&cut, DTYPE_INT64, 5, 1, array, &error), &error);
-            assert_true(array[0] == 0 || array[0] == 7);
-            free(copy);
-        }
-        free(sample.text);
+    struct sample sample = make_sample("<i8", false, "(6,)", values, 6);
+    struct healcl_error error = {.detail = NULL};
+    for (size_t length = 0; length < sample.length; length++) {
+        int64_t array[6];
+        struct payload cut = sample.payload;
+        char *copy = exact_copy(sample.text, length);
+        cut.base64 = copy;
+        cut.base64_length = length;
+        expect_ok(payload_read(&cut, DTYPE_INT64, array, &error), &error);
+        expect_ok(payload_read_part(&cut, DTYPE_INT64, 5, 1, array, &error), &error);
+        assert_true(array[0] == 0 || array[0] == 7);
+        free(copy);
     }
-}
-
-static void test_versions(void **state)
-{
-    (void)state;
-    for (unsigned version = 1; version <= 3; version++) {
-        struct healcl_error error = {.detail = NULL};
-        struct payload payload;
-        unsigned char npy[256];
-        char text[512];
-        int8_t array[3] = {0};
-        size_t length = make_npy(version, "{'descr': '|i1', 'fortran_order': False, 'shape': (3,)}",
-                                 "\1\2\xff", 3, npy);
-        length = encode_base64(npy, length, text);
-        expect_ok(payload_parse(text, length, false, &payload, &error), &error);
-        expect_ok(payload_read(&payload, DTYPE_INT8, array, &error), &error);
-        assert_int_equal(array[0], 1);
-        assert_int_equal(array[2], -1);
-    }
+    free(sample.text);
 }
 
 static void refuse(const unsigned char *npy, size_t length, const char *part)
@@ -380,7 +283,7 @@ static void refuse(const unsigned char *npy, size_t length, const char *part)
     char text[TEXT_SIZE];
     size_t characters = encode_base64(npy, length, text);
     char *copy = exact_copy(text, characters);
-    expect_refusal(payload_parse(copy, characters, false, &payload, &error), &error, part);
+    expect_refusal(payload_parse(copy, characters, &payload, &error), &error, part);
     free(copy);
 }
 
@@ -391,16 +294,12 @@ static void test_refused_payloads(void **state)
     unsigned char npy[512] = {0}, data[64] = {0};
     struct healcl_error error = {.detail = NULL};
     struct payload payload;
-    expect_refusal(payload_parse("QQ*=", 4, false, &payload, &error), &error,
+    expect_refusal(payload_parse("QQ*=", 4, &payload, &error), &error,
                    "base64: character '*' at 2");
     refuse(npy, 0, "not a .npy file");
     refuse(npy, make_npy(1, header, data, 47, npy),
            "the .npy data are 47 bytes long, but 48 by shape [2, 3] of int64");
     refuse(npy, make_npy(1, header, data, 49, npy), "the .npy data are 49 bytes long, but 48");
-    refuse(npy, make_npy(1, header, data, 0, npy), "the .npy data are 0 bytes long, but 48");
-    refuse(npy, make_npy(4, header, data, 48, npy), ".npy version 4.0");
-    refuse(npy, make_npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", data, 0, npy),
-           "dtype '<f4' is not supported");
     refuse(npy,
            make_npy(1, "{'descr': '<i8', 'fortran_order': True, 'shape': (0, 5)}", data, 8, npy),
            "the .npy data are 8 bytes long, but 0");
@@ -408,13 +307,7 @@ static void test_refused_payloads(void **state)
            make_npy(1, "{'descr': '|i1', 'fortran_order': True, 'shape': (9223372036854775807,)}",
                     data, 1, npy),
            "but 9223372036854775807 by shape");
-    /* A header that claims to be longer than the file. */
-    size_t length = make_npy(2, header, data, 0, npy);
-    npy[9] = 1;
-    refuse(npy, length, "the .npy file ends within its header");
-    npy[10] = 2;
-    refuse(npy, length, "is longer than 10000");
-    for (length = 0; length < 12 + strlen(header); length++)
+    for (size_t length = 0; length < 12 + strlen(header); length++)
         if (length < 6)
             refuse(npy, length, "not a .npy file");
         else if (length < 12)
@@ -431,10 +324,7 @@ int main(void)
         cmocka_unit_test(test_values_that_do_not_fit),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_refused_parts),
-        cmocka_unit_test(test_cursor),
-        cmocka_unit_test(test_cursor_in_pieces),
         cmocka_unit_test(test_cut_behind_the_check),
-        cmocka_unit_test(test_versions),
         cmocka_unit_test(test_refused_payloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,17 +78,6 @@ static void test_refuses_what_is_no_file(void **state)
     assert_int_equal(source_open(&source, directory, NULL), HEALCL_USAGE);
 }
 
-static void test_names_the_reason_behind_a_long_path(void **state)
-{
-    (void)state;
-    struct source source;
-    struct healcl_error error = {.detail = NULL};
-    char long_path[3000];
-    memset(long_path, 'x', sizeof long_path);
-    long_path[sizeof long_path - 1] = 0;
-    expect_failure(source_open(&source, long_path, &error), &error, HEALCL_USAGE, "too long");
-}
-
 static void test_forgotten_pages_can_be_read(void **state)
 {
     (void)state;
@@ -124,7 +113,6 @@ int main(void)
         cmocka_unit_test(test_maps_a_file),
         cmocka_unit_test(test_maps_an_empty_file),
         cmocka_unit_test(test_refuses_what_is_no_file),
-        cmocka_unit_test(test_names_the_reason_behind_a_long_path),
         cmocka_unit_test(test_forgotten_pages_can_be_read),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
