@@ -247,7 +247,7 @@ static enum healcl_status write_results(struct serve_command *self, const struct
         const struct layout layout = layout_of(&results[i]);
         result_path(self, request->name, i, path);
         TRY(npy_write_file(path, (enum dtype)results[i].dtype, &layout,
-                           request->data[self->input_count + i], true, error));
+                           request->data[self->input_count + i], error));
         bytes += results[i].bytes;
     }
     pthread_mutex_lock(&self->lock);
