@@ -9,11 +9,8 @@
 #ifndef HEALCL_CL_ARITHMETIC_H
 #define HEALCL_CL_ARITHMETIC_H
 
-/* -D CALLED keeps functions from being inlined: they compile faster. PoCL 6.0 passes structures
- * wrongly to functions that print. */
-#if defined CHECK_RANGES && defined __OPENCL_C_VERSION__
-#define FUNCTION __attribute__((always_inline)) static inline
-#elif defined CALLED
+/* -D CALLED keeps functions from being inlined: they compile faster. */
+#ifdef CALLED
 #define FUNCTION __attribute__((noinline)) static
 #else
 #define FUNCTION static inline
@@ -84,13 +81,19 @@ FUNCTION ulong residue_of(long x, struct modulus m)
     return (ulong)x < m.value ? (ulong)x : reduce_signed(x, m);
 }
 
+/* multiply_mod without a check of ranges, which prints. */
+FUNCTION ulong multiply_residue(ulong a, ulong b, struct modulus m)
+{
+    ulong rest, scaled = a << m.shift;
+    divide_wide(high_word(scaled, b), scaled * b, m, &rest);
+    return rest >> m.shift;
+}
+
 /* a*b mod q; a in [0, q), any b */
 FUNCTION ulong multiply_mod(ulong a, ulong b, struct modulus m)
 {
-    ulong rest, scaled = a << m.shift;
     CHECK_BELOW(a, m.value);
-    divide_wide(high_word(scaled, b), scaled * b, m, &rest);
-    return rest >> m.shift;
+    return multiply_residue(a, b, m);
 }
 
 /* a+b mod q; a and b in [0, q) */

@@ -184,16 +184,11 @@ static inline ulong multiply_lane_exactly(ulong a, ulong b, ulong q, ulong recip
     m.normalized = q << shift;
     m.reciprocal = reciprocal;
     m.shift = shift;
-    return multiply_mod(a, b, m);
+    return multiply_residue(a, b, m); /* PoCL 6.0 passes structures wrongly where one prints */
 }
 
 /* a*b mod q in [0, q); a in [0, q), any b */
-#ifdef CHECK_RANGES /* as in arithmetic.h */
-INLINE
-#else
-NOINLINE static
-#endif
-ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor p)
+NOINLINE static ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor p)
 {
     return EACH_LANE(multiply_lane_exactly);
 }
