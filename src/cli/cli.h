@@ -42,8 +42,8 @@ enum option_kind {
     OPTION_INPUT,   /* ENTRY=PATH of what is read */
     OPTION_REPORT,  /* a file that is written, "-" for standard output: a struct report_file */
     OPTION_COUNT,   /* from 1 to most: a uint32_t */
-    OPTION_SECONDS, /* the same */
-    OPTION_TIMEOUT, /* the same; it is kept for supervise.h */
+    OPTION_SECONDS, /* of --timeout, a uint32_t: supervise.h knows of it too */
+    OPTION_TIMEOUT, /* the same, which supervise.h alone keeps */
     OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
     OPTION_NUMBER,  /* the same */
 };

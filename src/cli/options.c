@@ -136,9 +136,13 @@ static int take_value(const struct command *command, const struct command_option
     case OPTION_TIMEOUT:
     case OPTION_COUNT:
     case OPTION_SECONDS:
-        if (!parse_count(optarg, option->most, option->kind == OPTION_TIMEOUT ? &timeout : member))
+        if (option->kind == OPTION_TIMEOUT)
+            member = &timeout;
+        if (!parse_count(optarg, option->most, member))
             return usage_error(command, "--%s takes a number from 1 to %" PRIu32 ", not '%s'",
                                option->name, option->most, optarg);
+        if (option->kind == OPTION_SECONDS)
+            memcpy(&timeout, member, sizeof timeout);
         break;
     case OPTION_BYTES:
     case OPTION_NUMBER:
