@@ -136,14 +136,14 @@ Test = collections.namedtuple("Test", "name targets command environment build", 
 PROGRAM = "{build}/healcl"
 
 
-def unit(name, *arguments, **environment):
+def unit(name, **environment):
     of = ".".join([name, *environment.values()])
-    return Test("unit." + of, ["tests/" + name], ["{build}/tests/" + name, *arguments], environment)
+    return Test("unit." + of, ["tests/unit_tests"], ["{build}/tests/unit_tests", name], environment)
 
 
 def sanitized(name):
     """A unit test that opens no device, for what reads out of bounds and leaks."""
-    return Test("sanitized." + name, ["tests/" + name], ["{sanitized}/tests/" + name],
+    return Test("sanitized." + name, ["tests/unit_tests"], ["{sanitized}/tests/unit_tests", name],
                 {"ASAN_OPTIONS": "detect_leaks=1"}, "sanitized")
 
 

@@ -255,7 +255,7 @@ def print_row(*values):
 def sweep_calls(build, neighbours):
     """The API's, in one process: tests/unit/test_run_faults.c goes on with the same device."""
     whole = {"HEALCL_TEST_ALL": "1"} if neighbours == 1 else {}
-    told = subprocess.run([build / "tests/test_run_faults"], env={**os.environ, **whole}, text=True,
+    told = subprocess.run([build / "tests/unit_tests", "test_run_faults"], env={**os.environ, **whole}, text=True,
                           check=False, capture_output=True)
     rows = re.findall(r"^fault matrix: (\w+) (\w+): (\d+) calls, (\d+) failed, (\d+) survived$",
                       told.stdout, re.MULTILINE)

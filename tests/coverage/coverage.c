@@ -334,7 +334,6 @@ int main(int argc, char **argv)
         return 1;
     }
     rows = shared->rows;
-    share_compile_fast(true);
     (void)share_takes("", 0, 1); /* says the seed, before there are several processes */
     coverage_sizes_init(&sizes, is_quick);
     row_count = (int)coverage_rows_init(rows);

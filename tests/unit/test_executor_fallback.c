@@ -581,7 +581,6 @@ static int set_up(void **state)
 
 int main(void)
 {
-    share_compile_fast(true);
     const struct CMUnitTest tests[] = {
         TEST(each_operation_falls_back),
         TEST(each_family_falls_back),

@@ -104,7 +104,6 @@ static void chunks(void **state)
     (void)state;
     int split = 0, waiting = 0;
     bool done[FILES_MAX] = {false};
-    share_compile_fast(true);
     for (int i = 0; i < file_count; i++) {
         done[i] = !share_takes("chunks", (uint64_t)i, SHARE);
         waiting += !done[i];
@@ -144,14 +143,12 @@ static void verify_all(const char *tuning)
     struct healcl_device *device = NULL;
     if (!share_takes("tunings", number++, 2))
         return;
-    share_compile_fast(true);
     setenv("HEALCL_TUNING", tuning, 1);
     OK(device_open(helper_loader(), NULL, &device, &error));
     for (int i = 0; i < file_count; i++)
         if (share_takes(tuning, (uint64_t)i, SHARE))
             assert_true(verify(i, device));
     healcl_device_close(device);
-    share_optimise(OPTIMISED_SHAPES);
 }
 
 /* A GPU's: thin work-items in large groups, a transform for each group. */

@@ -643,7 +643,6 @@ static void unwanted_results(void **state)
 
 int main(void)
 {
-    share_optimise(OPTIMISED_VALUES);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_short_rows),
         cmocka_unit_test(moduli_change),

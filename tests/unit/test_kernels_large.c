@@ -165,7 +165,6 @@ static void many_moduli(void **state)
 
 int main(void)
 {
-    share_optimise(OPTIMISED_LARGE);
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(many_rows),
         DEVICE_TEST(rows_that_fill_an_allocation),

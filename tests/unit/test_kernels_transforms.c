@@ -203,9 +203,12 @@ static void check_forms(const struct setting *setting)
     }
 }
 
+/* Those of the style of kernels that the device has, or all. */
 static void check_setting(void **state)
 {
     const struct setting *setting = *state;
+    if (!share_is_all() && setting->variant != tuning.shapes[FAMILY_transform])
+        skip();
     device->info = info;
     device->tuning = tuning;
     device->tuning.shapes[FAMILY_transform] = setting->variant;
@@ -217,8 +220,6 @@ static void check_setting(void **state)
         device->tuning.transform_products = setting->products;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
-    share_compile_fast(setting->variant != SHAPE_VECTORS ||
-                       !share_is_optimised(OPTIMISED_TRANSFORMS));
     device_pool_empty(device); /* it holds chunks */
     device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
     check_forms(setting);

@@ -19,8 +19,8 @@
 #include "helper_share.h"
 #include "plan/passes.h"
 
-static uint64_t seed;
-static int programs = 60;
+static const uint64_t seed = 0x9a55;
+enum { PROGRAMS = 60 };
 
 enum { ROWS = 2, TERMS = 3, N = 8, K = 2, LENGTH = 24, TENSORS = 3 };
 
@@ -476,7 +476,7 @@ static void random_programs(void **state)
     uint64_t changes[PASS_COUNT] = {0}, refusals = 0;
     print_message("seed %#" PRIx64 "\n", seed);
     struct random random = {seed};
-    for (int program = 0; program < programs; program++) {
+    for (int program = 0; program < PROGRAMS; program++) {
         struct script script = {0};
         make_program(&script, &random);
         struct outcome expected = run(&script, NULL), found;
@@ -497,10 +497,10 @@ static void random_programs(void **state)
     }
     for (int i = 0; i < PASS_COUNT; i++) {
         print_message("%s: %" PRIu64 " steps\n", passes[i].name, changes[i]);
-        assert_true(changes[i] > (uint64_t)programs / 4);
+        assert_true(changes[i] > (uint64_t)PROGRAMS / 4);
     }
     print_message("%" PRIu64 " refusals\n", refusals);
-    assert_true(refusals > 0 && refusals < (uint64_t)programs);
+    assert_true(refusals > 0 && refusals < (uint64_t)PROGRAMS);
 }
 
 /* How many steps of a kind there are. */
@@ -966,11 +966,8 @@ static void linear_time(void **state)
 }
 
 /* [SEED PROGRAMS] */
-int main(int argc, char **argv)
+int main(void)
 {
-    share_optimise(OPTIMISED_PASSES);
-    seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 0x9a55;
-    programs = argc > 2 ? atoi(argv[2]) : programs;
     const struct CMUnitTest all[] = {
         cmocka_unit_test(random_programs),       cmocka_unit_test(first_refusals),
         cmocka_unit_test(bundled_transcripts),   cmocka_unit_test(lists),
@@ -980,7 +977,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(chains_have_limits),    cmocka_unit_test(scaled_by_the_same_moduli),
         cmocka_unit_test(nothing_to_do),
     };
-    const struct CMUnitTest random_only[] = {cmocka_unit_test(random_programs)};
-    return argc > 1 ? cmocka_run_group_tests(random_only, open_device, close_device)
-                    : cmocka_run_group_tests(all, open_device, close_device);
+    return cmocka_run_group_tests(all, open_device, close_device);
 }

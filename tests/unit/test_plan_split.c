@@ -453,7 +453,6 @@ static int open_handles(void **state)
 {
     if (open_device(state) != 0)
         return -1;
-    share_compile_fast(true);
     for (uint32_t r = 0; r < RANKS_MOST; r++)
         if (device_open_beside(device, &handles[r], &error) != HEALCL_OK)
             return -1;
@@ -467,10 +466,8 @@ static int close_handles(void **state)
     return close_device(state);
 }
 
-/* Another folder of transcripts may be named. */
-int main(int argc, char **argv)
+int main(void)
 {
-    transcripts = argc > 1 ? argv[1] : transcripts;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bundled_transcripts_split),
         cmocka_unit_test(random_scripts_split),
