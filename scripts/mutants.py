@@ -175,13 +175,14 @@ def simulated(**environment):
                 {"HEALCL_DEVICE": "Oclgrind", "OCLGRIND_DATA_RACES": "1", **environment})
 
 
-MEMORY, STEPS = unit("test_plan_faults"), golden("steps")
-SANITIZED = [sanitized("test_plan_faults"), sanitized("test_plan_rules")]
+MEMORY = Test("unit.test_plan_faults", ["tests/test_plan_faults"],
+              ["{build}/tests/test_plan_faults"], {})
+STEPS, SANITIZED = golden("steps"), [sanitized("test_plan_rules")]
 PASSES = [unit("test_plan_rules"), STEPS, unit("test_plan_cost"), own("reference"),
           unit("test_plan_values"), golden("inspect"), own("random"), unit("test_plan_passes"),
-          unit("test_executor_origins"), unit("test_executor_values"),
+          unit("test_executor_values"),
           unit("test_vendor_operations"), MEMORY]
-CALLS = [STEPS, golden("bad"), unit("test_plan_limits"), unit("test_plan_names"), own("bad"),
+CALLS = [STEPS, golden("bad"), unit("test_plan_limits"), own("bad"),
          own("reference"), own("random"), golden("inspect"), golden("run"), unit("test_plan_steps"),
          unit("test_executor_errors"), unit("test_public"), unit("test_run_session"),
          unit("test_run_tensor"), unit("test_vendor_operations"), MEMORY]
@@ -195,22 +196,22 @@ PLAN = {
     "src/plan/cost": [unit("test_plan_cost"), unit("test_plan_axes"), STEPS, unit("test_plan_limits"),
                       golden("inspect"), golden("json"), own("bad"), unit("test_plan_steps"),
                       golden("diagnose")],
-    "src/plan/derive": [STEPS, unit("test_plan_derive"), unit("test_plan_widen"),
-                        unit("test_plan_split_parts"), unit("test_vendor_operations"),
+    "src/plan/derive": [STEPS, unit("test_plan_widen"),
+                        unit("test_vendor_operations"),
                         unit("test_run_widen"), unit("test_plan_split"), MEMORY],
     "src/plan/live": [unit("test_plan_live"), MEMORY, unit("test_public"), unit("test_run_causes"),
                       unit("test_run_queue"), unit("test_run_session"),
                       unit("test_vendor_operations"), unit("test_executor_errors")],
     "src/plan/memory": [unit("test_plan_memory"), golden("inspect"), own("bad"), own("random"), MEMORY],
-    "src/plan/split": [unit("test_plan_split_axes"), unit("test_plan_split_parts"),
-                       unit("test_plan_split_choice"), STEPS, MEMORY, unit("test_plan_split")],
-    "src/plan/widen": [unit("test_plan_widen"), unit("test_plan_axes"), unit("test_plan_derive"),
+    "src/plan/split": [unit("test_plan_split_axes"), 
+                       STEPS, MEMORY, unit("test_plan_split")],
+    "src/plan/widen": [unit("test_plan_widen"), unit("test_plan_axes"), 
                        unit("test_vendor_operations"), unit("test_run_widen"), MEMORY],
     "src/plan/origin": PASSES + [golden("fallback")],
     "src/plan/pass": PASSES,
     "src/plan/places": [unit("test_plan_places"), unit("test_executor_batching"), golden("inspect"),
                         golden("json"), own("random"), MEMORY],
-    "src/plan/transcript": CALLS + [unit("test_plan_derive"), unit("test_plan_split"),
+    "src/plan/transcript": CALLS + [unit("test_plan_split"),
                                     unit("test_run_widen")],
     "src/plan/values": PASSES,
 }
