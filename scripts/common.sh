@@ -15,17 +15,15 @@ compile_fast() {
     [ "${HEALCL_TEST_ALL-}" = 1 ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 }
 
-# left_out PRESET: the label of the tests that take turns (tests/CMakeLists.txt) which a run of that
-# build leaves out, by the seed.
-left_out() {
-    local is_other=0
-    [ "$1" != sanitize ] || is_other=1
-    if [ "${HEALCL_TEST_ALL-}" = 1 ]; then
-        echo none
-    else
-        echo "turn$(((HEALCL_TEST_SEED + is_other) % 2))"
-    fi
-}
+# Tests that scripts/test.sh leaves to .ci/run: kernels in the styles of other devices, sweeps of
+# calls that fail, and scripts that start the program again and again. What they find in values,
+# refusals and crashes of this device by itself others find, too.
+ci_tests='^(kernels[.]([^o].*|odd)'
+ci_tests+='|coverage[.].*|huge[.].*|mpi[.].*|install[.].*'
+ci_tests+='|cli[.](bench_results|cold_starts|compile_ahead|emit|faults|faulty|limits|out_of_memory'
+ci_tests+='|packages|recipe|requests|system|terminal|trace|tune_whole|audit|device|json_option)'
+ci_tests+='|compare[.](processes|reports|slower)|sessions[.](audit|requests)'
+ci_tests+='|vendor[.](arguments|check|examples|mistakes|native|tune))$'
 
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
