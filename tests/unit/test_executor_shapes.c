@@ -142,8 +142,8 @@ static void fat_groups(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SHAPE_TEST(many_work_items), SHAPE_TEST(odd_work_items),
-        SHAPE_TEST(wide_transforms), SHAPE_TEST(overlapping),     SHAPE_TEST(fat_groups),
+        SHAPE_TEST(many_work_items), SHAPE_TEST(odd_work_items), SHAPE_TEST(wide_transforms),
+        SHAPE_TEST(overlapping),     SHAPE_TEST(fat_groups),
     };
     return cmocka_run_group_tests(tests, open_transcripts, close_transcripts);
 }

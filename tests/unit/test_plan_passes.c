@@ -772,11 +772,10 @@ static void linear_time(void **state)
 int main(void)
 {
     const struct CMUnitTest all[] = {
-        cmocka_unit_test(random_programs),       cmocka_unit_test(first_refusals),
-        cmocka_unit_test(bundled_transcripts),   cmocka_unit_test(lists),
-        cmocka_unit_test(linear_time),           cmocka_unit_test(chains_of_any_layout),
-        cmocka_unit_test(scaled_transforms),
-        cmocka_unit_test(nothing_to_do),
+        cmocka_unit_test(random_programs),     cmocka_unit_test(first_refusals),
+        cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
+        cmocka_unit_test(linear_time),         cmocka_unit_test(chains_of_any_layout),
+        cmocka_unit_test(scaled_transforms),   cmocka_unit_test(nothing_to_do),
     };
     return cmocka_run_group_tests(all, open_device, close_device);
 }

@@ -201,9 +201,8 @@ static void fail_each(const char *name,
         survived += status == HEALCL_OK;
         if (status == HEALCL_OK && !right)
             fail_msg("call %d, %s, failed, and the results are wrong", (int)k, failed);
-        if (status != HEALCL_OK &&
-            (status != HEALCL_DEVICE || failure.opencl_code != code ||
-             !strstr(failure.message, failed)))
+        if (status != HEALCL_OK && (status != HEALCL_DEVICE || failure.opencl_code != code ||
+                                    !strstr(failure.message, failed)))
             fail_msg("call %d, %s, failed: %s", (int)k, failed, failure.message);
         healcl_error_clear(&failure);
         expect_right(request, k, failed);
@@ -255,36 +254,52 @@ static void queues_go_on(void **state)
     }
 }
 
+static enum healcl_status run_once(const struct healcl_transcript *transcript,
+                                   struct healcl_device *on, int64_t values[SMALL],
+                                   struct healcl_error *failure)
+{
+    struct healcl_session *once = NULL;
+    enum healcl_status status = healcl_session_open(transcript, on, NULL, &once, failure);
+    if (status == HEALCL_OK)
+        status = healcl_session_run(once, failure);
+    if (status == HEALCL_OK)
+        status = healcl_session_read(once, 0, values, SMALL * sizeof *values, failure);
+    healcl_session_close(once);
+    return status;
+}
+
 /* From the first call to the last, the build of every program included. */
 static void cold_starts_fail_or_are_right(void **state)
 {
     (void)state;
     struct script script = {0};
     struct healcl_transcript *transcript = NULL;
-    script_lines(&script, "a (4); q (4); abs a a; _modmul_ttc a a 97 a; get a");
+    int64_t expected[SMALL], values[SMALL];
+    script_lines(&script, "a (4); abs a a; _modmul_ttc a a 97 a; get a");
     script_finish(&script);
     OK(healcl_transcript_open_memory(script.writer.bytes, script.writer.length, NULL, &transcript,
                                      &error));
+    OK(run_once(transcript, NULL, expected, &error));
     uint64_t calls = 0;
     for (uint64_t k = 0; k <= calls; k++) {
         if (k > 0 && !share_takes("calls of a cold start", k, 3))
             continue;
-        struct healcl_report *report = NULL;
         struct healcl_error failure = {0};
         device = NULL;
         helper_reset();
         helper.fail_at = k;
         enum healcl_status status = device_open(&helper_opencl, "", &device, &failure);
         if (status == HEALCL_OK)
-            status = healcl_run(transcript, device, NULL, &report, &failure);
+            status = run_once(transcript, device, values, &failure);
         if (k == 0) {
             calls = helper.calls;
             OK(status);
         }
-        if (k > 0 && status == HEALCL_OK && report->fallbacks == 0)
-            fail_msg("call %d, %s, failed, and nobody heard of it", (int)k, helper.failed);
+        if (status != HEALCL_OK)
+            assert_int_equal(status, HEALCL_DEVICE);
+        else if (memcmp(values, expected, sizeof values) != 0)
+            fail_msg("call %d, %s, failed, and the results are wrong", (int)k, helper.failed);
         healcl_error_clear(&failure);
-        healcl_report_free(report);
         healcl_device_close(device);
         assert_true(helper_balanced());
     }
@@ -319,9 +334,8 @@ static void views_are_forgotten(void **state)
 int main(void)
 {
     unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sessions_go_on),
-                                       cmocka_unit_test(queues_go_on),
-                                       cmocka_unit_test(cold_starts_fail_or_are_right),
-                                       cmocka_unit_test(views_are_forgotten)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sessions_go_on), cmocka_unit_test(queues_go_on),
+        cmocka_unit_test(cold_starts_fail_or_are_right), cmocka_unit_test(views_are_forgotten)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
