@@ -13,7 +13,8 @@ exact. HEALCL_AS shapes it.
 random: programs drawn from fixed seeds, one for each environment. Exits 77 where no Python has NumPy,
 which makes them.
 good, bundled: each transcript runs with one of the kernel variants too, by turns, not optimised.
-Where HEALCL_TEST_VARIANTS is 0 no variants and environments are tried. With HEALCL_TEST_ALL=1 all seeds, and all variants.
+Where HEALCL_TEST_VARIANTS is 0 neither variants nor environments are tried. With HEALCL_TEST_ALL=1
+all seeds, and all variants.
 vendors: good and bundled transcripts on every further device that can be seen (see
 scripts/setup-vendors.sh); on simulators small ones. Fails where one that is registered in the folder
 OCL_ICD_VENDORS cannot be seen. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
