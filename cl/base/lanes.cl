@@ -5,7 +5,11 @@
 
 /* NOINLINE: what is compiled once. INLINE: what is another loop, of other constants, wherever it is
  * used. */
+#ifdef CHECK_RANGES /* base.h tells why */
+#define NOINLINE __attribute__((always_inline))
+#else
 #define NOINLINE __attribute__((noinline))
+#endif
 #define INLINE __attribute__((always_inline)) static inline
 
 /* -D MULTIPLY: how 64 bits are multiplied, one of the ways that geometry.h lists. A device that is
