@@ -19,12 +19,11 @@ compile_fast() {
 # calls that fail, and scripts that start the program again and again. What they find in values,
 # refusals and crashes of this device by itself others find, too.
 ci_tests='^(kernels[.]([^o].*|odd)'
-ci_tests+='|unit[.]test_executor_shapes|conformance[.]fallback|huge[.].*'
 ci_tests+='|coverage[.].*|install[.].*|mpi[.](serve|ends|driver_ends)'
 ci_tests+='|cli[.](bench_results|cold_starts|compile_ahead|emit|faults|faulty|out_of_memory|packages'
-ci_tests+='|recipe|system|terminal|trace|tune_whole|device)'
+ci_tests+='|terminal|trace|tune_whole|device)'
 ci_tests+='|compare[.](processes|reports|slower)|sessions[.]audit'
-ci_tests+='|vendor[.](arguments|check|examples|mistakes|tune))$'
+ci_tests+='|vendor[.](examples|mistakes|tune))$'
 
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
