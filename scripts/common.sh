@@ -15,17 +15,15 @@ compile_fast() {
     [ "${HEALCL_TEST_ALL-}" = 1 ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 }
 
-# left_out PRESET: the label of the tests that take turns (tests/CMakeLists.txt) which a run of that
-# build leaves out, by the seed.
-left_out() {
-    local is_other=0
-    [ "$1" != sanitize ] || is_other=1
-    if [ "${HEALCL_TEST_ALL-}" = 1 ]; then
-        echo none
-    else
-        echo "turn$(((HEALCL_TEST_SEED + is_other) % 2))"
-    fi
-}
+# Tests that scripts/test.sh leaves to .ci/run: kernels in the styles of other devices, sweeps of
+# calls that fail, and scripts that start the program again and again. What they find in values,
+# refusals and crashes of this device by itself others find, too.
+ci_tests='^(kernels[.]([^o].*|odd)'
+ci_tests+='|coverage[.].*|install[.].*|mpi[.](serve|ends|driver_ends)'
+ci_tests+='|cli[.](bench_results|cold_starts|compile_ahead|emit|faults|faulty|out_of_memory|packages'
+ci_tests+='|terminal|trace|tune_whole|device)'
+ci_tests+='|compare[.](processes|reports|slower)|sessions[.]audit'
+ci_tests+='|vendor[.](examples|mistakes|tune))$'
 
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }

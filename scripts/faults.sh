@@ -26,7 +26,7 @@ failed=0
 
 step "calls that fail"
 python3 -B tests/cli/faults.py --share "$share" build/test || failed=1
-HEALCL_TEST_ALL=1 build/test/tests/test_run_faults || failed=1
+HEALCL_TEST_ALL=1 build/test/tests/unit_tests test_run_faults || failed=1
 HEALCL_TEST_ALL=1 python3 -B tests/cli/out_of_memory.py build/test/healcl \
     build/test/tests/faulty_program || failed=1
 

@@ -13,7 +13,8 @@ exact. HEALCL_AS shapes it.
 random: programs drawn from fixed seeds, one for each environment. Exits 77 where no Python has NumPy,
 which makes them.
 good, bundled: each transcript runs with one of the kernel variants too, by turns, not optimised.
-With HEALCL_TEST_ALL=1 all seeds, and all variants.
+Where HEALCL_TEST_VARIANTS is 0 neither variants nor environments are tried. With HEALCL_TEST_ALL=1
+all seeds, and all variants.
 vendors: good and bundled transcripts on every further device that can be seen (see
 scripts/setup-vendors.sh); on simulators small ones. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
 ways: good, where they are there, and bundled transcripts with general kernels and with each way to
@@ -85,6 +86,8 @@ NEEDS_AT_LEAST = re.compile(r"needs at least (\d+) bytes of device memory")
 # Good transcripts run with each of these: the kernels of all kinds of devices.
 SHAPES = [{"HEALCL_VARIANT": "general"}, {"HEALCL_VARIANT": "vectors"}, {"HEALCL_AS": "gpu"},
           {"HEALCL_AS": "accelerator"}, {"HEALCL_LACKS": "all"}]
+
+HAS_VARIANTS = os.environ.get("HEALCL_TEST_VARIANTS") != "0"
 
 # The host reference is slow: files of up to this size.
 FALLBACK_BYTES = 1000000
@@ -225,7 +228,7 @@ def run_good(runner, paths):
         runner.expect_good(path)
         runner.expect_good(path, "--reference")
         runner.expect_limited(path)
-        for shape in SHAPES if IS_ALL else [SHAPES[at % len(SHAPES)]]:
+        for shape in SHAPES if IS_ALL else [SHAPES[at % len(SHAPES)]] if HAS_VARIANTS else []:
             runner.expect_good(path, environment={**shape, **COMPILE_FAST})
     for_all(check, range(len(paths)))
     return len(paths)
@@ -342,7 +345,7 @@ def run_random(runner, source):
             environment = ENVIRONMENTS[seed % len(ENVIRONMENTS)]
             path = make_random(maker, folder, seed,
                                elements=500 if "HEALCL_CHUNK_BYTES" in environment else 300)
-            if environment:
+            if environment and (HAS_VARIANTS or IS_ALL):
                 runner.expect_good(path, environment={**environment, **COMPILE_FAST})
             runner.expect_good(path)
             runner.expect_good(path, "--reference", "--passes", drawn_passes(seed))

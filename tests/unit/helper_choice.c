@@ -3,14 +3,24 @@
  * share_choose_programs each runs twice. First its launches are only looked at, then it runs, or is
  * left out.
  */
-#include "helper_covered.h"
 #include "helper_share.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "check/problem_check.h"
+#include "kernels/variant.h"
+#include "programs/internal.h"
 
+enum healcl_status __real_launch_step(struct launcher *self, const struct step *step,
+                                      struct healcl_error *error);
+enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *step,
+                                      struct healcl_error *error);
+enum healcl_status __real_device_launch(struct healcl_device *device, const struct launch *launch,
+                                        struct healcl_error *error);
+enum healcl_status __wrap_device_launch(struct healcl_device *device, const struct launch *launch,
+                                        struct healcl_error *error);
 enum check_result __real_problem_check(struct healcl_device *device, const struct problem *problem,
                                        const struct placement *placement,
                                        const struct problem_data *data, struct random *random,
@@ -20,12 +30,18 @@ enum check_result __wrap_problem_check(struct healcl_device *device, const struc
                                        const struct problem_data *data, struct random *random,
                                        struct healcl_error *error);
 
-enum { WORDS_MAX = 32, PAIRS_WANTED = 4, LEAST_FIRST = 4 };
+enum { WORDS_MAX = 32, PAIRS_WANTED = 4, LEAST_FIRST = 4, SET_SIZE = 1 << 18 };
+
+/* Hashes, each at the place that it says or behind it; 0: free. */
+struct set {
+    uint64_t of[SET_SIZE];
+};
 
 static enum share_programs choice = PROGRAMS_ANY;
-static struct covered_set launched; /* kernels of programs */
-static struct covered_set features; /* what they have */
+static struct set launched; /* kernels of programs */
+static struct set features; /* what they have */
 static bool looks;
+static const struct step *launched_step; /* NULL: outside of steps */
 static int missing,
     brings;           /* of the case that is looked at: kernels, and what they have that is new */
 static int least = 1; /* a kernel is to bring */
@@ -62,65 +78,92 @@ static bool is_size(const char *word)
     return found && strncmp(word, "LOG2_RADIX", 10) != 0;
 }
 
+static uint64_t hash_text(const char *text, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(text, strlen(text), seed) | 1; /* never 0 */
+}
+
+/* Whether it was not in the set. Where the set is full, nothing is. */
+static bool is_new(struct set *set, uint64_t hash, bool adds)
+{
+    size_t at = hash / 2 % SET_SIZE, tried = 0;
+    while (set->of[at] && set->of[at] != hash && ++tried < SET_SIZE)
+        at = (at + 1) % SET_SIZE;
+    const bool found = set->of[at] == hash;
+    if (!set->of[at] && adds)
+        set->of[at] = hash;
+    return !found;
+}
+
+/* The kind of step and its operands' dtypes. */
+static uint64_t hash_dtypes(const struct step *step, uint64_t seed)
+{
+    int words[2 + STEP_INPUTS] = {(int)step->kind, (int)step->out->storage->dtype};
+    for (int i = 0; i < STEP_INPUTS; i++)
+        words[2 + i] = step->in[i] ? (int)step->in[i]->storage->dtype : -1;
+    return XXH3_64bits_withSeed(words, sizeof words, seed) | 1;
+}
+
 /* How much of what is launched nothing has had: values of options, the operation, and the dtypes;
  * one more where pairs of values count, and enough of them are new. */
-static int count_new(const char *kernel, char *options, const char *step, bool adds)
+static int count_new(const char *kernel, char *options, bool adds)
 {
-    uint64_t seed = covered_hash(kernel, 0), hashes[WORDS_MAX];
-    bool sizes[WORDS_MAX], found = false;
-    int pairs = 0;
-    char text[COVERED_TEXT], *rest = NULL;
+    uint64_t seed = hash_text(kernel, 0), hashes[WORDS_MAX];
+    bool sizes[WORDS_MAX];
+    int found = 0, pairs = 0;
+    char *rest = NULL;
     size_t count = 0;
     for (char *word = strtok_r(options, " ", &rest); word && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest)) {
         if (strcmp(word, "-D") == 0)
             continue;
         sizes[count] = is_size(word);
-        hashes[count++] = covered_hash(word, seed);
+        hashes[count++] = hash_text(word, seed);
     }
     for (size_t i = 0; i < count; i++) {
         if (choice != PROGRAMS_BUT_SIZES || !sizes[i])
-            found += covered_is_new(&features, hashes[i], adds);
+            found += is_new(&features, hashes[i], adds);
         for (size_t j = 0; j < i && choice == PROGRAMS_PAIRS && !sizes[i]; j++)
-            pairs += !sizes[j] && covered_is_new(&features, (hashes[i] * 3 + hashes[j]) | 1, adds);
+            pairs += !sizes[j] && is_new(&features, (hashes[i] * 3 + hashes[j]) | 1, adds);
     }
-    /* The operation, and the kind of step with its operands' dtypes. */
-    snprintf(text, sizeof text, "%s", step);
-    uint64_t dtypes = seed;
-    int field = 0;
-    for (char *word = strtok_r(text, "\t ", &rest); word && field < 64;
-         word = strtok_r(NULL, "\t ", &rest)) {
-        char *end = strchr(word, ':');
-        if (end)
-            *end = 0;
-        if (end || field == 1)
-            dtypes = covered_hash(word, dtypes);
-        if (field++ == 0)
-            found += covered_is_new(&features, covered_hash(word, seed), adds);
+    if (launched_step) {
+        const struct origins *origins = launched_step->origins;
+        uint64_t operation = seed;
+        for (size_t i = 0; i < origins->count; i++)
+            operation = hash_text(origin_operation(&origins->of[i])->name, operation);
+        found += is_new(&features, operation, adds);
+        found += is_new(&features, hash_dtypes(launched_step, seed), adds);
     }
-    found += covered_is_new(&features, dtypes, adds);
     return found + (pairs >= PAIRS_WANTED);
 }
 
-bool choice_is_on(void)
+/* ---------------------------------------------------------------- in front of the library */
+
+enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *step,
+                                      struct healcl_error *error)
 {
-    return choice != PROGRAMS_ANY;
+    if (share_chooses())
+        launched_step = step;
+    const enum healcl_status status = __real_launch_step(self, step, error);
+    if (share_chooses())
+        launched_step = NULL;
+    return status;
 }
 
-bool choice_looks_at(const struct launch *launch, const char *step)
+enum healcl_status __wrap_device_launch(struct healcl_device *device, const struct launch *launch,
+                                        struct healcl_error *error)
 {
     if (!share_chooses())
-        return false;
+        return __real_device_launch(device, launch, error);
     char kernel[256], options[LAUNCH_OPTIONS_SIZE + 128];
     snprintf(kernel, sizeof kernel, "%s:%s", launch->program, launch->kernel);
     snprintf(options, sizeof options, "%s -D LOCAL_SIZE=%zu -D CHUNKS=%u", launch->options,
              launch->local_size, launch_chunks(launch));
-    const bool misses =
-        covered_is_new(&launched, covered_hash(options, covered_hash(kernel, 0)), !looks);
+    const bool misses = is_new(&launched, hash_text(options, hash_text(kernel, 0)), !looks);
     missing += misses;
     if (misses || !looks)
-        brings += count_new(kernel, options, step, !looks);
-    return looks;
+        brings += count_new(kernel, options, !looks);
+    return looks ? HEALCL_OK : __real_device_launch(device, launch, error);
 }
 
 enum check_result __wrap_problem_check(struct healcl_device *device, const struct problem *problem,

@@ -67,28 +67,3 @@ enum share_programs share_programs_wanted(void)
         return PROGRAMS_BUT_SIZES;
     return is_of_others() ? PROGRAMS_VALUES : PROGRAMS_PAIRS;
 }
-
-void share_compile_fast(bool fast)
-{
-    static const char not_optimised[] = "-cl-opt-disable";
-    const char *flags = getenv("POCL_EXTRA_BUILD_FLAGS");
-    if (share_is_all() || (flags && strcmp(flags, not_optimised) != 0))
-        return;
-    if (fast)
-        setenv("POCL_EXTRA_BUILD_FLAGS", not_optimised, 1);
-    else
-        unsetenv("POCL_EXTRA_BUILD_FLAGS");
-}
-
-bool share_is_optimised(enum optimised_test test)
-{
-    if (share_is_all())
-        return true;
-    return !getenv("HEALCL_TUNING") && !getenv("HEALCL_VARIANT") && !getenv("HEALCL_AS") &&
-           share_takes("optimised", test, OPTIMISED_TESTS);
-}
-
-void share_optimise(enum optimised_test test)
-{
-    share_compile_fast(!share_is_optimised(test));
-}

@@ -40,28 +40,4 @@ enum share_programs share_programs_wanted(void);
 bool share_is_drawn(void);
 bool share_chooses(void);
 
-/* Has PoCL compile what is built from now on without optimising it, which takes a quarter of the
- * time, unless the whole is asked for: for kernels that are made for other devices. Where the
- * environment asks for more than that, nothing changes. */
-void share_compile_fast(bool fast);
-
-/* For a test of the kernels that this device runs by itself: one of these tests has them optimised,
- * and all have where the whole is asked for. None has where the environment asks for kernels of
- * others. */
-enum optimised_test {
-    OPTIMISED_PATHS,
-    OPTIMISED_RESIDUES,
-    OPTIMISED_TRANSFORMS,
-    OPTIMISED_RANDOM,
-    OPTIMISED_SUMS,
-    OPTIMISED_INTERLEAVED,
-    OPTIMISED_PASSES,
-    OPTIMISED_LARGE,
-    OPTIMISED_SHAPES,
-    OPTIMISED_VALUES,
-    OPTIMISED_TESTS,
-};
-bool share_is_optimised(enum optimised_test test);
-void share_optimise(enum optimised_test test);
-
 #endif

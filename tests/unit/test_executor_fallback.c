@@ -46,130 +46,6 @@ static struct healcl_device *open_lacking(const struct opencl *cl, const char *l
     return device;
 }
 
-/* Steps of an operation in a segment that take kernels, but for those that copy results. */
-static uint64_t count_steps(const struct plan *plan, const struct segment *segment,
-                            const struct operation *operation)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < segment->step_count; i++) {
-        const struct step *step = &plan->steps[segment->first_step + i];
-        bool is_its = false;
-        for (size_t j = 0; j < step->origins->count && family_of(step->kind); j++)
-            is_its |= origin_operation(&step->origins->of[j]) == operation;
-        count += is_its && step->side != STEP_OF_KERNEL;
-    }
-    return count;
-}
-
-static bool is_device_to_host(const char *name)
-{
-    return strcmp(name, "device_to_host") == 0;
-}
-
-/* Runs a transcript on a device that lacks an operation, or all where that is NULL. Returns how
- * many steps ran on the host. */
-static uint64_t run_lacking(const struct healcl_transcript *transcript,
-                            struct healcl_device *device, const char *lacking)
-{
-    const struct plan *plan = transcript->plan;
-    const struct healcl_run_options options = {.profile = true};
-    struct healcl_report *report = NULL;
-    uint64_t sum = 0;
-    OK(healcl_run(transcript, device, &options, &report, &error));
-    assert_int_equal(report->verdict, HEALCL_VERIFIED);
-    for (size_t s = 0; s < plan->segment_count; s++) {
-        const struct healcl_operation_profile *profile = report->segments[s].profiles;
-        for (size_t number = 0; number < operation_count(NULL); number++) {
-            const struct operation *operation = operation_at(NULL, number);
-            if (plan->segments[s].counts[number] == 0)
-                continue;
-            bool lacks = !lacking || strcmp(lacking, operation->name) == 0;
-            uint64_t steps = lacks ? count_steps(plan, &plan->segments[s], operation) : 0;
-            if (is_device_to_host(operation->name) && lacks)
-                assert_in_range(profile->fallbacks, 0, plan->segments[s].results);
-            else
-                assert_int_equal(profile->fallbacks, steps);
-            assert_int_equal(profile->fallback_nanoseconds > 0, profile->fallbacks > 0);
-            assert_int_equal(profile->fallback_reason != NULL, profile->fallbacks > 0);
-            if (profile->fallback_reason)
-                assert_string_equal(profile->fallback_reason, "HEALCL_LACKS says so");
-            sum += profile->fallbacks;
-            profile++;
-        }
-    }
-    assert_int_equal(report->fallbacks, sum);
-    healcl_report_free(report);
-    return sum;
-}
-
-/* A share of the files is enough, a larger one for `all` in the device's own shape. */
-static bool takes_file(size_t i, bool all)
-{
-    bool is_own = !getenv("HEALCL_AS") && !getenv("HEALCL_CHUNK_BYTES");
-    return share_takes("transcripts", i, is_own && all ? 2 : FILES / 2);
-}
-
-static void each_operation_falls_back(void **state)
-{
-    (void)state;
-    uint64_t on_host[FILES] = {0}, all[FILES];
-    for (size_t number = 0; number <= operation_count(NULL); number++) {
-        const char *name = number < operation_count(NULL) ? operations[number].name : NULL;
-        struct healcl_device *device = open_lacking(&helper_opencl, name ? name : "all");
-        for (size_t i = 0; i < FILES; i++) {
-            struct healcl_transcript *transcript = open_file(transcripts[i]);
-            bool found = !name && takes_file(i, true);
-            for (size_t s = 0; s < transcript->plan->segment_count && name && takes_file(i, true);
-                 s++)
-                found |= transcript->plan->segments[s].counts[number] > 0;
-            if (found)
-                all[i] = run_lacking(transcript, device, name);
-            if (found && name)
-                on_host[i] += all[i];
-            healcl_transcript_close(transcript);
-        }
-        healcl_device_close(device);
-    }
-    for (size_t i = 0; i < FILES; i++) { /* all together are all of them */
-        if (!takes_file(i, true))
-            continue;
-        assert_int_equal(on_host[i], all[i]);
-        assert_true(all[i] > 0);
-    }
-}
-
-static void each_family_falls_back(void **state)
-{
-    (void)state;
-    for (int family = 0; family < FAMILY_COUNT; family++) {
-        const char *name = kernel_family_name((enum kernel_family)family);
-        struct healcl_device *device = open_lacking(&helper_opencl, name);
-        uint64_t steps = 0;
-        for (size_t i = 0; i < FILES; i++) {
-            if (!takes_file(i, false))
-                continue;
-            struct healcl_transcript *transcript = open_file(transcripts[i]);
-            struct healcl_report *report = NULL;
-            uint64_t wanted = 0;
-            OK(healcl_run(transcript, device, NULL, &report, &error));
-            assert_int_equal(report->verdict, HEALCL_VERIFIED);
-            for (size_t j = 0; j < transcript->plan->step_count; j++) {
-                const struct family *of = family_of(transcript->plan->steps[j].kind);
-                wanted += of && of->preference == (enum kernel_family)family;
-            }
-            if (family == FAMILY_copy) /* and results that are packed */
-                assert_in_range(report->fallbacks, wanted, wanted + transcript->plan->results);
-            else
-                assert_int_equal(report->fallbacks, wanted);
-            steps += wanted;
-            healcl_report_free(report);
-            healcl_transcript_close(transcript);
-        }
-        assert_true(steps > 0 || !share_is_all());
-        healcl_device_close(device);
-    }
-}
-
 static void fallback_is_refused_where_not_wanted(void **state)
 {
     (void)state;
@@ -386,7 +262,7 @@ static void families_that_fail_fall_back(void **state)
             assert_non_null(strstr(device->info.family_failure, ", not 0x"));
             uint64_t steps = 0;
             for (size_t j = 0; j < FILES && kept == 1; j++) {
-                if (!takes_file(j, false))
+                if (!share_takes("transcripts", j, FILES / 2))
                     continue;
                 struct healcl_transcript *transcript = open_file(transcripts[j]);
                 struct healcl_report *report = NULL;
@@ -581,10 +457,7 @@ static int set_up(void **state)
 
 int main(void)
 {
-    share_compile_fast(true);
     const struct CMUnitTest tests[] = {
-        TEST(each_operation_falls_back),
-        TEST(each_family_falls_back),
         TEST(fallback_is_refused_where_not_wanted),
         TEST(unknown_names_are_refused),
         TEST(failed_builds_fall_back),

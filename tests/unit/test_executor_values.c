@@ -306,30 +306,6 @@ static void uploads_do_not_overtake(void **state)
     free(values);
 }
 
-/* Several results beyond what waits for the end of a segment, one of them handed out on the spot,
- * interleaved with writes. */
-static void large_results(void **state)
-{
-    (void)state;
-    struct script script = {0};
-    struct script_results results;
-    script_segment_start(&script, "all");
-    script_call(&script, "large", "zeros", "(9000000) :int64"); /* 72 MB: awaited */
-    script_call(&script, "part", "get_slice", "large [0:9000000:2]");
-    for (int i = 1; i <= 3; i++) {
-        script_call(&script, "part", "set_const_val",
-                    i == 1   ? "part 1"
-                    : i == 2 ? "part 2"
-                             : "part 3");
-        script_download(&script, "part"); /* 36 MB each: two are pending */
-        script_download(&script, "large");
-    }
-    script_segment_end(&script);
-    run_both(&script, &results);
-    assert_int_equal(results.count, 3 * 13500000);
-    script_results_release(&results);
-}
-
 /* Transforms by the tables of all moduli, then of some, the first ones or not, or by moduli that
  * are not the table's, before and after one of them has changed. */
 static void twiddles_of_some_moduli(void **state)
@@ -446,36 +422,6 @@ static void runs_repeat(void **state)
     assert_int_equal(device->bytes_live, bytes_before);
     assert_int_equal(device->bytes_pooled, 0);
     script_results_release(&first);
-    script_release(&script);
-}
-
-/* With times taken, too; and times go to the operations that took them. */
-static void profiles(void **state)
-{
-    (void)state;
-    struct script script = {0};
-    struct script_results plain = {0}, profiled = {0};
-    struct executor *executor = NULL;
-    write_mixed_script(&script);
-    script_plan(&script);
-    OK(script_run_on(&script, device, &plain, &error));
-    OK(device_executor_create(device, script.plan, true, &executor, &error));
-    struct result_sink sink = script_sink(&profiled);
-    for (size_t i = 0; i < script.plan->segment_count; i++) {
-        const struct segment *segment = &script.plan->segments[i];
-        uint64_t nanoseconds[OPERATION_COUNT] = {0};
-        struct segment_result result = {.operation_nanoseconds = nanoseconds};
-        OK(executor->class->run_segment(executor, segment, &sink, &result, &error));
-        for (size_t operation = 0; operation < OPERATION_COUNT; operation++)
-            if (segment->counts[operation] == 0)
-                assert_int_equal(result.operation_nanoseconds[operation], 0);
-        if (segment->counts[OPERATION_NTT] > 0)
-            assert_true(result.operation_nanoseconds[OPERATION_NTT] > 0);
-    }
-    assert_true(script_same_results(&plain, &profiled));
-    executor->class->destroy(executor);
-    script_results_release(&plain);
-    script_results_release(&profiled);
     script_release(&script);
 }
 
@@ -643,7 +589,6 @@ static void unwanted_results(void **state)
 
 int main(void)
 {
-    share_optimise(OPTIMISED_VALUES);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_short_rows),
         cmocka_unit_test(moduli_change),
@@ -654,9 +599,7 @@ int main(void)
         cmocka_unit_test(crt_moduli_change),
         cmocka_unit_test(results_are_snapshots),
         cmocka_unit_test(uploads_do_not_overtake),
-        cmocka_unit_test(large_results),
         cmocka_unit_test(runs_repeat),
-        cmocka_unit_test(profiles),
         cmocka_unit_test(unwritten_tensors),
         cmocka_unit_test(few_tables_are_kept),
         cmocka_unit_test(many_tables),

@@ -300,6 +300,5 @@ int main(void)
         cmocka_unit_test(conversions), cmocka_unit_test(reversed_bits),
         cmocka_unit_test(one_factor),
     };
-    share_optimise(OPTIMISED_INTERLEAVED);
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

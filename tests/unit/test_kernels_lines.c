@@ -208,7 +208,6 @@ static int open_telling_device(void **state)
     static char *told[sizeof programs / sizeof *programs];
     unsetenv("HEALCL_VARIANT");
     setenv("HEALCL_AS", "gpu", 1);
-    share_compile_fast(true);
     if (open_device(state))
         return -1;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {

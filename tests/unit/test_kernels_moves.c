@@ -349,7 +349,6 @@ static void gathers(void **state)
 static int compile_fast(void **state)
 {
     (void)state;
-    share_compile_fast(true);
     return 0;
 }
 

@@ -50,7 +50,6 @@ static void open_gpu(const char *source, bool knows_sizes)
         cl.clBuildProgram = build_without_sizes;
     OK(device_add_program(device, "ntt/local", source, &error));
     device->tuning.transform_local_size = 256;
-    share_compile_fast(true);
 }
 
 static void close_gpu(void)

@@ -398,7 +398,6 @@ int main(void)
         cmocka_unit_test(elementwise_edges),
     };
     print_message("seed %#lx\n", (unsigned long)seed);
-    share_optimise(OPTIMISED_PATHS);
     share_choose_programs(share_programs_wanted());
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,8 +1,7 @@
 /*
  * Every form of the op table on the device against the host reference: random arguments of random
  * shapes, whose tensors are random views, often of one storage. Every dtype that a form takes,
- * every variant of its flags. Arguments: a seed and a number of rounds other than the ones below,
- * of which a run takes a share.
+ * every variant of its flags. A run takes a share of them.
  */
 #include "helper_device.h"
 
@@ -14,10 +13,9 @@
 #include "check/problem_check.h"
 #include "helper_share.h"
 
-static uint64_t seed = 0x4ea1;
-enum { SHARE = 8 };
+static const uint64_t seed = 0x4ea1;
+enum { SHARE = 8, ROUNDS = 40, ELEMENTS = 1500 };
 
-static int rounds = 40, elements = 1500;
 static int checked, split, too_large; /* problems; split: with a storage of several chunks */
 static struct healcl_device *device;
 
@@ -26,14 +24,13 @@ static int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    share_optimise(OPTIMISED_RANDOM);
     share_choose_programs(share_programs_wanted());
     if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK) {
         print_error("%s\n", error.message);
         return -1;
     }
     device->info.max_parameter_bytes = KERNEL_PARAMETER_BYTES; /* no kernel takes more */
-    print_message("seed %#" PRIx64 ", %d rounds, chunks of %" PRIu64 " bytes\n", seed, rounds,
+    print_message("seed %#" PRIx64 ", %d rounds, chunks of %" PRIu64 " bytes\n", seed, ROUNDS,
                   device->chunk_bytes);
     return 0;
 }
@@ -55,7 +52,7 @@ static void check_one(const struct form *form, const struct problem_dtypes *dtyp
     struct placement placement;
     struct problem_data data;
     uint64_t start = random.state;
-    problem_make_any(&problem, form, dtypes, elements, variant, &random);
+    problem_make_any(&problem, form, dtypes, ELEMENTS, variant, &random);
     placement_make(&placement, &problem, ARRANGEMENT_RANDOM, variant, &random);
     problem_data_init(&data, &problem, &random);
     enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
@@ -98,7 +95,7 @@ static void family(void **state)
                     if ((!has_also && a != v) || (!has_index && x != v) ||
                         !problem_accepts(&forms[i], &dtypes))
                         continue;
-                    for (int round = 0; round < rounds; round++) {
+                    for (int round = 0; round < ROUNDS; round++) {
                         random_bits(&random);
                         if (share_takes(name, number++, SHARE))
                             check_one(&forms[i], &dtypes, (uint64_t)round, random);
@@ -107,7 +104,7 @@ static void family(void **state)
     }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     static char memory[] = "memory", view[] = "view", elementwise[] = "elementwise", sum[] = "sum";
     static char transform[] = "transform", digits[] = "digits", gather[] = "gather";
@@ -117,11 +114,5 @@ int main(int argc, char **argv)
         {"transforms", family, NULL, NULL, transform},    {"digits", family, NULL, NULL, digits},
         {"gathers", family, NULL, NULL, gather},
     };
-    if (argc > 1)
-        seed = strtoull(argv[1], NULL, 0);
-    if (argc > 2)
-        rounds = atoi(argv[2]);
-    if (argc > 3)
-        elements = atoi(argv[3]);
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

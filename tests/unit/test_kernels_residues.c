@@ -16,9 +16,7 @@
 
 static const uint64_t seed = 0x4e51d;
 
-enum { TENSORS = 3, ELEMENTS = 1200, LENGTH = 40 };
-
-static int programs = 60;
+enum { TENSORS = 3, ELEMENTS = 1200, LENGTH = 40, PROGRAMS = 60 };
 
 /* Views of each tensor, by shape: X has its name, x; and the moduli that go with them. x is
  * [2,200,3] and q [3]. */
@@ -164,7 +162,7 @@ static void random_programs(void **state)
     struct claims claims = {0};
     size_t served = 0;
     print_message("seed %#lx\n", (unsigned long)seed);
-    for (int program = 0; program < programs; program++) {
+    for (int program = 0; program < PROGRAMS; program++) {
         struct script script = {0};
         struct script_results expected = {0}, results = {0};
         declare(&script, program % 3 ? DTYPE_INT64 : DTYPE_INT32, &random);
@@ -191,18 +189,15 @@ static void random_programs(void **state)
     }
     print_message("%zu inputs at least 0, %zu of them residues; kernels for residues: %zu\n",
                   claims.nonnegative, claims.residues, served);
-    assert_true(claims.residues > (size_t)programs);
+    assert_true(claims.residues > (size_t)PROGRAMS);
     bool is_wanted = device->tuning.shapes[FAMILY_elementwise] == SHAPE_LOCAL &&
                      device->tuning.compiled_axes > 0;
-    assert_true(is_wanted ? served > (size_t)programs : served == 0);
+    assert_true(is_wanted ? served > (size_t)PROGRAMS : served == 0);
 }
 
 /* [PROGRAMS] */
-int main(int argc, char **argv)
+int main(void)
 {
-    share_optimise(OPTIMISED_RESIDUES);
-    if (argc > 1)
-        programs = atoi(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs),
     };

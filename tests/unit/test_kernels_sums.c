@@ -292,7 +292,6 @@ static void in_parts(void **state)
 
 int main(void)
 {
-    share_optimise(OPTIMISED_SUMS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
         cmocka_unit_test(products),

@@ -147,12 +147,13 @@ static void check_transform(const struct form *form, const struct problem_dtypes
 
 enum { SHARE = 20 };
 
-static uint64_t number; /* of transforms, checked or not */
+static uint64_t number;   /* of transforms, checked or not */
+static bool is_of_others; /* the setting is of another style than the device's */
 
 static void take_transform(const struct form *form, const struct problem_dtypes *dtypes, int log2_n,
                            int64_t k, enum arrangement arrangement, uint64_t variant)
 {
-    if (share_takes("transforms", number++, SHARE))
+    if (share_takes("transforms", number++, SHARE) && !is_of_others)
         check_transform(form, dtypes, (int64_t)1 << log2_n, k, arrangement, variant);
 }
 
@@ -202,9 +203,11 @@ static void check_forms(const struct setting *setting)
     }
 }
 
+/* Those of the style of kernels that the device has, or all. */
 static void check_setting(void **state)
 {
     const struct setting *setting = *state;
+    is_of_others = !share_is_all() && setting->variant != tuning.shapes[FAMILY_transform];
     device->info = info;
     device->tuning = tuning;
     device->tuning.shapes[FAMILY_transform] = setting->variant;
@@ -216,8 +219,6 @@ static void check_setting(void **state)
         device->tuning.transform_products = setting->products;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
-    share_compile_fast(setting->variant != SHAPE_VECTORS ||
-                       !share_is_optimised(OPTIMISED_TRANSFORMS));
     device_pool_empty(device); /* it holds chunks */
     device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
     check_forms(setting);

@@ -20,7 +20,6 @@ static int open_small_gpu(void **state)
     unsetenv("HEALCL_TUNING");
     unsetenv("HEALCL_VARIANT");
     unsetenv("HEALCL_CHUNK_BYTES");
-    share_compile_fast(true);
     if (open_device(state))
         return -1;
     device->tuning.local_size = 2;

@@ -2,13 +2,145 @@
  * axes, part by part, makes what the whole step makes. So batches, audits, slices for limited
  * memory and failing cases may cut it so. And a step that is widened makes what it makes request by
  * request. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check/random.h"
 #include "plan/axes.h"
 #include "plan/widen.h"
-#include "test_reference_fixture.h"
+#include "reference/reference.h"
+
+enum { FIXTURE_STORAGES = 1024, FIXTURE_TENSORS = 4096 };
+
+struct fixture {
+    struct plan plan;
+    struct reference *reference;
+    struct healcl_error error;
+    struct storage storages[FIXTURE_STORAGES];
+    struct tensor tensors[FIXTURE_TENSORS];
+    uint32_t tensor_count;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->plan.storage_count = FIXTURE_STORAGES;
+    assert_int_equal(reference_create(&f->plan, &f->reference, &f->error), HEALCL_OK);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    reference_free(f->reference);
+    healcl_error_clear(&f->error);
+    free(f);
+    return 0;
+}
+
+/* Another view of a tensor's storage. */
+static struct tensor *view(struct fixture *f, const struct tensor *of, struct layout layout)
+{
+    assert_true(f->tensor_count < FIXTURE_TENSORS);
+    struct tensor *tensor = &f->tensors[f->tensor_count++];
+    tensor->storage = of->storage;
+    tensor->layout = layout;
+    return tensor;
+}
+
+/* A tensor in C order that is its whole storage, all 0. */
+static struct tensor *zeros(struct fixture *f, enum dtype dtype, uint32_t rank,
+                            const int64_t *shape)
+{
+    struct layout layout;
+    assert_int_equal(layout_init(&layout, rank, shape, dtype_size(dtype), &f->error), HEALCL_OK);
+    uint32_t id = 0;
+    while (id < FIXTURE_STORAGES && f->storages[id].origin)
+        id++;
+    assert_true(id < FIXTURE_STORAGES);
+    static const struct origin made = {.name = "test"};
+    struct storage *storage = &f->storages[id];
+    *storage = (struct storage){
+        .id = id, .dtype = dtype, .elements = layout_elements(&layout), .origin = &made};
+    struct tensor source = {.storage = storage};
+    return view(f, &source, layout);
+}
+
+/* The C-order positions of a tensor get these values. */
+static void put(struct fixture *f, const struct tensor *tensor, const int64_t *values)
+{
+    void *bytes;
+    assert_int_equal(reference_memory(f->reference, tensor->storage, &bytes, &f->error), HEALCL_OK);
+    const struct layout *layouts[] = {&tensor->layout};
+    struct walk walk;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk)) {
+        assert_true(dtype_holds(tensor->storage->dtype, *values));
+        dtype_store(tensor->storage->dtype, bytes, walk.position[0], *values++);
+    }
+}
+
+static struct tensor *filled(struct fixture *f, enum dtype dtype, uint32_t rank,
+                             const int64_t *shape, const int64_t *values)
+{
+    struct tensor *tensor = zeros(f, dtype, rank, shape);
+    put(f, tensor, values);
+    return tensor;
+}
+
+/* The elements of a tensor in C order. */
+static void get(struct fixture *f, const struct tensor *tensor, int64_t *values)
+{
+    int64_t count = layout_elements(&tensor->layout);
+    void *packed = malloc((size_t)count * 8 + 1);
+    assert_non_null(packed);
+    assert_int_equal(reference_read(f->reference, tensor, packed, &f->error), HEALCL_OK);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = dtype_load(tensor->storage->dtype, packed, i);
+    free(packed);
+}
+
+static void expect(struct fixture *f, const struct tensor *tensor, const int64_t *values)
+{
+    int64_t count = layout_elements(&tensor->layout);
+    int64_t *got = malloc((size_t)count * sizeof *got + 1);
+    assert_non_null(got);
+    get(f, tensor, got);
+    for (int64_t i = 0; i < count; i++)
+        if (got[i] != values[i])
+            fail_msg("element %lld is %lld, not %lld", (long long)i, (long long)got[i],
+                     (long long)values[i]);
+    free(got);
+}
+
+/* Shapes and values as literals: SHAPE(2, 3) is the rank and the sizes. */
+#define VALUES(...) ((const int64_t[]){__VA_ARGS__})
+#define SHAPE(...) \
+    (uint32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), VALUES(__VA_ARGS__)
+
+static struct step new_step(enum step_kind kind, const struct tensor *out)
+{
+    static struct origin origin = {.name = ""};
+    static const struct origins origins = {.count = 1, .of = &origin};
+    return (struct step){.kind = kind, .origins = &origins, .out = out};
+}
+
+static void run_step(struct fixture *f, const struct step *step)
+{
+    if (reference_step(f->reference, step, &f->error) != HEALCL_OK)
+        fail_msg("refused: %s", f->error.message);
+}
 
 enum { INPUT_MOST = 4096, MODULI = 2, N = 8 };
 
-static uint64_t seed = 0x32;
+static struct random seed = {0x32};
 
 static int64_t below(int64_t limit)
 {
@@ -203,7 +335,7 @@ static int expect_cuts(struct fixture *f, const struct step *step)
 
 static struct step step_of(enum step_kind kind, const struct tensor *out)
 {
-    struct step step = new_step(kind, NULL, out);
+    struct step step = new_step(kind, out);
     for (int i = 0; i < STEP_INPUTS; i++)
         step.arguments[i].parameter = 1; /* nobody is to look at them */
     return step;

@@ -25,54 +25,6 @@ static void expect_cost(const struct segment_cost *cost, const struct segment_co
         assert_int_equal(cost->work[i], expected->work[i]);
 }
 
-enum { UPLOADS, COMPUTE, RESULTS, SEGMENTS };
-
-/* Products, whose accumulator is filled in vain and whose factor is freed, then their digits. */
-static void write_products(struct script *script)
-{
-    script_segment_start(script, "uploads");
-    script_upload(script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
-    script_upload(script, "a", DTYPE_INT64, 2, VALUES(4, 2), VALUES(1, 2, 3, 4, 5, 6, 7, 8));
-    script_upload(script, "row", DTYPE_INT64, 2, VALUES(1, 2), VALUES(3, 4));
-    script_segment_end(script);
-    script_segment_start(script, "compute");
-    script_call(script, "p", "zeros", "(4,2) :int64");
-    script_call(script, "p", "_modmul_ttt", "a row q p");
-    script_free(script, "a");
-    script_call(script, "d", "empty", "(4,2,3) :int8");
-    script_call(script, "d", "apply_g_decomp", "p 3 2 d");
-    script_segment_end(script);
-    script_segment_start(script, "results");
-    script_download(script, "d");
-    script_segment_end(script);
-}
-
-static void fills_and_products(void **state)
-{
-    (void)state;
-    struct script script = {0};
-    write_products(&script);
-    optimise(&script, PASSES_ALL);
-    const struct segment *segments = script.plan->segments;
-    assert_int_equal(script.plan->segment_count, SEGMENTS);
-    /* q, a and row; then p with them, and d instead of a */
-    const uint64_t uploads = 16 + 64 + 16, peak = uploads + 64;
-    const uint64_t product = 64 + 16 + 16 + 64, digits = 64 + 24;
-    const struct segment_cost before = {.launches = 3,
-                                        .bytes = 64 + product + digits,
-                                        .work = {[WORK_PRODUCTS] = 8, [WORK_DIGITS] = 24},
-                                        .memory = peak};
-    struct segment_cost after = before;
-    after.launches--;
-    after.bytes -= 64;
-    expect_cost(&segments[COMPUTE].before, &before);
-    expect_cost(&segments[COMPUTE].after, &after);
-    expect_cost(&segments[UPLOADS].before, &(struct segment_cost){.memory = uploads});
-    expect_cost(&segments[UPLOADS].after, &(struct segment_cost){.memory = uploads});
-    expect_cost(&segments[RESULTS].after, &(struct segment_cost){.memory = peak - 64 + 24});
-    script_release(&script);
-}
-
 /* Terms of a sum are products of it once they are fused, and take no memory. */
 static void write_sum(struct script *script)
 {
@@ -251,10 +203,9 @@ static void time_of_a_roofline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fills_and_products), cmocka_unit_test(fused_products),
-        cmocka_unit_test(steps_of_vendors),   cmocka_unit_test(products_of_chains),
-        cmocka_unit_test(gathered_bytes),     cmocka_unit_test(sums_of_batches),
-        cmocka_unit_test(time_of_a_roofline),
+        cmocka_unit_test(fused_products),     cmocka_unit_test(steps_of_vendors),
+        cmocka_unit_test(products_of_chains), cmocka_unit_test(gathered_bytes),
+        cmocka_unit_test(sums_of_batches),    cmocka_unit_test(time_of_a_roofline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,10 +17,6 @@
 #include "helper_queue_calls.h"
 #include "helper_script.h"
 #include "helper_share.h"
-#include "plan/live.h"
-#include "plan/memory.h"
-#include "plan/places.h"
-#include "plan/split.h"
 #include "plan/transcript.h"
 
 /* ---------------------------------------------------------------- sweeps */
@@ -78,25 +74,6 @@ static enum healcl_status open_file(void *path)
     return status;
 }
 
-static enum healcl_status find_places(void *context)
-{
-    const struct healcl_transcript *transcript = context;
-    const struct places_rule rule = {.most = UINT64_MAX};
-    struct places places;
-    TRY(places_init(&places, transcript->plan, &rule, &error));
-    places_release(&places);
-    return HEALCL_OK;
-}
-
-static enum healcl_status predict(void *context)
-{
-    const struct healcl_transcript *transcript = context;
-    struct memory_price price;
-    uint64_t peak;
-    return memory_predict(transcript->plan, transcript->plan->bytes_peak * 3 / 4, &price, &peak,
-                          &error);
-}
-
 static enum healcl_status widen(void *context)
 {
     struct healcl_transcript *wide = NULL;
@@ -132,20 +109,6 @@ static void transcripts_are_planned(void **state)
     }
 }
 
-static void plans_are_looked_at(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct healcl_transcript *transcript = NULL;
-        char path[512];
-        path_of(files[i], path);
-        OK(healcl_transcript_open(path, NULL, &transcript, &error));
-        sweep("places", find_places, transcript);
-        sweep("memory", predict, transcript);
-        healcl_transcript_close(transcript);
-    }
-}
-
 static void plans_are_derived(void **state)
 {
     (void)state;
@@ -159,55 +122,6 @@ static void plans_are_derived(void **state)
         sweep("split", split, transcript);
         healcl_transcript_close(transcript);
     }
-}
-
-/* A part with sums that are exchanged on the way and at the end; and of splits that are refused
- * nothing is left. */
-static enum healcl_status split_sums(void *context)
-{
-    static const struct healcl_split splits[] = {
-        {.input = 1, .axis = 1, .rank = 1, .ranks = 2}, {.input = 4, .ranks = 2}, {.ranks = 3}};
-    const struct healcl_limits limits = {.passes = NULL};
-    enum healcl_status status = HEALCL_OK;
-    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
-        struct plan *part = NULL;
-        status = plan_rewrite(context, true, &limits, plan_split, &splits[i], &part, &error);
-        plan_free(part);
-        if (status == HEALCL_NO_MEMORY)
-            return status;
-        assert_int_equal(status == HEALCL_OK, i == 0);
-        healcl_error_clear(&error);
-    }
-    return HEALCL_OK;
-}
-
-static void sums_are_split(void **state)
-{
-    (void)state;
-    struct script script = {0};
-    script_lines(&script, "q (2); a (3,4,2,2); b (4,2,2); o (3,2,2); w (3,2,2);"
-                          "modmul_axis_sum a b q o -1; modmul_axis_sum a b q w -1;"
-                          "_modsum_tcc o 5 97 o; v = get_slice w [0:2]; abs v v; free w; get o");
-    script_plan(&script);
-    sweep("sums", split_sums, script.plan);
-    script_release(&script);
-}
-
-static enum healcl_status init_live(void *context)
-{
-    struct live_plan live;
-    struct tensor *five;
-    (void)context;
-    TRY(live_plan_init(&live, NULL, &error));
-    const enum healcl_status status = planner_constant(&live.planner, 5, &five, &error);
-    live_plan_release(&live);
-    return status;
-}
-
-static void live_plans_begin(void **state)
-{
-    (void)state;
-    sweep("live plans", init_live, NULL);
 }
 
 /* Manifests are read, and a transcript is planned that has an operation of theirs with a body. */
@@ -310,10 +224,7 @@ int main(void)
     memory_note_each(share_is_all());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transcripts_are_planned),
-        cmocka_unit_test(plans_are_looked_at),
         cmocka_unit_test(plans_are_derived),
-        cmocka_unit_test(sums_are_split),
-        cmocka_unit_test(live_plans_begin),
         cmocka_unit_test(operations_are_planned),
         cmocka_unit_test(calls_go_on),
     };

@@ -308,10 +308,42 @@ static void scalars_are_stored_once(void **state)
     script_release(&script);
 }
 
+/* No tensor, and no set of live tensors, may be larger than the limit. */
+static void live_tensors_are_limited(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct plan *plan = NULL;
+    script_call(&script, "a", "zeros", "(4) :int64");
+    script_call(&script, "b", "zeros", "(4) :int64");
+    script_free(&script, "a");
+    script_call(&script, "c", "zeros", "(4) :int64");
+    script_plan(&script);
+    assert_int_equal(script.plan->bytes_peak, 64);
+    OK(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 64}, &plan,
+                   &error));
+    plan_free(plan);
+    struct healcl_error refusal = {0};
+    assert_int_equal(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 63},
+                                 &plan, &refusal),
+                     HEALCL_REFUSED);
+    assert_string_equal(refusal.message, "entry 1 (zeros): argument 'shape': shape [4] takes 32 "
+                                         "bytes beside 32 in use, above the limit of 63");
+    healcl_error_clear(&refusal);
+    assert_int_equal(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 31},
+                                 &plan, &refusal),
+                     HEALCL_REFUSED);
+    assert_string_equal(refusal.message, "entry 0 (zeros): argument 'shape': shape [4] takes 32 "
+                                         "bytes, above the limit of 31");
+    healcl_error_clear(&refusal);
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_of_operations),
+        cmocka_unit_test(live_tensors_are_limited),
         cmocka_unit_test(copies_count_with_their_operation),
         cmocka_unit_test(operations_count_apart),
         cmocka_unit_test(default_limit),

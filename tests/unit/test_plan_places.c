@@ -172,63 +172,6 @@ static void nobody_shares_while_living(void **state)
     }
 }
 
-/* Results wait for the end of their segment, but for no more than a share of the limit of memory.
- */
-static void few_results_wait(void **state)
-{
-    (void)state;
-    enum { RESULTS = 6 };
-    static struct made made;
-    const struct places_rule rule = {.most = UINT64_MAX};
-    for (int limited = 0; limited < 2; limited++) {
-        struct places places;
-        memset(&made, 0, sizeof made);
-        made.plan = (struct plan){.steps = made.steps,
-                                  .segments = made.segments,
-                                  .storages = made.by_id,
-                                  .storage_count = RESULTS,
-                                  .memory_limit = limited ? 1 << 12 : INT64_MAX};
-        begin_segment(&made);
-        for (uint32_t id = 0; id < RESULTS; id++) {
-            made.storages[id] = (struct storage){.id = id, .dtype = DTYPE_INT64, .elements = 100};
-            made.by_id[id] = &made.storages[id];
-            made.tensors[id] =
-                (struct tensor){&made.storages[id], layout_of_shape(1, (int64_t[]){100})};
-            add_step(&made, STEP_FILL, &made.tensors[id], NULL);
-            add_step(&made, STEP_DOWNLOAD, NULL, &made.tensors[id]);
-            add_step(&made, STEP_RELEASE, NULL, &made.tensors[id]);
-        }
-        OK(places_init(&places, &made.plan, &rule, &error));
-        /* 800 bytes each: two are more than 1024, and handed out together */
-        assert_int_equal(places.count, limited ? 2 : RESULTS);
-        places_release(&places);
-    }
-}
-
-/* Storages of one size take what lives at one time, and no byte more; of six sizes, up to a
- * sixteenth, a tenth more on average. */
-static void places_take_little(void **state)
-{
-    (void)state;
-    static struct made made;
-    const struct places_rule rule = {.most = UINT64_MAX};
-    struct random random = {0x91ace6};
-    uint64_t sum = 0, live = 0;
-    for (int round = 0; round < 400; round++) {
-        struct places places;
-        bool equal = round % 2 == 0;
-        make(&made, &random, equal, false);
-        OK(places_init(&places, &made.plan, &rule, &error));
-        if (equal)
-            assert_int_equal(places.place_bytes, places.live_bytes);
-        sum += places.place_bytes;
-        live += places.live_bytes;
-        places_release(&places);
-    }
-    print_message("%.3f\n", (double)sum / (double)live);
-    assert_true(sum < live + live / 10);
-}
-
 /* ---------------------------------------------------------------- on a device */
 
 enum { ROWS = 4, COLUMNS = 4096, BYTES = ROWS * COLUMNS * 8 };
@@ -322,8 +265,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_shares_while_living),
-        cmocka_unit_test(few_results_wait),
-        cmocka_unit_test(places_take_little),
         cmocka_unit_test(a_device_keeps_to_it),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

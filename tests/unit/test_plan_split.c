@@ -21,6 +21,7 @@
 #include "helper_random_script.h"
 #include "helper_script.h"
 #include "helper_share.h"
+#include "plan/split.h"
 #include "plan/transcript.h"
 
 enum { RANKS_MOST = 4, FILE_MOST = 200 << 10, SCRIPTS = 150 };
@@ -449,11 +450,87 @@ static void splits_are_refused(void **state)
     script_release(&script);
 }
 
+enum { INPUTS_TRIED = 32 };
+
+/* Where there are many inputs. Of one alone no part is taken. */
+static void expect_of_many(const int64_t *sizes, size_t count, size_t one, bool is_chosen)
+{
+    struct script script = {0};
+    struct healcl_split split = {.ranks = 2};
+    for (size_t i = 0; i < count; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "t%zu (%d); v = get_slice t%zu [0:%d]; abs v v", i,
+                 (int)sizes[i], i, i == one ? (int)sizes[i] : 1);
+        script_lines(&script, text);
+    }
+    script_plan(&script);
+    assert_int_equal(plan_choose_split(script.plan, &split, &error),
+                     is_chosen ? HEALCL_OK : HEALCL_REFUSED);
+    if (is_chosen)
+        assert_int_equal(split.input, one);
+    healcl_error_clear(&error);
+    script_release(&script);
+}
+
+static void of_many_the_largest(void **state)
+{
+    enum { COUNT = INPUTS_TRIED + 8 };
+    int64_t sizes[COUNT], equal[COUNT];
+    (void)state;
+    for (size_t i = 0; i < COUNT; i++) {
+        sizes[i] = 3 + (int64_t)(i * 17 % COUNT); /* each size once */
+        equal[i] = 5;
+    }
+    for (size_t one = 0; one < COUNT; one++) {
+        expect_of_many(sizes, COUNT, one, sizes[one] >= 3 + COUNT - INPUTS_TRIED);
+        expect_of_many(equal, COUNT, one, one < INPUTS_TRIED);
+    }
+    for (size_t count = INPUTS_TRIED - 1; count <= INPUTS_TRIED; count++)
+        expect_of_many(equal, count, count - 1, true);
+}
+
+/* Of a batch of requests results are expected one by one, which no part can be. */
+static void batches_that_expect_results_are_refused(void **state)
+{
+    const struct layout layout = layout_of_shape(1, (int64_t[]){4});
+    const int64_t values[] = {1, 2, 3, 4};
+    (void)state;
+    for (int64_t batch = 1; batch <= 2; batch++)
+        for (int expects = 0; expects <= 1; expects++) {
+            const struct healcl_split split = {.input = 0, .axis = 1, .rank = 0, .ranks = 2};
+            const struct healcl_split other = {.input = 1, .axis = 0, .rank = 1, .ranks = 2};
+            struct healcl_transcript *one = NULL, *wide = NULL, *part = NULL;
+            struct script script = {0};
+            script_lines(&script, "a (4); b (4)");
+            writer_download(&script.writer, "a", DTYPE_INT64, &layout, expects ? values : NULL);
+            script_finish(&script);
+            assert_int_equal(healcl_transcript_open_memory(
+                                 script.writer.bytes, script.writer.length, NULL, &one, &error),
+                             HEALCL_OK);
+            assert_int_equal(
+                healcl_transcript_widen(one, (const size_t[]){0}, 1, batch, &wide, &error),
+                HEALCL_OK);
+            assert_int_equal(healcl_transcript_split(wide, &split, &part, &error),
+                             expects ? HEALCL_USAGE : HEALCL_OK);
+            if (expects)
+                assert_string_equal(error.message,
+                                    "a widened transcript that expects results cannot be split");
+            healcl_error_clear(&error);
+            healcl_transcript_close(part);
+            part = NULL;
+            /* Where the result is whole it may be. */
+            assert_int_equal(healcl_transcript_split(wide, &other, &part, &error), HEALCL_OK);
+            healcl_transcript_close(part);
+            healcl_transcript_close(wide);
+            healcl_transcript_close(one);
+            script_release(&script);
+        }
+}
+
 static int open_handles(void **state)
 {
     if (open_device(state) != 0)
         return -1;
-    share_compile_fast(true);
     for (uint32_t r = 0; r < RANKS_MOST; r++)
         if (device_open_beside(device, &handles[r], &error) != HEALCL_OK)
             return -1;
@@ -467,15 +544,15 @@ static int close_handles(void **state)
     return close_device(state);
 }
 
-/* Another folder of transcripts may be named. */
-int main(int argc, char **argv)
+int main(void)
 {
-    transcripts = argc > 1 ? argv[1] : transcripts;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bundled_transcripts_split),
         cmocka_unit_test(random_scripts_split),
         cmocka_unit_test(sums_join),
         cmocka_unit_test(splits_are_refused),
+        cmocka_unit_test(of_many_the_largest),
+        cmocka_unit_test(batches_that_expect_results_are_refused),
     };
     return cmocka_run_group_tests(tests, open_handles, close_handles);
 }

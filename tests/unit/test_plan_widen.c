@@ -149,121 +149,6 @@ static void steps_do_all_at_once(void **state)
          "upload[3,4] upload[4] copy[3,4]/0 release[3,4] modsum[3,4]/4 download[3,4] 224",
          {0},
          1},
-    };
-    (void)state;
-    expect_all(cases, sizeof cases / sizeof *cases);
-}
-
-static void kinds_have_room_or_not(void **state)
-{
-    static const struct widen_case cases[] = {
-        {"a (3,2); q (2); c = empty (2) :int64; axis_modsum a 0 q c",
-         "upload[3,3,2] upload[2] axis_modsum[3,2]/6 208",
-         {0},
-         1},
-        {"a (3,2); q (2); c = empty (2) :int64; axis_modsum a 0 q c",
-         "upload[3,2] upload[3,2] axis_modsum[2]/2 axis_modsum[2]@2/2 axis_modsum[2]@4/2 144",
-         {1},
-         1},
-        {"a (2,5,2,4); b (5,2,4); q (2); o (2,2,4); modmul_axis_sum a b q o -1",
-         "upload[3,2,5,2,4] upload[5,2,4] upload[2] upload[2,2,4] copy[3,16]/0 release[3,16] "
-         "modmul_axis_sum[3,2,2,4]/80 2768",
-         {0},
-         1},
-        {"a (2,5,2,4); b (5,2,4); q (2); o (2,2,4); modmul_axis_sum a b q o -1",
-         "upload[2,5,2,4] upload[3,5,2,4] upload[2] upload[2,2,4] copy[3,16]/0 release[3,16] "
-         "modmul_axis_sum[3,2,2,4]/0 2128",
-         {1},
-         1},
-        {"a (2,5,2,4); b (5,2,4); q (2); o (2,2,4); modmul_axis_sum a b q o -1",
-         "upload[2,5,2,4] upload[5,2,4] upload[3,2] upload[2,2,4] copy[3,16]/0 release[3,16] "
-         "modmul_axis_sum[2,2,4]/40 modmul_axis_sum[2,2,4]@16/40 modmul_axis_sum[2,2,4]@32/40 "
-         "1520",
-         {2},
-         1},
-        {"a (2,3,2,8); q (2); t (2,8); o = empty (2,3,2,8) :int64; ntt a -1 none none q none "
-         "none t o 0 1",
-         "upload[3,2,3,2,8] upload[2] upload[2,8] ntt[6,3,2,8]/48 4752",
-         {0},
-         1},
-        {"a (2,3,2,8); q (2); t (2,8); o = empty (2,3,2,8) :int64; ntt a -1 none none q none "
-         "none t o 0 1",
-         "upload[2,3,2,8] upload[3,2] upload[2,8] ntt[2,3,2,8]/48 ntt[2,3,2,8]@96/48 "
-         "ntt[2,3,2,8]@192/48 3248",
-         {1},
-         1},
-        {"a (1,3,2,8); q (2); t (2,8); o = empty (1,3,2,8) :int64; ntt a -1 none none q none "
-         "none t o 0 1",
-         "upload[3,1,3,2,8] upload[2] upload[2,8] ntt[3,3,2,8]/48 2448",
-         {0},
-         1},
-        {"w (4,3,2,8); a = get_slice w [0:2]; q (2); t (2,8); o = empty (2,3,2,8) :int64; ntt "
-         "a -1 none none q none none t o 0 1",
-         "upload[3,4,3,2,8] upload[2] upload[2,8] ntt[2,3,2,8]/48 ntt[2,3,2,8]@96/48 "
-         "ntt[2,3,2,8]@192/48 7056",
-         {0},
-         1},
-        {"w (4,3,2,8); a = get_slice w [0:1]; q (2); t (2,8); o = empty (1,3,2,8) :int64; ntt "
-         "a -1 none none q none none t o 0 1",
-         "upload[3,4,3,2,8] upload[2] upload[2,8] ntt[3,3,2,8]/192 5904",
-         {0},
-         1},
-        {"w (4,3,1,8); a = get_slice w [0:2]; q (1); t (1,8); o = empty (2,3,1,8) :int64; ntt "
-         "a -1 none none q none none t o 0 1",
-         "upload[3,4,3,1,8] upload[1] upload[1,8] ntt[2,3,1,8]/24 ntt[2,3,1,8]@48/24 "
-         "ntt[2,3,1,8]@96/24 3528",
-         {0},
-         1},
-        {"a (2,3,1,8); q (1); t (1,8); o = empty (2,3,1,8) :int64; ntt a -1 none none q none "
-         "none t o 0 1",
-         "upload[3,2,3,1,8] upload[3,1] upload[3,1,8] ntt[2,3,3,8]/24 2520",
-         {0, 1, 2},
-         3},
-        {"a (3,5,1,4); b (5,1,4); q (1); o = empty (3,1,4) :int64; modmul_axis_sum a b q o -1",
-         "upload[3,5,1,4] upload[3,5,1,4] upload[1] modmul_axis_sum[3,3,1,4]/0 1256",
-         {1},
-         1},
-        {"a (3,5,1,4); b (5,1,4); q (1); o = empty (3,1,4) :int64; modmul_axis_sum a b q o -1",
-         "upload[3,5,1,4] upload[5,1,4] upload[3,1] modmul_axis_sum[3,1,4]/20 "
-         "modmul_axis_sum[3,1,4]@12/20 modmul_axis_sum[3,1,4]@24/20 952",
-         {2},
-         1},
-        {"a (3,1); q (1); c = empty (1) :int64; axis_modsum a 0 q c",
-         "upload[3,1] upload[3,1] axis_modsum[1]/1 axis_modsum[1]@1/1 axis_modsum[1]@2/1 72",
-         {1},
-         1},
-        {"a (4); c = empty (4) :int64; d = empty (4) :int64; _modsum_ttc c a 7 d",
-         "upload[3,4] modsum[3,4]/0 224",
-         {0},
-         1},
-        {"a (2,2,4); q (2); c = empty (2,5,4) :int64; apply_g_decomp_relative_to_full_q a q 5 "
-         "2 c",
-         "upload[3,2,2,4] upload[2] digits_full_q[6,5,4]/8 1552",
-         {0},
-         1},
-        {"a (2,2,4); q (2); c = empty (2,5,4) :int64; apply_g_decomp_relative_to_full_q a q 5 "
-         "2 c",
-         "upload[2,2,4] upload[3,2] digits_full_q[2,5,4]/8 digits_full_q[2,5,4]@40/8 "
-         "digits_full_q[2,5,4]@80/8 1328",
-         {1},
-         1},
-        {"a (3,4); i (2,4); c = empty (2,4) :int64; take_along_axis a i 0 c",
-         "upload[3,3,4] upload[2,4] gather[3,2,4]/12 544",
-         {0},
-         1},
-        {"a (3,4); i (2,4); c = empty (2,4) :int64; take_along_axis a i 0 c",
-         "upload[3,4] upload[3,2,4] gather[3,2,4]/0 480",
-         {1},
-         1},
-        {"a (2); v = reshape a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2); abs v v",
-         "upload[3,2] abs[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]/2 "
-         "abs[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]@2/2 abs[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]@4/2 48",
-         {0},
-         1},
-        {"a (2); v = reshape a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,2); abs v v",
-         "upload[3,2] abs[3,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]/2 48",
-         {0},
-         1},
         {"a (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2)",
          "entry 0 (host_to_device): its rank cannot grow by an axis of requests, cause 5",
          {0},
@@ -377,10 +262,60 @@ static void elements_are_counted(void **state)
     }
 }
 
+/* Of three requests: what they take together, beside what is there, and each step's work alone. */
+static void limits_hold_for_batches(void **state)
+{
+    static const struct {
+        const char *lines;
+        uint64_t memory, work;
+        const char *expected; /* "": no error */
+        int argument;
+    } cases[] = {
+        {"a (4); b (4); abs a a", 127, 0,
+         "entry 1 (host_to_device): 32 bytes beside 96 in use are above the limit of 127", -1},
+        {"a (4); b (4); abs a a", 128, 0, "", -1},
+        {"a (4); b (4); abs a a; free a; c (8)", 128, 0, "", -1},
+        {"a (4); b (4); abs a a; free b; c (5)", 135, 0,
+         "entry 4 (host_to_device): 40 bytes beside 96 in use are above the limit of 135", -1},
+        {"a (4); b = zeros (4) :int64; c = zeros (4) :int64; abs a b; free a", 0, 12, "", -1},
+        {"a (4); b = zeros (4) :int64; c = zeros (4) :int64; abs a b", 0, 11,
+         "entry 0 (host_to_device): argument 'tensor': 12 elements to visit, above the limit of "
+         "11",
+         -1},
+        {"a (1,4); y = expand a 0 4; b = empty (4,4) :int64; abs y b", 0, 47,
+         "entry 3 (abs): argument 'a': 48 elements to visit, above the limit of 47", 0},
+        {"a (1,4); y = expand a 0 4; b = empty (4,4) :int64; abs y b; set_const_val b 0", 0, 48, "",
+         -1},
+        {"a (1,4); b (4,4); y = expand a 0 4; c = empty (4,4) :int64; _modsum_ttc y b 7 c", 0, 47,
+         "entry 4 (_modsum_ttc): argument 'a': 48 elements to visit, above the limit of 47", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct healcl_limits limits = {.memory_bytes = cases[i].memory,
+                                             .work = cases[i].work};
+        struct healcl_transcript *parent = NULL, *wide = NULL;
+        struct script script = {0};
+        script_lines(&script, cases[i].lines);
+        script_finish(&script);
+        assert_int_equal(healcl_transcript_open_memory(script.writer.bytes, script.writer.length,
+                                                       &limits, &parent, &error),
+                         HEALCL_OK);
+        const bool fits =
+            healcl_transcript_widen(parent, (const size_t[]){0}, 1, 3, &wide, &error) == HEALCL_OK;
+        assert_string_equal(fits ? "" : error.message, cases[i].expected);
+        assert_int_equal(fits ? -1 : error.argument, cases[i].argument);
+        assert_int_equal(error.cause, fits ? HEALCL_CAUSE_NONE : HEALCL_CAUSE_LIMIT);
+        healcl_error_clear(&error);
+        healcl_transcript_close(wide);
+        healcl_transcript_close(parent);
+        script_release(&script);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_do_all_at_once),        cmocka_unit_test(kinds_have_room_or_not),
+        cmocka_unit_test(steps_do_all_at_once),        cmocka_unit_test(limits_hold_for_batches),
         cmocka_unit_test(payloads_are_of_one_request), cmocka_unit_test(batches_are_refused),
         cmocka_unit_test(elements_are_counted),
     };

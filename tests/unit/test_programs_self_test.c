@@ -73,7 +73,6 @@ static void change_name(const char *path)
 /* What the compiler makes of the self-test counts in the first test alone. */
 static int set_up_fast(void **state)
 {
-    share_compile_fast(true);
     return device_set_up(state);
 }
 

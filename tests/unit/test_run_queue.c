@@ -289,31 +289,6 @@ static void describes_operations(void **state)
     assert_false(healcl_operation_describe(NULL, 0, NULL));
 }
 
-static void takes_null(void **state)
-{
-    (void)state;
-    struct healcl_queue *queue = open_queue(NULL);
-    struct healcl_tensor *tensor = NULL;
-    int64_t memory[12];
-    assert_int_equal(healcl_queue_open(NULL, NULL, NULL, &error), HEALCL_USAGE);
-    assert_int_equal(healcl_queue_wait(NULL, &error), HEALCL_USAGE);
-    assert_int_equal(healcl_call(NULL, "zeros", 0, NULL, NULL, &error), HEALCL_USAGE);
-    assert_int_equal(healcl_call(queue, NULL, 0, NULL, NULL, &error), HEALCL_USAGE);
-    assert_int_equal(healcl_call(queue, "zeros", 2, NULL, NULL, &error), HEALCL_USAGE);
-    assert_int_equal(healcl_tensor_create(NULL, HEALCL_INT8, 0, NULL, NULL, &tensor, &error),
-                     HEALCL_USAGE);
-    assert_int_equal(healcl_tensor_create(queue, HEALCL_INT8, 1, NULL, NULL, &tensor, &error),
-                     HEALCL_USAGE);
-    assert_int_equal(healcl_tensor_create(queue, HEALCL_INT8, 0, NULL, NULL, NULL, &error),
-                     HEALCL_USAGE);
-    assert_int_equal(healcl_tensor_read(NULL, memory, sizeof memory, &error), HEALCL_USAGE);
-    assert_int_equal(healcl_tensor_describe(NULL).bytes, 0);
-    OK(healcl_tensor_create(queue, HEALCL_INT8, 0, NULL, NULL, &tensor, &error));
-    healcl_tensor_release(NULL);
-    healcl_queue_close(NULL);
-    close_queue(queue);
-}
-
 /* ---------------------------------------------------------------- threads */
 
 enum { THREADS = 4, ROUNDS = 40 };
@@ -436,12 +411,11 @@ static void reads_expand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_operations),   cmocka_unit_test(refuses_wrong_calls),
-        cmocka_unit_test(names_the_call),     cmocka_unit_test(goes_on_for_long),
-        cmocka_unit_test(numbers_operations), cmocka_unit_test(refuses_too_many_tensors),
-        cmocka_unit_test(takes_null),         cmocka_unit_test(serves_threads),
-        cmocka_unit_test(frees_what_fails),   cmocka_unit_test(describes_operations),
-        cmocka_unit_test(reads_expand),
+        cmocka_unit_test(calls_operations),     cmocka_unit_test(refuses_wrong_calls),
+        cmocka_unit_test(names_the_call),       cmocka_unit_test(goes_on_for_long),
+        cmocka_unit_test(numbers_operations),   cmocka_unit_test(refuses_too_many_tensors),
+        cmocka_unit_test(serves_threads),       cmocka_unit_test(frees_what_fails),
+        cmocka_unit_test(describes_operations), cmocka_unit_test(reads_expand),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -89,18 +89,6 @@ static void without_warm_up(void **state)
     healcl_device_close(device);
 }
 
-static void reference_has_none(void **state)
-{
-    (void)state;
-    struct heard heard;
-    struct healcl_report *report =
-        run(NULL, (struct healcl_run_options){.repeat = 1, .profile = true}, &heard);
-    assert_string_equal(heard.phases, "m");
-    assert_int_equal(report->warm_up_nanoseconds, 0);
-    assert_int_equal(report->segments[0].not_begun_nanoseconds, 0);
-    healcl_report_free(report);
-}
-
 /* The times of operations and of what lies between them make no more than that of the segment. */
 static void times_add_up(void **state)
 {
@@ -149,7 +137,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(first_run_warms_up),
         DEVICE_TEST(without_warm_up),
-        DEVICE_TEST(reference_has_none),
         DEVICE_TEST(times_add_up),
     };
     return cmocka_run_group_tests(tests, open_transcript, close_transcript);

@@ -299,10 +299,8 @@ static void sums_of_products(void **state)
     run_sums(1, 70, 2, 1, false);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(sums_of_products),
         DEVICE_TEST(bundled_on_the_reference),
