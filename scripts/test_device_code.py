@@ -15,7 +15,7 @@ from unittest import mock
 import device_code
 from device_code import Code, Failure, Kernel, Use
 
-OPTIONS = "-cl-std=CL1.2 -w -D CHUNKS=1 -D LOCAL_SIZE=256 -D ELEMENT=long -D AXES=3 -D NARROW -D THIN"
+OPTIONS = "-cl-std=CL1.2 -w -D LOCAL_SIZE=256 -D ELEMENT=long -D AXES=3 -D NARROW -D THIN"
 MODMUL = Kernel("modmul_table", "core", OPTIONS)
 TILES = Kernel("ntt_tiles", "ntt/local", OPTIONS.replace("ELEMENT=long", "OUT=long -D IN=char"))
 

@@ -9,8 +9,8 @@
 
 /* Operands: out, a, b, p. */
 #define ELEMENTWISE(name, operation, P_PARAMETER, P_AT)                                            \
-    KERNEL name(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                      \
-                BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
+    KERNEL name(SPACE(space), global ELEMENT *out, global const ELEMENT *a,                      \
+                global const ELEMENT *b, P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
     {                                                                                              \
         TAKE_SPACE(space);                                                                         \
         EACH_SPAN(space, span)                                                                     \
@@ -26,7 +26,7 @@
             }                                                                                      \
     }
 
-#define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
+#define TENSOR_PARAMETER global const ELEMENT *p
 #define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
 
 /* -D MODULI_TENSOR: few steps want these kernels, and every program would be built with them. */
@@ -40,8 +40,8 @@ ELEMENTWISE_OPERATIONS(MODULAR)
 #ifndef MODULI_TENSOR
 /* out = second(first(a, b), c), where what is between has ELEMENT's range. Two bits of sources for
  * each of a, b and c tell what it is: 0 what out holds, 1 x, 2 y. Operands: out, x, y, p. */
-KERNEL chain_table(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, x),
-                   BUFFER(const ELEMENT, y), TABLE_PARAMETER, uint sources, long first, long second)
+KERNEL chain_table(SPACE(space), global ELEMENT *out, global const ELEMENT *x,
+                   global const ELEMENT *y, TABLE_PARAMETER, uint sources, long first, long second)
 {
     TAKE_SPACE(space);
     uint a = sources & 3, b = sources >> 2 & 3, c = sources >> 4;
@@ -81,8 +81,8 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
 /* Operands: out, a, b, which is there where the operation has two, and p where there are several
  * axes. */
 #define RESIDUES(KIND, name, operands)                                                                         \
-    KERNEL name##_residues(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),       \
-                           BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint first,              \
+    KERNEL name##_residues(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
+                           global const ELEMENT *b, TABLE_PARAMETER, uint first,              \
                            uint repeats, uint by_repeats, uint moduli, uint by_moduli)         \
     {                                                                                          \
         TAKE_SPACE(space);                                                                     \
@@ -103,7 +103,7 @@ ELEMENTWISE_OPERATIONS(RESIDUES)
 #endif /* AXES */
 
 /* out = a*b, C remainder by q, for one b of magnitude w modulo q. Operands: out, a. */
-KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a), ulong factor,
+KERNEL modmul_constant(SPACE(space), global ELEMENT *out, global const ELEMENT *a, ulong factor,
                        ulong quotient, ulong q, long b)
 {
     TAKE_SPACE(space);
@@ -122,7 +122,7 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
 }
 
 /* out = |a|; the smallest value wraps. Operands: out, a. */
-KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
+KERNEL absolute(SPACE(space), global ELEMENT *out, global const ELEMENT *a)
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)

@@ -10,7 +10,7 @@
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
  * The space is [l,r,k,n]; operands: out, in, whose elements have size bytes: were they of a type
  * that is compiled in, a transform of int8 would want another program than the output's. */
-KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint size,
+KERNEL ntt_load(SPACE(space), global ulong *rows, global const char *in, uint size,
                 global const struct modulus *q, global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
@@ -27,7 +27,7 @@ KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint s
 
 /* out[..., u] = rows[..., perm[u]] or rows[..., u], times n_inv[k] where scale is not 0.
  * The space is [l,r,k,n]; operand: out. */
-KERNEL ntt_store(SPACE(space), BUFFER(ELEMENT, out), global const ulong *rows,
+KERNEL ntt_store(SPACE(space), global ELEMENT *out, global const ulong *rows,
                  global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
                  global const uint *perm, uint use_perm)
 {
@@ -108,8 +108,8 @@ static inline void lanes_inverse(ulong8 *x, uint n, ulong8 q, global const struc
 
 /* All of it for the rows number, number + k, ... of one modulus, n < NTT_ROW_MIN; n_inv: NULL
  * forward, else that of the modulus. Operands of the space: out, in. */
-static inline void transform_lanes(const struct space *space, uint number, BUFFER(ELEMENT, out),
-                                   BUFFER(const char, in), uint size, struct modulus modulus,
+static inline void transform_lanes(const struct space *space, uint number, global ELEMENT *out,
+                                   global const char *in, uint size, struct modulus modulus,
                                    global const struct twiddle *twiddles, global const uint *perm,
                                    global const struct twiddle *n_inv)
 {
@@ -141,7 +141,7 @@ static inline void transform_lanes(const struct space *space, uint number, BUFFE
 
 /* All of it for the rows of each work-item, which is alone in its work-group and has elements of
  * whole rows. Operands: out, in, as above. */
-KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(const char, in),
+KERNEL ntt_whole(SPACE(space), global ulong *rows, global ELEMENT *out, global const char *in,
                  uint size, global const struct modulus *q, global const struct twiddle *twiddles,
                  global const uint *perm, uint use_perm)
 {
@@ -152,7 +152,7 @@ KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(
     for (; row < end && end - row >= (ulong)LANES * k; row += (ulong)LANES * k)
         for (uint i = 0; i < k; i++) {
             uint j = ((uint)row + i) % k;
-            transform_lanes(&space, (uint)row + i, BUFFER_OF(out), BUFFER_OF(in), size, q[j],
+            transform_lanes(&space, (uint)row + i, out, in, size, q[j],
                             twiddles + j * n, use_perm ? perm : 0, 0);
         }
     for (; row < end; row++) {
@@ -171,7 +171,7 @@ KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(
 }
 
 /* The same for the inverse. */
-KERNEL intt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(const char, in),
+KERNEL intt_whole(SPACE(space), global ulong *rows, global ELEMENT *out, global const char *in,
                   uint size, global const struct modulus *q, global const struct twiddle *twiddles,
                   global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
 {
@@ -182,7 +182,7 @@ KERNEL intt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER
     for (; row < end && end - row >= (ulong)LANES * k; row += (ulong)LANES * k)
         for (uint i = 0; i < k; i++) {
             uint j = ((uint)row + i) % k;
-            transform_lanes(&space, (uint)row + i, BUFFER_OF(out), BUFFER_OF(in), size, q[j],
+            transform_lanes(&space, (uint)row + i, out, in, size, q[j],
                             twiddles + j * n, use_perm ? perm : 0, n_inv + j);
         }
     for (; row < end; row++) {

@@ -41,9 +41,6 @@ static const char *lacks_lines(const struct step *step, const struct healcl_devi
 {
     struct space space = space_of(step);
     uint32_t last = space.rank - 1;
-    const char *lack = lacks_vectors(step, device);
-    if (lack)
-        return lack;
     if (!passes_caches(device, space.end, step->out->storage->dtype))
         return "the output fits caches";
     if (space.operand[0].stride[last] != 1 || (step->in[0] && space.operand[1].stride[last] != 1))
@@ -145,10 +142,8 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
 static const char *lacks_tiles(const struct step *step, const struct healcl_device *device)
 {
     struct space space = space_of(step);
-    const char *lack = lacks_vectors(step, device);
-    return lack                      ? lack
-           : order_for_tiles(&space) ? NULL
-                                     : "rows are long in both, or there are few elements";
+    (void)device;
+    return order_for_tiles(&space) ? NULL : "rows are long in both, or there are few elements";
 }
 
 static enum healcl_status launch_tiles(struct launcher *self, const struct step *step,

@@ -35,11 +35,11 @@ static enum healcl_status launch_check(struct job *job, const struct check *chec
 {
     struct launcher *self = job->launcher;
     struct job note;
-    job_add_written_table(job, &self->status);
+    job_add_written(job, &self->status);
     TRY(job_launch(job, error));
     TRY(begin(&note, self, check->step, check->input, "note_value", &check->elements, error));
     note.space.key = job->space.key;
-    job_add_written_table(&note, &self->status);
+    job_add_written(&note, &self->status);
     return job_launch_groups(&note, 1, self->device->tuning.local_size, error);
 }
 
@@ -62,7 +62,7 @@ static enum healcl_status modulus_table(struct launcher *self, const struct step
     TRY(begin_check(&job, self, "moduli", &check, error));
     TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), table,
                     error));
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return launch_check(&job, &check, error);
 }
 
@@ -151,9 +151,9 @@ static enum healcl_status lane_moduli(struct launcher *self, const struct step *
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job.space, &vectors);
     job_add_space(&job);
-    job_add_table(&job, moduli->table);
+    job_add_buffer(&job, moduli->table);
     job_add_long(&job, moduli->k);
-    job_add_written_table(&job, moduli->lanes);
+    job_add_written(&job, moduli->lanes);
     return job_launch(&job, error);
 }
 
@@ -201,8 +201,7 @@ static enum healcl_status fill_table(struct launcher *self, const struct step *s
     space_init(&job.space, &elements);
     space_set_operand(&job.space, 0, &elements);
     job_add_space(&job);
-    job_add_written_buffer(&job, table);
-    job.writes_output = false;
+    job_add_written(&job, table);
     job_add_long(&job, value);
     return job_launch(&job, error);
 }
@@ -240,9 +239,9 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
     TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
     TRY(derived_add(self, step->in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
                     table, error));
-    job_add_table(&job, moduli);
+    job_add_buffer(&job, moduli);
     job_add_uint(&job, log2_of((uint64_t)(layout_elements(&key.layout) / key.layout.shape[0])));
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -266,9 +265,9 @@ enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct st
     TRY(begin(&job, self, step, factors, "scaled_twiddles", &step->in[factors]->layout, error));
     TRY(derived_add(self, step->in[factors], &key, step->in[factors]->layout.shape[0],
                     sizeof(struct twiddle), table, error));
-    job_add_table(&job, moduli);
-    job_add_table(&job, twiddles);
-    job_add_written_table(&job, *table);
+    job_add_buffer(&job, moduli);
+    job_add_buffer(&job, twiddles);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -293,11 +292,11 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, table, error));
     job_init(&job, self, step, "core", "lane_twiddles");
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    job_add_table(&job, twiddles);
+    job_add_buffer(&job, twiddles);
     job_add_long(&job, n);
     job_add_long(&job, k);
     job_add_uint(&job, word_bits);
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
 }
 
@@ -324,11 +323,11 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job.space, &all);
     job_add_space(&job);
-    job_add_table(&job, moduli);
-    job_add_table(&job, twiddles);
+    job_add_buffer(&job, moduli);
+    job_add_buffer(&job, twiddles);
     job_add_uint(&job, (uint32_t)n);
     job_add_uint(&job, log2_low);
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -342,7 +341,7 @@ static enum healcl_status launch_permutation(struct launcher *self, const struct
     struct job job;
     TRY(fill_table(self, step, i, first, -1, error));
     TRY(begin(&job, self, step, i, "permutation_first", layout, error));
-    job_add_written_table(&job, first);
+    job_add_written(&job, first);
     TRY(job_launch(&job, error));
 
     /* Until it is found to be neither. */
@@ -355,8 +354,8 @@ static enum healcl_status launch_permutation(struct launcher *self, const struct
                           .elements = *layout,
                           .size = layout->shape[0]};
     TRY(begin_check(&job, self, "permutation", &check, error));
-    job_add_table(&job, first);
-    job_add_written_table(&job, table);
+    job_add_buffer(&job, first);
+    job_add_written(&job, table);
     return launch_check(&job, &check, error);
 }
 
@@ -407,8 +406,8 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job.space, layout);
     job_add_space(&job);
-    job_add_table(&job, permutation);
-    job_add_written_table(&job, *table);
+    job_add_buffer(&job, permutation);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -440,10 +439,10 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
     space_init(&job.space, &pairs);
     job_add_space(&job);
     TRY(launcher_add_check(self, &check, &job.space.key, error));
-    job_add_table(&job, moduli);
+    job_add_buffer(&job, moduli);
     job_add_uint(&job, (uint32_t)k);
-    job_add_written_table(&job, *table);
-    job_add_written_table(&job, &self->status);
+    job_add_written(&job, *table);
+    job_add_written(&job, &self->status);
     return job_launch(&job, error);
 }
 

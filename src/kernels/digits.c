@@ -13,17 +13,16 @@ static enum healcl_status begin(struct job *job, struct launcher *self, const st
 
 enum { ELEMENTS_MIN = 1024 /* that are worth another kernel */ };
 
-static const char *lacks_many_elements(const struct step *step, const struct healcl_device *device,
-                                       int64_t elements)
+static const char *lacks_many_elements(int64_t elements)
 {
-    const char *lack = lacks_vectors(step, device);
-    return lack ? lack : elements < ELEMENTS_MIN ? "there are too few elements" : NULL;
+    return elements < ELEMENTS_MIN ? "there are too few elements" : NULL;
 }
 
 static const char *lacks_digit_vectors(const struct step *step, const struct healcl_device *device)
 {
     const struct layout *out = &step->out->layout;
-    const char *lack = lacks_many_elements(step, device, layout_elements(&step->in[0]->layout));
+    (void)device;
+    const char *lack = lacks_many_elements(layout_elements(&step->in[0]->layout));
     if (lack)
         return lack;
     return out->stride[out->rank - 1] == 1 && out->shape[out->rank - 1] >= LANES
@@ -91,7 +90,7 @@ static enum healcl_status launch_digits(struct launcher *self, const struct step
         job_add_long(&job, out->stride[digit_axis]);
     if (variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
-    job_add_written_table(&job, &self->status);
+    job_add_written(&job, &self->status);
     if (variant->shape == SHAPE_LOCAL)
         job.launch.traffic.bytes = bytes_of_digits(step);
     return variant->shape == SHAPE_LOCAL
@@ -128,7 +127,7 @@ static enum healcl_status launch_each_digit(struct launcher *self, const struct 
     space_simplify(&job.space);
     job_add_long(&job, step->value[0]);
     job_add_long(&job, count);
-    job_add_written_table(&job, &self->status);
+    job_add_written(&job, &self->status);
     return job_launch(&job, error);
 }
 
@@ -174,7 +173,8 @@ static struct space space_of_full_q(const struct step *step)
 static const char *lacks_full_q_vectors(const struct step *step, const struct healcl_device *device)
 {
     struct space space = space_of_full_q(step);
-    const char *lack = lacks_many_elements(step, device, (int64_t)space.end);
+    (void)device;
+    const char *lack = lacks_many_elements((int64_t)space.end);
     if (lack)
         return lack;
     if (step->in[0]->layout.shape[1] > PRIVATE_BYTES_MAX / (int64_t)PRIVATE_BYTES_VECTORS)
@@ -229,8 +229,8 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct step
     job_define_number(&job, "LIMBS", (uint32_t)k);
     job.rounds = (uint64_t)(out->shape[1] + k * (k + 4));
     job.space = space_of_full_q(step);
-    job_add_table(&job, q);
-    job_add_table(&job, inverses);
+    job_add_buffer(&job, q);
+    job_add_buffer(&job, inverses);
     job_add_uint(&job, (uint32_t)k);
     job_add_long(&job, step->value[0]);
     if (variant->shape == SHAPE_LOCAL)
@@ -250,7 +250,7 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct step
                                               .moduli = values * (3 * limbs - 2),
                                               .twiddles = values * (limbs * (limbs - 1) / 2)};
     }
-    job_add_written_table(&job, &self->status);
+    job_add_written(&job, &self->status);
     if (variant->shape == SHAPE_VECTORS)
         return job_launch_alone(&job, error);
     if (variant->shape == SHAPE_LOCAL)

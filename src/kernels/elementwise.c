@@ -109,7 +109,7 @@ static const char *lacks_rows_of_vectors(const struct step *step,
                                          const struct healcl_device *device)
 {
     int64_t k;
-    const char *lack = lacks_double_vectors(step, device);
+    const char *lack = lacks_double_vectors(device);
     if (lack)
         return lack;
     struct space space = space_of(step, NULL);
@@ -144,7 +144,7 @@ static enum healcl_status launch_vectors(struct launcher *self, const struct ste
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
     job.space = space_of(step, NULL);
     job.space.operand[OPERAND_Q].offset = moduli.first;
-    job_add_table(&job, moduli.lanes);
+    job_add_buffer(&job, moduli.lanes);
     int64_t n = job.space.shape[job.space.rank - 1];
     bool is_whole = n % LANES == 0 || job.space.rank == 1;
     job_add_long(&job, moduli.period);
@@ -210,7 +210,7 @@ static struct interleaved interleaved_of(const struct step *step, const struct s
 
 static const char *lacks_interleaved(const struct step *step, const struct healcl_device *device)
 {
-    const char *lack = lacks_double_vectors(step, device);
+    const char *lack = lacks_double_vectors(device);
     if (lack)
         return lack;
     if (!has_modulus_table(step, 2, device))
@@ -235,7 +235,7 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
     struct job job;
     TRY(begin(&job, self, step, variant, 2, kernels[step->kind].interleaved, error));
     TRY(derive_moduli(self, step, 2, &table, error));
-    job_add_table(&job, table);
+    job_add_buffer(&job, table);
     const struct space old = space_of(step, &moduli);
     const struct interleaved found = interleaved_of(step, &old);
     struct space *space = &job.space;
@@ -289,7 +289,7 @@ static enum healcl_status launch_elements(struct launcher *self, const struct st
               table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
     job.space = space_of(step, &moduli);
     if (table) {
-        job_add_table(&job, table);
+        job_add_buffer(&job, table);
     } else {
         job_define(&job, "MODULI_TENSOR", "");
         TRY(job_add_input(&job, step->in[2], error));
@@ -422,7 +422,7 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct st
               error));
     TRY(job_add_input(&job, step->in[found.a], error));
     TRY(job_add_input(&job, is_scalar(step, b) ? step->out : step->in[b], error));
-    job_add_table(&job, table);
+    job_add_buffer(&job, table);
     struct space *space = &job.space;
     *space = found.space;
     const int64_t rows = repeated_rows(space, self->device);
@@ -509,7 +509,7 @@ static enum healcl_status launch_residues(struct launcher *self, const struct st
     TRY(derive_moduli(self, step, 2, &table, error));
     TRY(begin(&job, self, step, variant, 2, kernels[step->kind].residues, error));
     job.space = residue_space(step, &moduli, &period);
-    job_add_table(&job, table);
+    job_add_buffer(&job, table);
     job_add_uint(&job, (uint32_t)moduli.offset);
     job_add_uint(&job, (uint32_t)period.repeats);
     job_add_uint(&job, reciprocal_of(period.repeats));

@@ -24,13 +24,8 @@ static inline int64_t scalar_value(const struct step *step, int i)
     return step->in[i] ? step->in[i]->storage->scalars[step->in[i]->layout.offset] : 0;
 }
 
-/* Whether out, a or b of a step, in[0] and in[1], lies in several chunks. */
-bool step_has_chunks(const struct step *step, const struct healcl_device *device);
-
-/* What is in the way of kernels on vectors of eight: chunks, and elementwise and in sums a device
- * without doubles. NULL where nothing is. */
-const char *lacks_vectors(const struct step *step, const struct healcl_device *device);
-const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device);
+/* Why the device has no elementwise kernels and sums on vectors of eight; NULL: it has. */
+const char *lacks_double_vectors(const struct healcl_device *device);
 
 /* What is in the way of a general kernel as one work-item that counts elements in 32 bits. */
 const char *lacks_single(const struct step *step, const struct healcl_device *device);

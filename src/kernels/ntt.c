@@ -32,16 +32,16 @@ static enum healcl_status launch_whole(struct launcher *self, const struct trans
     const int64_t units = self->device->info.compute_units, together = LANES * transform->k;
     job.granule = (uint64_t)(transform->n * (count / units >= together ? together : 1));
     job.rounds = log2_of((uint64_t)transform->n);
-    job_add_written_table(&job, &transform->rows);
+    job_add_written(&job, &transform->rows);
     TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
-    job_add_table(&job, transform->perm);
+    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->twiddles);
+    job_add_buffer(&job, transform->perm);
     job_add_uint(&job, step->in[3] != NULL);
     if (transform->inverse)
-        job_add_table(&job, transform->n_inv);
+        job_add_buffer(&job, transform->n_inv);
     return job_launch(&job, error);
 }
 
@@ -57,22 +57,22 @@ static enum healcl_status launch_rows(struct launcher *self, const struct transf
         return launch_whole(self, transform, first, count, error);
 
     begin_elements(&job, self, transform, "ntt_load", first, count);
-    job_add_written_table(&job, &transform->rows);
+    job_add_written(&job, &transform->rows);
     TRY(job_add_input(&job, step->in[0], error));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->perm);
+    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->perm);
     job_add_uint(&job, transform->inverse && permutes);
     TRY(job_launch(&job, error));
 
     job_init(&job, self, step, "core", transform->inverse ? "intt_stages" : "ntt_stages");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    job_add_written_table(&job, &transform->rows);
+    job_add_written(&job, &transform->rows);
     job_add_long(&job, transform->n);
     job_add_uint(&job, (uint32_t)transform->k);
     job_add_uint(&job, (uint32_t)(first % transform->k));
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
+    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->twiddles);
     uint32_t local_size = self->device->tuning.transform_local_size;
     for (uint64_t m = 1; m < n; m *= 2)
         job.rounds += n / 2 / local_size + 2;
@@ -80,11 +80,11 @@ static enum healcl_status launch_rows(struct launcher *self, const struct transf
 
     begin_elements(&job, self, transform, "ntt_store", first, count);
     TRY(job_add_output(&job, step->out, error));
-    job_add_table(&job, &transform->rows);
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->n_inv);
+    job_add_buffer(&job, &transform->rows);
+    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->n_inv);
     job_add_uint(&job, transform->inverse);
-    job_add_table(&job, transform->perm);
+    job_add_buffer(&job, transform->perm);
     job_add_uint(&job, !transform->inverse && permutes);
     return job_launch(&job, error);
 }

@@ -76,7 +76,7 @@ static bool fits(struct tiling *tiling, const struct step *step, const struct he
     if (rows * n <= most)
         return true;
     if (most / rows < (int64_t)1 << radix ||
-        rows * n > (int64_t)(device->chunk_bytes / sizeof(uint64_t)))
+        rows * n > (int64_t)(device->info.max_allocation_bytes / sizeof(uint64_t)))
         return false;
     tiling->log2_most = log2_of((uint64_t)(most / rows));
     bool inverse = step->kind == STEP_INTT, permutes = step->in[3] != NULL;
@@ -205,15 +205,16 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
     if (pass->scratch != NO_SCRATCH)
         job_define_number(&job, "SCRATCH", (uint32_t)pass->scratch);
     job_add_uint(&job, (uint32_t)first);
-    job_add_written_buffer(&job, pass->out);
+    job_add_written(&job, pass->out);
+    job.writes_output = true;
     job_add_buffer(&job, pass->in);
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
-    job_add_table(&job, pass->high ? pass->high : transform->twiddles);
-    job_add_table(&job, pass->perm ? pass->perm : transform->perm);
+    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->twiddles);
+    job_add_buffer(&job, pass->high ? pass->high : transform->twiddles);
+    job_add_buffer(&job, pass->perm ? pass->perm : transform->perm);
     job_add_uint(&job, pass->perm != NULL);
     if (transform->inverse) {
-        job_add_table(&job, transform->n_inv);
+        job_add_buffer(&job, transform->n_inv);
         job_add_uint(&job, pass->scale);
     }
     /* Loading and storing the tiles, and as many stages at a time as registers allow. */

@@ -28,11 +28,11 @@ enum healcl_status launch_ntt_single(struct launcher *self, const struct step *s
     job_add_uint(&job, (uint32_t)rows);
     TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));
-    job_add_table(&job, transform.q);
-    job_add_table(&job, transform.twiddles);
-    job_add_table(&job, transform.perm);
+    job_add_buffer(&job, transform.q);
+    job_add_buffer(&job, transform.twiddles);
+    job_add_buffer(&job, transform.perm);
     job_add_uint(&job, step->in[3] != NULL);
     if (transform.inverse)
-        job_add_table(&job, transform.n_inv);
+        job_add_buffer(&job, transform.n_inv);
     return job_launch_groups(&job, 1, 1, error);
 }

@@ -1,10 +1,9 @@
 /* Sums of products modulo q: cl/sum. */
 #include "kernels/sum.h"
 
-const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
-                              int64_t count, int64_t n)
+const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count, int64_t n)
 {
-    const char *lack = lacks_double_vectors(step, device);
+    const char *lack = lacks_double_vectors(device);
     return lack                 ? lack
            : count >= SUM_TERMS ? "there are too many terms"
            : n % LANES != 0     ? "no rows of multiples of eight elements"
@@ -110,8 +109,8 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
     if (step->in[3])
         TRY(derive_permutation(self, step, 3, &perm, error));
     TRY(job_begin(job, self, step, variant, 2, error));
-    job_add_table(job, q);
-    job_add_table(job, perm);
+    job_add_buffer(job, q);
+    job_add_buffer(job, perm);
     job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
     return HEALCL_OK;
 }
@@ -133,7 +132,7 @@ static const char *lacks_product_columns(const struct step *step,
 {
     const struct product_sum sum = step_product_sum(step);
     const struct layout *a = &sum.a, *out = &sum.out;
-    const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
+    const char *lack = lacks_sum_vectors(device, a->shape[1], out->shape[2]);
     if (lack)
         return lack;
     if (a->stride[3] != 1)
@@ -180,7 +179,7 @@ static const char *lacks_product_rows(const struct step *step, const struct heal
     const struct product_sum sum = step_product_sum(step);
     const struct layout *a = &sum.a, *b = &sum.b;
     int64_t k = sum.out.shape[1], count = a->shape[1], period;
-    const char *lack = lacks_sum_vectors(step, device, count, sum.out.shape[2]);
+    const char *lack = lacks_sum_vectors(device, count, sum.out.shape[2]);
     if (lack)
         return lack;
     if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
@@ -206,7 +205,7 @@ static enum healcl_status launch_product_rows(struct launcher *self, const struc
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
     job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
     add_batch(&job.space, 1, &sum);
-    job_add_table(&job, moduli.lanes);
+    job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, out->shape[1]);
@@ -220,8 +219,7 @@ static enum healcl_status launch_product_rows(struct launcher *self, const struc
 static const char *lacks_shared_products(const struct step *step,
                                          const struct healcl_device *device)
 {
-    const char *lack = lacks_vectors(step, device); /* what a kernel's arguments may take */
-    return lack ? lack : lacks_local(step, device, step_product_sum(step).a.shape[1]);
+    return lacks_local(step, device, step_product_sum(step).a.shape[1]);
 }
 
 /* Whether all columns of each work-group, which follow each other along n, have the same a, and
@@ -337,7 +335,7 @@ static const char *lacks_product_groups(const struct step *step, const struct he
 {
     const struct grouped_products found = grouped_products_of(step);
     const int64_t n = found.sum.out.shape[found.rows];
-    const char *lack = lacks_sum_vectors(step, device, found.sum.a.shape[1], n);
+    const char *lack = lacks_sum_vectors(device, found.sum.a.shape[1], n);
     return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
 }
 
@@ -437,8 +435,7 @@ static const struct variant product_variants[] = {
     {"single", SHAPE_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
     {"shared", SHAPE_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
-     "modmul_axis_sum_local", "cl/sum/local.cl",
-     "8192 terms, or 256 of a sum; tensors of one chunk"},
+     "modmul_axis_sum_local", "cl/sum/local.cl", "8192 terms, or 256 of a sum"},
     {"interleaved", SHAPE_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},

@@ -19,8 +19,7 @@ enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
 
 /* Whether cl/sum/columns.cl, or product_columns.cl, can do sums of so many terms in rows of n
  * elements. */
-const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
-                              int64_t count, int64_t n);
+const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count, int64_t n);
 
 /* Of so many terms, those that one launch adds up: work-items of some devices cannot go round a
  * loop as often as they like. */

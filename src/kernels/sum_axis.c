@@ -30,7 +30,7 @@ static const char *lacks_columns(const struct step *step, const struct healcl_de
     int64_t k;
     space_simplify(&space);
     uint32_t last = space.rank - 1;
-    const char *lack = lacks_sum_vectors(step, device, terms_of(step), space.shape[last]);
+    const char *lack = lacks_sum_vectors(device, terms_of(step), space.shape[last]);
     if (lack)
         return lack;
     if (space.operand[0].stride[last] != 1 || space.operand[1].stride[last] != 1)
@@ -47,7 +47,7 @@ static enum healcl_status launch_columns(struct launcher *self, const struct ste
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job.space = space_of_sum(step);
     space_simplify(&job.space);
-    job_add_table(&job, moduli.lanes);
+    job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     add_summed_axis(&job, step);
     job.granule = LANES;
@@ -85,7 +85,7 @@ static const char *lacks_interleaved(const struct step *step, const struct healc
     struct interleaved found = interleaved_of(step);
     uint32_t last = found.space.rank - 1;
     int64_t k;
-    const char *lack = lacks_sum_vectors(step, device, terms_of(step), found.space.shape[last]);
+    const char *lack = lacks_sum_vectors(device, terms_of(step), found.space.shape[last]);
     if (lack)
         return lack;
     if (found.space.operand[1].stride[last] != 1)
@@ -105,7 +105,7 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
     TRY(job_begin(&job, self, step, variant, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job.space = found.space;
-    job_add_table(&job, moduli.lanes);
+    job_add_buffer(&job, moduli.lanes);
     add_summed_axis(&job, step);
     job_add_long(&job, found.k);
     job_add_long(&job, found.out_stride);
@@ -119,7 +119,7 @@ static const char *lacks_rows(const struct step *step, const struct healcl_devic
     const struct layout *a = &step->in[0]->layout;
     uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
     int64_t count = a->shape[axis], k = a->shape[last], period;
-    const char *lack = lacks_sum_vectors(step, device, count, LANES);
+    const char *lack = lacks_sum_vectors(device, count, LANES);
     if (lack)
         return lack;
     if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
@@ -143,7 +143,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct step *
     space_set_operand(&job.space, 0, &out_rows);
     space_set_operand(&job.space, 1, &a_rows);
     space_simplify(&job.space);
-    job_add_table(&job, moduli.table);
+    job_add_buffer(&job, moduli.table);
     job_add_long(&job, moduli.k);
     job_add_long(&job, terms_of(step));
     job_add_long(&job, a->shape[last]);
@@ -226,7 +226,7 @@ static enum healcl_status launch_segments(struct launcher *self, const struct st
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_add_space(&job);
     if (out)
-        job_add_written_buffer(&job, out);
+        job_add_written(&job, out);
     else
         TRY(job_add_output(&job, step->out, error));
     if (a)
@@ -235,7 +235,7 @@ static enum healcl_status launch_segments(struct launcher *self, const struct st
         TRY(job_add_input(&job, step->in[0], error));
     job.space = sum->space;
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
-    job_add_table(&job, q);
+    job_add_buffer(&job, q);
     job_add_long(&job, sum->terms);
     job_add_long(&job, sum->stride);
     job_add_long(&job, sum->segment);
@@ -304,7 +304,7 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
         job.space.operand[1].offset += first * stride;
         space_set_operand(&job.space, 2, &q_view);
         space_simplify(&job.space);
-        job_add_table(&job, q);
+        job_add_buffer(&job, q);
         job_add_long(&job, count);
         job_add_long(&job, stride);
         job_add_uint(&job, first > 0);

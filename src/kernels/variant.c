@@ -171,18 +171,16 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
 
 enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */
 
-static bool packs_bytes(const struct launcher *self, const struct tensor *tensor, uint64_t bytes)
+static bool packs_bytes(const struct tensor *tensor, uint64_t bytes)
 {
-    return bytes <= SMALL_RESULT_BYTES &&
-           self->storages[tensor->storage->id].buffer.chunk_count == 1 &&
-           layout_is_contiguous(&tensor->layout);
+    return bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&tensor->layout);
 }
 
 const char *pack_lack(const struct launcher *self, const struct step *step,
                       const struct tensor *tensor, uint64_t bytes)
 {
     struct step copy = {.kind = STEP_COPY, .origins = step->origins};
-    return bytes == 0 || packs_bytes(self, tensor, bytes) ? NULL : step_lack(&copy, self->device);
+    return bytes == 0 || packs_bytes(tensor, bytes) ? NULL : step_lack(&copy, self->device);
 }
 
 /* The packed elements are an output like any other: that of a storage behind those of the plan. */
@@ -193,9 +191,9 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     const struct buffer *from;
     uint64_t size = dtype_size(tensor->storage->dtype);
     TRY(launcher_buffer(self, tensor->storage, &from, error));
-    if (packs_bytes(self, tensor, out->bytes))
-        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out,
-                           step->origins, error);
+    if (packs_bytes(tensor, out->bytes))
+        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out, 0,
+                           out->bytes, step->origins, error);
     struct storage packed = {.id = (uint32_t)self->plan->storage_count,
                              .dtype = tensor->storage->dtype,
                              .elements = layout_elements(&tensor->layout)};
@@ -213,29 +211,11 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
 
 /* ---------------------------------------------------------------- what families share */
 
-static bool has_chunks(const struct tensor *tensor, const struct healcl_device *device)
-{
-    return tensor && !tensor->storage->scalars &&
-           storage_bytes(tensor->storage) > device->chunk_bytes;
-}
-
-bool step_has_chunks(const struct step *step, const struct healcl_device *device)
-{
-    return has_chunks(step->out, device) || has_chunks(step->in[0], device) ||
-           has_chunks(step->in[1], device) ||
-           (step->kind == STEP_CHAIN && has_chunks(step->in[3], device));
-}
-
-const char *lacks_vectors(const struct step *step, const struct healcl_device *device)
-{
-    return step_has_chunks(step, device) ? "a tensor lies in several chunks" : NULL;
-}
-
-const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device)
+const char *lacks_double_vectors(const struct healcl_device *device)
 {
     return device->info.double_width == 0 && device->tuning.multiply == MULTIPLY_BY_DOUBLES
                ? "the device has no doubles"
-               : lacks_vectors(step, device);
+               : NULL;
 }
 
 const char *lacks_single(const struct step *step, const struct healcl_device *device)

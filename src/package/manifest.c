@@ -221,9 +221,6 @@ enum healcl_status package_read_manifest(struct package *package, const char *te
     TRY(get_text(device, "device.", "version", &package->version, error));
     TRY(get_text(root, "", "tuning", &package->tuning, error));
     TRY(get_text(root, "", "choices", &package->choices, error));
-    TRY(get_number(root, "", "chunk_bytes", 4096, (uint64_t)1 << 60, &package->chunk_bytes, error));
-    if (package->chunk_bytes & (package->chunk_bytes - 1))
-        REFUSE(error, "manifest.json: chunk_bytes is no power of two");
     TRY(read_images(package, error));
     return read_programs(package, error);
 }
@@ -276,7 +273,6 @@ char *package_manifest(const struct package *package)
     cJSON_AddStringToObject(device, "version", package->version);
     cJSON_AddStringToObject(root, "tuning", package->tuning);
     cJSON_AddStringToObject(root, "choices", package->choices);
-    cJSON_AddNumberToObject(root, "chunk_bytes", (double)package->chunk_bytes);
     cJSON *images = cJSON_AddArrayToObject(root, "images");
     for (size_t i = 0; i < package->image_count; i++)
         write_image(&package->images[i], images);

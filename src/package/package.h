@@ -44,9 +44,8 @@ struct package_image {
 struct package {
     char *path; /* or NULL */
     const char *platform, *device, *driver, *version;
-    const char *tuning;   /* as tuning_format writes it */
-    const char *choices;  /* among kernels of manifests, as kernel_choices_format writes them */
-    uint64_t chunk_bytes; /* of the device: a power of two */
+    const char *tuning;  /* as tuning_format writes it */
+    const char *choices; /* among kernels of manifests, as kernel_choices_format writes them */
     struct package_program *programs;
     size_t program_count;
     struct package_image *images;

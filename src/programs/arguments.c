@@ -168,7 +168,7 @@ enum { GIVEN_SIZE = 160 };
 /* "the memory of 'a'", "a long, 'size(a)'" */
 static const char *given_text(const struct launch_argument *argument, char text[GIVEN_SIZE])
 {
-    snprintf(text, GIVEN_SIZE, "%s '%.120s'", argument->table ? "the memory of" : "a long,",
+    snprintf(text, GIVEN_SIZE, "%s '%.120s'", argument->buffer ? "the memory of" : "a long,",
              argument->name ? argument->name : "");
     return text;
 }
@@ -194,7 +194,7 @@ static enum healcl_status check_argument(struct healcl_device *device, const str
     if (!type || type == name)
         return HEALCL_OK;
     *type++ = *name++ = 0;
-    if (argument->table ? takes_memory(word, type) : takes_long(word, type))
+    if (argument->buffer ? takes_memory(word, type) : takes_long(word, type))
         return HEALCL_OK;
     const bool is_private = strcmp(word, "private") == 0;
     FAIL(error, wrong(device),
@@ -219,7 +219,7 @@ static uint64_t signature_of(const struct launch *launch)
 {
     uint64_t signature = launch->argument_count + 1;
     for (uint32_t i = 0; i < launch->argument_count; i++)
-        signature = signature << 1 | (launch->arguments[i].table != NULL);
+        signature = signature << 1 | (launch->arguments[i].buffer != NULL);
     return signature;
 }
 

@@ -46,15 +46,16 @@ static enum healcl_status prepare(struct healcl_device *device, struct probe *pr
         probe->first[i] = ~i * 0x9e3779b97f4a7c15 % q;
         probe->factors[i] = ~i * 0xc2b2ae3d27d4eb4f % q;
     }
-    TRY(device_upload_memory(device, sizeof probe->factors, probe->factors, &probe->y, error));
-    TRY(device_upload_memory(device, sizeof modulus, &modulus, &probe->modulus, error));
+    TRY(device_upload_memory(device, NULL, sizeof probe->factors, probe->factors, &probe->y,
+                             error));
+    TRY(device_upload_memory(device, NULL, sizeof modulus, &modulus, &probe->modulus, error));
     probe->launch =
         (struct launch){.program = program_name,
                         .kernel = "multiply",
                         .argument_count = 5,
-                        .arguments = {{.table = &probe->x},
-                                      {.table = &probe->y},
-                                      {.table = &probe->modulus},
+                        .arguments = {{.buffer = &probe->x},
+                                      {.buffer = &probe->y},
+                                      {.buffer = &probe->modulus},
                                       {.value = &probe->way, .size = sizeof probe->way},
                                       {.value = &probe->rounds, .size = sizeof probe->rounds}},
                         .local_size = 1,
@@ -68,7 +69,7 @@ static enum healcl_status start_over(struct healcl_device *device, struct probe 
 {
     device_buffer_release(device, &probe->x);
     probe->all_rounds = 0;
-    return device_upload_memory(device, sizeof probe->first, probe->first, &probe->x, error);
+    return device_upload_memory(device, NULL, sizeof probe->first, probe->first, &probe->x, error);
 }
 
 static enum healcl_status launch(struct healcl_device *device, struct probe *probe,

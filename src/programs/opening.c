@@ -98,8 +98,6 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     else
         kernel_choices_read_kept(&programs->choices, &device->info);
     TRY(device_create(device, error));
-    if (programs->package && programs->package->chunk_bytes < device->chunk_bytes)
-        device->chunk_bytes = programs->package->chunk_bytes;
     TRY(shared_programs_make(device, error));
     programs->cache_directory = cache_directory();
     const char *lacks = getenv("HEALCL_LACKS");

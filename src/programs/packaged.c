@@ -245,7 +245,6 @@ enum healcl_status device_record(struct healcl_device *device, struct package *p
     if (!package->programs)
         NO_MEMORY(error);
     packaged_name(&device->info, package);
-    package->chunk_bytes = device->chunk_bytes;
     for (struct program *program = device->programs->list; program; program = program->next)
         if (!program->failure)
             TRY_PREFIX(record_program(device, program, package, kind,

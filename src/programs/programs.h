@@ -61,9 +61,7 @@ struct traffic {
 
 /*
  * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
- * built with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer
- * has several chunks, and then -D CHUNK_SHIFT=<log2 of chunk_bytes>) and -D
- * LOCAL_SIZE=<local_size>.
+ * built with options and -D LOCAL_SIZE=<local_size>.
  */
 struct launch {
     const char *program, *kernel;

@@ -22,7 +22,7 @@ static const char preface[] =
     "\n"
     "| shape | for | work-items |\n"
     "|---|---|---|\n"
-    "| `general` | anything | thin or fat, any layout, tensors of several chunks |\n"
+    "| `general` | anything | thin or fat, any layout |\n"
     "| `vectors` | CPUs | few fat ones with vectors of eight |\n"
     "| `local` | GPUs | work-groups of thin ones that share local memory |\n"
     "| `single` | FPGAs | one, with loops of fixed bounds |\n";

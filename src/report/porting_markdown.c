@@ -22,8 +22,6 @@ static const struct {
     {"HEALCL_VARIANT", "the same, read after it; `general` for all families",
      "`vectors` on CPUs, `single` on accelerators, else `local`"},
     {"HEALCL_LACKS", "for tests: operations, families (%s) or `all` that the device lacks", ""},
-    {"HEALCL_CHUNK_BYTES", "buffers that large tensors are made of, a power of two from 4096",
-     "the largest allocation"},
     {"HEALCL_PLACE_BYTES", "tensors from so many bytes have [places](MEMORY.md)", "65537"},
     {"HEALCL_CACHE_DIR", "binaries, tunings, self-tests; empty: nowhere",
      "`$XDG_CACHE_HOME/healcl`, `~/.cache/healcl`"},

@@ -153,10 +153,20 @@ def check_check():
     assert "a valid call is refused: " in told["failures"][0]["message"], told["failures"][0]
     # What is beyond the device comes first here; what is wrong is told nevertheless.
     text = expect(run(FAR_AND_STRIDED, "check", "--quick", "--op", "mod",
-                      HEALCL_CHUNK_BYTES="4096"), 1)
+                      FAULTY_ALLOCATION="16384"), 1)
     assert "mod        refused  uuXXuuu  uuuXuuu" in text, text
     assert re.findall(r"(int\d+), .*\] is \d+, not \d+", text) == ["int32", "int64"], text
-    assert "in one tensor" not in text, text
+    assert "in one allocation" not in text, text
+
+
+def check_allocation():
+    """A tensor that no allocation holds is refused before anything runs, by its name."""
+    result = run(NO_FAULT, "run", "transcripts/ntt.json", FAULTY_ALLOCATION="4096")
+    assert result.returncode == 3 and not result.stdout, result
+    assert re.search(r'entry \d+ \(host_to_device\): tensor "?\w+"? takes \d+ bytes, and .* allocates '
+                     r"at most 4096 at once\n", result.stderr), result.stderr
+    expect(run(NO_FAULT, "run", "-q", "--reference", "transcripts/ntt.json",
+               FAULTY_ALLOCATION="4096"), 0)
 
 
 def check_diagnosis(fault, transcript, operation, folder):
@@ -194,6 +204,7 @@ def main():
         check_loops(folder)
         check_warnings(folder)
         check_check()
+        check_allocation()
         check_bench()
         told, case = check_diagnosis(NEGATION, "transcripts/modular.json", "modneg", folder)
         assert re.search(r"smallest .*a int\d+ \[1(, 1)*\]", told), told

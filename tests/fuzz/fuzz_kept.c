@@ -165,7 +165,7 @@ static void read_arguments(void)
     static const struct buffer memory;
     static struct launch launch = {.kernel = "kernel", .argument_count = 3};
     launch.manifest.file = "m.json";
-    launch.arguments[0].table = launch.arguments[2].table = &memory;
+    launch.arguments[0].buffer = launch.arguments[2].buffer = &memory;
     expect_told(kernel_check_arguments(&device, &kernel, &launch, &error), &error);
     healcl_error_clear(&error);
 }

@@ -113,8 +113,7 @@ bool choice_looks_at(const struct launch *launch, const char *step)
         return false;
     char kernel[256], options[LAUNCH_OPTIONS_SIZE + 128];
     snprintf(kernel, sizeof kernel, "%s:%s", launch->program, launch->kernel);
-    snprintf(options, sizeof options, "%s -D LOCAL_SIZE=%zu -D CHUNKS=%u", launch->options,
-             launch->local_size, launch_chunks(launch));
+    snprintf(options, sizeof options, "%s -D LOCAL_SIZE=%zu", launch->options, launch->local_size);
     const bool misses =
         covered_is_new(&launched, covered_hash(options, covered_hash(kernel, 0)), !looks);
     missing += misses;

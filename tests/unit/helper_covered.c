@@ -162,9 +162,9 @@ enum healcl_status __wrap_device_launch(struct healcl_device *device, const stru
         return HEALCL_OK;
     if (path && launch->groups > 0) {
         char line[2 * COVERED_TEXT];
-        snprintf(line, sizeof line, "%s\t%s\t%s\t%s -D LOCAL_SIZE=%zu -D CHUNKS=%u\n",
+        snprintf(line, sizeof line, "%s\t%s\t%s\t%s -D LOCAL_SIZE=%zu\n",
                  *step_text ? step_text : "-\t-\t-\t-", launch->program, launch->kernel,
-                 launch->options, launch->local_size, launch_chunks(launch));
+                 launch->options, launch->local_size);
         note(path, line);
     }
     return __real_device_launch(device, launch, error);

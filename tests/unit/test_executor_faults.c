@@ -196,14 +196,6 @@ static void each_call_runs_out_of_memory(void **state)
     fail_each(CL_MEM_OBJECT_ALLOCATION_FAILURE, false, false, false);
 }
 
-/* The same on storages of several chunks. */
-static void each_call_fails_on_chunks(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "32768", 1);
-    fail_each(CL_INVALID_OPERATION, false, false, true);
-}
-
 /* The same through staging memory, in pieces of 4 KiB. */
 static void each_call_fails_on_staging(void **state)
 {
@@ -331,7 +323,6 @@ int main(void)
         DEVICE_TEST(each_call_fails_while_times_are_taken),
         DEVICE_TEST(device_is_lost),
         DEVICE_TEST(each_call_runs_out_of_memory),
-        DEVICE_TEST(each_call_fails_on_chunks),
         DEVICE_TEST(each_call_fails_on_staging),
         DEVICE_TEST(each_call_fails_on_staging_while_times_are_taken),
         DEVICE_TEST(device_is_lost_on_staging),

@@ -76,29 +76,6 @@ static void many_rows(void **state)
     }
 }
 
-/* Rows that fill an allocation, and take more of scratch memory: what is between them there. */
-static void rows_that_fill_an_allocation(void **state)
-{
-    (void)state;
-    enum { N = 256, ROWS = 8 };
-    struct script script = {0};
-    struct random random = {0xf111};
-    int64_t *values = random_values(&random, ROWS * N), *perm = random_values(&random, N);
-    random_fill_permutation(&random, DTYPE_INT64, N, perm);
-    setenv("HEALCL_CHUNK_BYTES", "16384", 1);
-    script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(1, N), values);
-    script_upload(&script, "rows", DTYPE_INT64, 4, VALUES(ROWS, 1, 1, N), values);
-    script_upload(&script, "perm", DTYPE_INT64, 1, VALUES(N), perm);
-    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(65537));
-    script_call(&script, "out", "empty", "(8,1,1,256) :int64");
-    script_call(&script, "out", "ntt", "rows -1 perm none q none none psi out 0 0");
-    script_download(&script, "out");
-    free(values);
-    free(perm);
-    expect_same(&script, "vectors");
-    unsetenv("HEALCL_CHUNK_BYTES");
-}
-
 /* Rows with k moduli side by side, but a gap behind them, as a slice has. */
 static void rows_with_gaps(void **state)
 {
@@ -168,7 +145,6 @@ int main(void)
     share_optimise(OPTIMISED_LARGE);
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(many_rows),
-        DEVICE_TEST(rows_that_fill_an_allocation),
         DEVICE_TEST(rows_with_gaps),
         DEVICE_TEST(many_moduli),
     };
