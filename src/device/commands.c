@@ -25,12 +25,13 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
     const struct command_use use = {.argument_count = 2, .arguments = arguments};
     struct command command = {.tag = tag};
     TRY(device_await_uploads(device, error));
-    if (device->profiling) {
+    const bool is_timed = device->profiling && (tag || device->trace);
+    if (is_timed) {
         TRY(command_log_reserve(&device->launches, error));
         command.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", bytes);
         command_begin(device, &command);
     }
-    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
+    cl_event *wanted = is_timed || device->overlaps ? &command.event : NULL;
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
         struct awaited_events awaited;
@@ -42,7 +43,10 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
             break;
     }
     TRY_CL(error, "clEnqueueCopyBuffer", code);
-    return command_enqueued(device, &command, error);
+    if (is_timed)
+        return command_enqueued(device, &command, error);
+    overlap_end(device, command.event);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- others' commands */

@@ -17,8 +17,8 @@ enum { WAVE = 64 };
 
 static const char telling[] =
     "#undef AT\n"
-    "#define AT(name, i) (name##0[(printf(\"@\" #name \" %u %u %u %u\\n\", "
-    "(uint)get_group_id(0), (uint)get_local_id(0), (uint)sizeof(*name##0), (uint)(i)), (i))])\n";
+    "#define AT(name, i) (name[(printf(\"@\" #name \" %u %u %u %u\\n\", "
+    "(uint)get_group_id(0), (uint)get_local_id(0), (uint)sizeof(*name), (uint)(i)), (i))])\n";
 
 #define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
 #include "programs/programs.def"

@@ -82,7 +82,7 @@ static void lists_one_subject(void **state)
 /* ---------------------------------------------------------------- measuring */
 
 static const char does_nothing[] =
-    "#define ARGUMENTS struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),"
+    "#define ARGUMENTS struct space space, uint rows, global OUT *out, global const IN *in,"
     " global const struct modulus *q, global const struct twiddle *twiddles,"
     " global const uint *perm, uint use_perm\n"
     "KERNEL ntt_single(ARGUMENTS) { }\n"
