@@ -97,15 +97,15 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
-/* One whose work-items share a transform comes in several sizes, and with either radix. variant:
- * the one that goes before others; or NULL. */
-static void add_choice(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
-                       const char *variant, uint32_t tunables, uint32_t transform_local_size)
+/* One whose work-items share a transform comes in several sizes, and with either radix. */
+static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+                      uint32_t transform_local_size)
 {
+    bool any;
+    const uint32_t tunables = shape_tunables(family, shape, &any);
     const char *name = kernel_family_name(family);
     char choice[TUNE_CHOICE_SIZE / 2];
-    snprintf(choice, sizeof choice, "%s=%s%s%s", name, kernel_shape_name(shape), variant ? ":" : "",
-             variant ? variant : "");
+    snprintf(choice, sizeof choice, "%s=%s", name, kernel_shape_name(shape));
     if (tunables >> TUNABLE_transform_radix & 1)
         for (uint32_t radix = 8; radix <= 16; radix *= 2)
             add(lister, name, "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
@@ -114,35 +114,6 @@ static void add_choice(struct lister *lister, enum kernel_family family, enum ke
         add(lister, name, "%s,transform_local_size=%" PRIu32, choice, transform_local_size);
     else
         add(lister, name, "%s", choice);
-}
-
-static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
-                      uint32_t transform_local_size)
-{
-    bool any;
-    add_choice(lister, family, shape, NULL, shape_tunables(family, shape, &any),
-               transform_local_size);
-}
-
-/* The variants of a shape, but for the first one, which goes before others by itself. */
-static void add_variants(struct lister *lister, enum kernel_family tuned_as,
-                         enum kernel_shape shape, uint32_t transform_local_size)
-{
-    const struct family *family;
-    for (size_t place = 0; (family = family_at(place)); place++) {
-        bool is_first = true;
-        if (family->preference != tuned_as || !family->tunes_variants)
-            continue;
-        for (size_t i = 0; i < family->count; i++) {
-            const struct variant *variant = &family->variants[i];
-            if (variant->shape != shape)
-                continue;
-            if (!is_first)
-                add_choice(lister, tuned_as, shape, variant->name, variant->tunables,
-                           transform_local_size);
-            is_first = false;
-        }
-    }
 }
 
 static const uint32_t cpu_sizes[] = {1, 8, 64}, other_sizes[] = {64, 128, 256, 512};
@@ -155,19 +126,16 @@ enum {
     OTHER_ELEMENTS = sizeof other_elements / sizeof *other_elements
 };
 
-/* A family's default shape, then the others, each with its variants. */
+/* A family's default shape, then the others. */
 static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes,
                         int size_count)
 {
     const struct device_tuning *tuning = &lister->report->tuning;
     add_shape(lister, family, tuning->shapes[family], tuning->transform_local_size);
-    add_variants(lister, family, tuning->shapes[family], tuning->transform_local_size);
     for (int s = 0; s < SHAPE_COUNT; s++)
         for (int i = 0; i < size_count; i++)
-            if (kernel_family_has(family, (enum kernel_shape)s)) {
+            if (kernel_family_has(family, (enum kernel_shape)s))
                 add_shape(lister, family, (enum kernel_shape)s, sizes[i]);
-                add_variants(lister, family, (enum kernel_shape)s, sizes[i]);
-            }
 }
 
 bool tune_is_subject(const char *name)
@@ -442,7 +410,6 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
         return run_examples(tuner, alternative, &bench, error);
     if (alternative->kernel)
         return run_replaced(tuner, alternative, &bench, error);
-    bool has_run = !strchr(alternative->choice, ':'); /* it names no variant */
     for (int i = 0; i < CASE_COUNT; i++) {
         if (!decides(alternative->subject, &cases[i]))
             continue;
@@ -452,10 +419,7 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
         TRY(tuner->clock->bench(*tuner->device, bench_operation_find(cases[i].operation),
                                 &cases[i].settings, &bench, &result, error));
         add_times(tuner, alternative, begin, &result);
-        has_run |= result.by_preferred;
     }
-    if (!has_run)
-        REFUSE(error, "the variant runs none of the operations that are measured");
     return HEALCL_OK;
 }
 

@@ -187,8 +187,4 @@ static const struct variant variants[] = {
      "cl/ntt/general.cl", "anything"},
 };
 
-const struct family family_transform = {.name = "transform",
-                                        .preference = FAMILY_transform,
-                                        .variants = variants,
-                                        .count = sizeof variants / sizeof *variants,
-                                        .tunes_variants = true};
+const struct family family_transform = FAMILY_OF(transform, transform, variants);

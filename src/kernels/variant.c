@@ -49,20 +49,6 @@ uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, 
     return tunables;
 }
 
-const char *kernel_variant_named(enum kernel_family tuned_as, enum kernel_shape shape,
-                                 const char *name, size_t length)
-{
-    const struct family *family;
-    for (size_t place = 0; (family = family_at(place)); place++)
-        for (size_t i = 0; family->preference == tuned_as && i < family->count; i++) {
-            const struct variant *variant = &family->variants[i];
-            if (variant->shape == shape && strlen(variant->name) == length &&
-                strncmp(variant->name, name, length) == 0)
-                return variant->name;
-        }
-    return NULL;
-}
-
 /* Work-items of these shapes go round loops as often as their sizes say. */
 static bool is_fat(enum kernel_shape shape)
 {
@@ -80,22 +66,9 @@ const char *variant_obstacle(const struct family *family, const struct variant *
     return variant->lacks ? variant->lacks(step, device) : NULL;
 }
 
-bool variant_is_preferred(const struct family *family, const struct variant *variant,
-                          const struct healcl_device *device)
-{
-    const struct device_tuning *tuning = &device->tuning;
-    const char *name = tuning->preferred[family->preference];
-    return name && variant->shape == tuning->shapes[family->preference] &&
-           strcmp(variant->name, name) == 0;
-}
-
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device)
 {
     const struct family *family = family_of(step->kind);
-    for (size_t i = 0; i < family->count; i++)
-        if (variant_is_preferred(family, &family->variants[i], device) &&
-            !variant_obstacle(family, &family->variants[i], step, device))
-            return &family->variants[i];
     size_t i = 0;
     while (variant_obstacle(family, &family->variants[i], step, device))
         i++; /* the last one has none */

@@ -3,9 +3,8 @@
  *
  * A family runs some kinds of steps (plan/steps.def names it). Its variants are ways to do so, the
  * best first; the last one, which is general, does everything. A step gets the first variant whose
- * shape the device's tuning asks for and that lacks nothing, where one that the tuning prefers goes
- * before all. Asking has no side effects, so that anybody may ask which kernel serves a step, and
- * why not another: `healcl inspect --kernels` does.
+ * shape the device's tuning asks for and that lacks nothing. Asking has no side effects, so that
+ * anybody may ask which kernel serves a step, and why not another: `healcl inspect --kernels` does.
  */
 #ifndef HEALCL_KERNELS_VARIANT_H
 #define HEALCL_KERNELS_VARIANT_H
@@ -33,7 +32,6 @@ struct family {
     enum kernel_family preference; /* of the tuning: which shape it should have */
     const struct variant *variants;
     size_t count;
-    bool tunes_variants; /* `healcl tune` measures each, for those of one shape do the same */
 };
 
 /* The family of a kind of step; NULL for one that takes no kernel. */
@@ -52,11 +50,7 @@ uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, 
 const char *variant_obstacle(const struct family *family, const struct variant *variant,
                              const struct step *step, const struct healcl_device *device);
 
-/* Whether a device's tuning wants a variant before others of its shape. */
-bool variant_is_preferred(const struct family *family, const struct variant *variant,
-                          const struct healcl_device *device);
-
-/* The preferred variant, or else the first one, without an obstacle; the step takes a kernel. */
+/* The first variant without an obstacle; the step takes a kernel. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
 
 /* Why a device must not run a step that takes kernels: the self-test of their family has failed

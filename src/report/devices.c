@@ -46,15 +46,6 @@ static struct device_tuning tuning_of(const struct device_info *info)
     return tuning;
 }
 
-/* ", transform by second" */
-static void print_preferred(const struct device_tuning *tuning, FILE *stream)
-{
-    for (int family = 0; family < FAMILY_COUNT; family++)
-        if (tuning->preferred[family])
-            fprintf(stream, ", %s by %s", kernel_family_name((enum kernel_family)family),
-                    tuning->preferred[family]);
-}
-
 /* Which devices are not run with the kernels of their kind. */
 static void print_tuned(const struct devices_facts *facts, FILE *stream)
 {
@@ -64,10 +55,8 @@ static void print_tuned(const struct devices_facts *facts, FILE *stream)
         if (device_unusable(info))
             continue;
         if (tuning_source_name(&tuning)) {
-            fprintf(stream, "- %u:%u is tuned by %s", info->platform_index, info->device_index,
+            fprintf(stream, "- %u:%u is tuned by %s\n", info->platform_index, info->device_index,
                     tuning_source_name(&tuning));
-            print_preferred(&tuning, stream);
-            putc('\n', stream);
         }
         if (tuning.kept_is_unreadable)
             fprintf(stream, "- %u:%u: %s\n", info->platform_index, info->device_index,

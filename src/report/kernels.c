@@ -20,7 +20,6 @@ struct service {
     uint64_t steps; /* that it runs */
     struct obstacle obstacles[OBSTACLES_MAX];
     size_t obstacle_count;
-    char preferred[64]; /* "the tuning prefers local" */
 };
 
 static void add_obstacle(struct service *service, const char *reason)
@@ -33,18 +32,6 @@ static void add_obstacle(struct service *service, const char *reason)
     if (i == service->obstacle_count)
         service->obstacles[service->obstacle_count++] = (struct obstacle){.reason = reason};
     service->obstacles[i].steps++;
-}
-
-/* Why a variant does not run a step that another of the family runs. */
-static const char *why_another(struct service *service, const struct family *family,
-                               const struct variant *another, const struct variant *variant,
-                               const struct step *step, const struct healcl_device *device)
-{
-    const char *reason = variant_obstacle(family, variant, step, device);
-    if (reason || !variant_is_preferred(family, another, device))
-        return reason ? reason : "one before it can";
-    snprintf(service->preferred, sizeof service->preferred, "the tuning prefers %s", another->name);
-    return service->preferred;
 }
 
 /* Asks for every step of a kind. Returns how many there are. */
@@ -60,6 +47,7 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
             continue;
         const struct variant *serves = variant_for(step, device);
         const char *lack = step_lack(step, device);
+        const char *obstacle = variant_obstacle(family, variant, step, device);
         steps++;
         if (lack)
             add_obstacle(service, lack);
@@ -68,7 +56,7 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
         else if (variant == serves)
             service->steps++;
         else
-            add_obstacle(service, why_another(service, family, serves, variant, step, device));
+            add_obstacle(service, obstacle ? obstacle : "one before it can");
     }
     return steps;
 }

@@ -197,15 +197,12 @@ static enum healcl_status measure(struct healcl_device *device,
                                   const struct bench_options *bench_options,
                                   struct bench_result *result, struct healcl_error *ignored)
 {
-    (void)given, (void)ignored;
+    (void)device, (void)given, (void)ignored;
     assert_non_null(operation);
     assert_true(bench_options->repeat > 1);
     assert_true(measured.count < MEASUREMENTS_MAX);
     const struct measurement *next = &measured.list[measured.count++];
-    *result = (struct bench_result){.min_ns = next->min_ns,
-                                    .median_ns = next->median_ns,
-                                    .by_preferred = device->tuning.preferred[FAMILY_digits] &&
-                                                    !device->tuning.preferred[FAMILY_gather]};
+    *result = (struct bench_result){.min_ns = next->min_ns, .median_ns = next->median_ns};
     measured.now += next->takes;
     return HEALCL_OK;
 }
@@ -218,7 +215,7 @@ static const char *const two_of_each[][2] = {{"digits", "digits=vectors"},
                                              {"gather", "gather=general"}};
 
 /* Tunes a device with two choices of digits, the default first, and two of gather; each of them has
- * one case. Variants are preferred in vain but for those of digits. */
+ * one case. */
 static enum healcl_status tune_among(const char *const choices[4][2],
                                      const struct measurement *list, size_t count,
                                      struct tune_options options, struct device_tuning *chosen)
@@ -291,27 +288,6 @@ static void chooses_on_a_busy_machine_if_forced(void **state)
     assert_true(report.alternatives[1].chosen);
 }
 
-/* A variant may be chosen too, unless another one has run in its place. */
-static void chooses_variants(void **state)
-{
-    (void)state;
-    static const char *const choices[][2] = {{"digits", "digits=vectors"},
-                                             {"digits", "digits=general:elements"},
-                                             {"gather", "gather=vectors"},
-                                             {"gather", "gather=vectors:lines"}};
-    static const struct measurement list[] = {
-        {3e6, 3e6, 1}, {2e6, 2e6, 1}, {3e6, 3e6, 1}, {1e6, 1e6, 1}};
-    struct device_tuning chosen;
-    OK(tune_among(choices, list, 4, no_options, &chosen));
-    assert_int_equal(measured.count, 4);
-    assert_int_equal(report.alternatives[1].outcome, TUNE_RIGHT);
-    assert_string_equal(chosen.preferred[FAMILY_digits], "elements");
-    assert_int_equal(chosen.shapes[FAMILY_digits], SHAPE_GENERAL);
-    assert_int_equal(report.alternatives[3].outcome, TUNE_FAILED);
-    assert_non_null(strstr(report.alternatives[3].reason, "runs none of the operations"));
-    assert_null(chosen.preferred[FAMILY_gather]);
-}
-
 /* A third measurement as long as the longest would end too late: it is not begun. What is not
  * decided stays as it was kept before. */
 static void ends_within_its_budget(void **state)
@@ -379,17 +355,11 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, device_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(lists_what_a_device_can),
-        TEST(lists_one_subject),
-        TEST(chooses_only_what_is_right),
-        TEST(goes_on_behind_a_refusal),
-        TEST(fails_where_nothing_is_right),
-        TEST(refuses_what_a_busy_machine_measured),
-        TEST(takes_a_steady_try),
-        TEST(chooses_on_a_busy_machine_if_forced),
-        TEST(chooses_variants),
-        TEST(ends_within_its_budget),
-        TEST(ends_within_a_measurement),
+        TEST(lists_what_a_device_can),      TEST(lists_one_subject),
+        TEST(chooses_only_what_is_right),   TEST(goes_on_behind_a_refusal),
+        TEST(fails_where_nothing_is_right), TEST(refuses_what_a_busy_machine_measured),
+        TEST(takes_a_steady_try),           TEST(chooses_on_a_busy_machine_if_forced),
+        TEST(ends_within_its_budget),       TEST(ends_within_a_measurement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
