@@ -27,9 +27,6 @@ static inline int64_t scalar_value(const struct step *step, int i)
 /* Why the device has no elementwise kernels and sums on vectors of eight; NULL: it has. */
 const char *lacks_double_vectors(const struct healcl_device *device);
 
-/* What is in the way of a general kernel as one work-item that counts elements in 32 bits. */
-const char *lacks_single(const struct step *step, const struct healcl_device *device);
-
 /* Tunables of kernels over elements, and of those whose outputs may go past the caches. */
 enum {
     OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item,
@@ -53,9 +50,10 @@ enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
  * not simplified. */
 struct space step_space(const struct step *step, int inputs);
 
-/* A job of a variant's kernel, made for the type of the output. Its first arguments are the space,
- * which is the caller's to fill in, out and the first inputs. */
+/* A job of a variant's kernel over a space, made for the type of the output. Its first arguments
+ * are the space, out and the first inputs. */
 enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant *variant, int inputs, struct healcl_error *error);
+                             const struct variant *variant, const struct space *space, int inputs,
+                             struct healcl_error *error);
 
 #endif

@@ -89,10 +89,19 @@ static enum healcl_status launch_rows(struct launcher *self, const struct transf
     return job_launch(&job, error);
 }
 
+static const char *plan_stages(const struct step *step, const struct healcl_device *device,
+                               struct geometry *geometry)
+{
+    (void)step, (void)device, (void)geometry;
+    return NULL;
+}
+
 /* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
 static enum healcl_status launch_stages(struct launcher *self, const struct step *step,
-                                        const struct variant *variant, struct healcl_error *error)
+                                        const struct variant *variant,
+                                        const struct geometry *geometry, struct healcl_error *error)
 {
+    (void)geometry;
     struct transform transform;
     int64_t rows = transform_rows(step), at_once;
     TRY(transform_init(self, step, variant, &transform, error));
@@ -174,7 +183,7 @@ static const struct variant variants[] = {
 #define NTT(name, shape, tunables, when) \
     {#name,                              \
      SHAPE_##shape,                      \
-     lacks_ntt_##name,                   \
+     plan_ntt_##name,                    \
      launch_ntt_##name,                  \
      tunables,                           \
      "ntt/" #name,                       \
@@ -183,7 +192,7 @@ static const struct variant variants[] = {
      when},
 #include "kernels/ntt.def"
 #undef NTT
-    {"stages", SHAPE_GENERAL, NULL, launch_stages, SHARED | OVER_ANY_VIEW, "core", NULL,
+    {"stages", SHAPE_GENERAL, plan_stages, launch_stages, SHARED | OVER_ANY_VIEW, "core", NULL,
      "cl/ntt/general.cl", "anything"},
 };
 

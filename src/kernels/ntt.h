@@ -32,12 +32,13 @@ enum healcl_status transform_acquire_rows(struct launcher *self, struct transfor
 /* Rows of all moduli: l*r*k. */
 int64_t transform_rows(const struct step *step);
 
-/* What each variant lacks, and launching it. */
-#define NTT(name, ...)                                                                         \
-    const char *lacks_ntt_##name(const struct step *step, const struct healcl_device *device); \
-    enum healcl_status launch_ntt_##name(struct launcher *self, const struct step *step,       \
-                                         const struct variant *variant,                        \
-                                         struct healcl_error *error);
+/* What each variant works out of a step, and launching it. */
+#define NTT(name, ...)                                                                       \
+    const char *plan_ntt_##name(const struct step *step, const struct healcl_device *device, \
+                                struct geometry *geometry);                                  \
+    enum healcl_status launch_ntt_##name(                                                    \
+        struct launcher *self, const struct step *step, const struct variant *variant,       \
+        const struct geometry *geometry, struct healcl_error *error);
 #include "kernels/ntt.def"
 #undef NTT
 

@@ -4,16 +4,6 @@
 #include "core/numbers.h"
 #include "kernels/ntt.h"
 
-/* How a step's rows are divided into tiles. */
-struct tiling {
-    uint32_t rows;       /* done together, of one l */
-    int64_t groups;      /* of so many rows, the last one of each l may have fewer */
-    uint32_t log2_most;  /* of the elements of a row that fit local memory */
-    uint32_t stages;     /* over columns; 0: a row fits local memory */
-    uint32_t log2_width; /* columns of a tile, at least */
-    uint32_t log2_apart; /* blocks of a row that are done together, as far apart as they can be */
-};
-
 /* One reading and writing of rows: tiles of so many elements of each go through so many stages. */
 struct tile_sweep {
     uint32_t log2_tile, stages;
@@ -116,13 +106,13 @@ static bool find_tiling(struct tiling *tiling, const struct step *step,
     return true;
 }
 
-const char *lacks_ntt_local(const struct step *step, const struct healcl_device *device)
+const char *plan_ntt_local(const struct step *step, const struct healcl_device *device,
+                           struct geometry *geometry)
 {
-    struct tiling tiling;
     int64_t n = step->out->layout.shape[3];
     if (transform_rows(step) > UINT32_MAX / n) /* tiles and elements are counted in 32 bits */
         return "there are too many rows";
-    return find_tiling(&tiling, step, device) ? NULL : "rows do not fit two passes";
+    return find_tiling(&geometry->tiling, step, device) ? NULL : "rows do not fit two passes";
 }
 
 /* Of a work-group: tiles, and work-items for each row of one. */
@@ -275,11 +265,11 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
 }
 
 enum healcl_status launch_ntt_local(struct launcher *self, const struct step *step,
-                                    const struct variant *variant, struct healcl_error *error)
+                                    const struct variant *variant, const struct geometry *geometry,
+                                    struct healcl_error *error)
 {
+    const struct tiling *tiling = &geometry->tiling;
     struct transform transform;
-    struct tiling tiling = {.rows = 1};
-    (void)find_tiling(&tiling, step, self->device); /* there is one */
     TRY(transform_init(self, step, variant, &transform, error));
     const struct tensor *in = step->in[0], *out = step->out;
     uint32_t log2_n = log2_of((uint64_t)transform.n);
@@ -298,11 +288,11 @@ enum healcl_status launch_ntt_local(struct launcher *self, const struct step *st
         TRY(derive_twiddle_products(self, step, 2, 1, whole.log2_low, &whole.high, error));
     }
     bool permutes = step->in[3] != NULL;
-    if (tiling.stages == 0) {
+    if (tiling->stages == 0) {
         whole.perm = permutes ? transform.perm : NULL;
-        return launch_pass(self, &transform, &tiling, &whole, 0, tiling.groups, error);
+        return launch_pass(self, &transform, tiling, &whole, 0, tiling->groups, error);
     }
     if (permutes)
         TRY(derive_inverse_permutation(self, step, 3, &whole.perm, error));
-    return launch_in_two(self, &transform, &tiling, whole, error);
+    return launch_in_two(self, &transform, tiling, whole, error);
 }

@@ -15,8 +15,10 @@ static int64_t pitch_of(int64_t n)
     return n + NTT_ROW_PADDING;
 }
 
-const char *lacks_ntt_rows(const struct step *step, const struct healcl_device *device)
+const char *plan_ntt_rows(const struct step *step, const struct healcl_device *device,
+                          struct geometry *geometry)
 {
+    (void)geometry;
     int64_t n = step->out->layout.shape[3];
     if (n < NTT_ROW_MIN)
         return "rows are shorter than 256";
@@ -100,8 +102,10 @@ static int64_t limit_batch(const struct launcher *self, int64_t batch_rows, int6
 }
 
 enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *step,
-                                   const struct variant *variant, struct healcl_error *error)
+                                   const struct variant *variant, const struct geometry *geometry,
+                                   struct healcl_error *error)
 {
+    (void)geometry;
     struct transform transform;
     TRY(transform_init(self, step, variant, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;

@@ -2,21 +2,23 @@
 #include "core/numbers.h"
 #include "kernels/ntt.h"
 
-const char *lacks_ntt_single(const struct step *step, const struct healcl_device *device)
+const char *plan_ntt_single(const struct step *step, const struct healcl_device *device,
+                            struct geometry *geometry)
 {
     uint64_t n = (uint64_t)step->out->layout.shape[3];
+    (void)geometry;
     if (n < 2)
         return "rows are shorter than 2";
-    if (transform_rows(step) > UINT32_MAX)
-        return "there are too many rows";
     return n * sizeof(uint64_t) <= device->info.local_memory_bytes
                ? NULL
                : "a row does not fit local memory";
 }
 
 enum healcl_status launch_ntt_single(struct launcher *self, const struct step *step,
-                                     const struct variant *variant, struct healcl_error *error)
+                                     const struct variant *variant, const struct geometry *geometry,
+                                     struct healcl_error *error)
 {
+    (void)geometry;
     struct transform transform;
     int64_t rows = transform_rows(step);
     TRY(transform_init(self, step, variant, &transform, error));

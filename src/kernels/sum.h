@@ -4,12 +4,6 @@
 
 #include "kernels/kernels.h"
 
-/* How a work-group of cl/sum/local.cl does inner * rows sums, or where several go with the same
- * terms of b reps times as many: each has parts work-items. */
-struct sharing {
-    uint32_t inner, parts, rows, reps;
-};
-
 enum { REPS_MAX = 8 };
 
 /* Tunables of what shares sums out. */

@@ -55,24 +55,41 @@ static bool is_fat(enum kernel_shape shape)
     return shape == SHAPE_VECTORS || shape == SHAPE_SINGLE;
 }
 
-const char *variant_obstacle(const struct family *family, const struct variant *variant,
-                             const struct step *step, const struct healcl_device *device)
+static const char *obstacle_of(const struct family *family, const struct variant *variant,
+                               const struct step *step, const struct healcl_device *device,
+                               struct geometry *geometry)
 {
     if (variant->shape != SHAPE_GENERAL &&
         variant->shape != device->tuning.shapes[family->preference])
         return "the device's tuning asks for another shape";
     if (is_fat(variant->shape) && device->info.loop_limit > 0)
         return "loops end early on this device";
-    return variant->lacks ? variant->lacks(step, device) : NULL;
+    if (variant->shape == SHAPE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
+        return "there are too many elements";
+    return variant->plan(step, device, geometry);
+}
+
+const char *variant_obstacle(const struct family *family, const struct variant *variant,
+                             const struct step *step, const struct healcl_device *device)
+{
+    struct geometry ignored;
+    return obstacle_of(family, variant, step, device, &ignored);
+}
+
+const struct variant *plan_variant(const struct step *step, const struct healcl_device *device,
+                                   struct geometry *geometry)
+{
+    const struct family *family = family_of(step->kind);
+    const struct variant *variant = family->variants;
+    while (obstacle_of(family, variant, step, device, geometry))
+        variant++; /* the last one has none */
+    return variant;
 }
 
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device)
 {
-    const struct family *family = family_of(step->kind);
-    size_t i = 0;
-    while (variant_obstacle(family, &family->variants[i], step, device))
-        i++; /* the last one has none */
-    return &family->variants[i];
+    struct geometry ignored;
+    return plan_variant(step, device, &ignored);
 }
 
 /* ---------------------------------------------------------------- what a device lacks */
@@ -136,8 +153,9 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
         launcher_storage_written(self, step->out->storage);
         return HEALCL_OK;
     }
-    const struct variant *variant = variant_for(step, self->device);
-    TRY(variant->launch(self, step, variant, error));
+    struct geometry geometry;
+    const struct variant *variant = plan_variant(step, self->device, &geometry);
+    TRY(variant->launch(self, step, variant, &geometry, error));
     launcher_storage_written(self, step->out->storage);
     return HEALCL_OK;
 }
@@ -176,8 +194,9 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     copy.out = &to;
     copy.in[0] = tensor;
     *launcher_memory(self, &packed) = *out;
-    const struct variant *variant = variant_for(&copy, self->device);
-    enum healcl_status status = variant->launch(self, &copy, variant, error);
+    struct geometry geometry;
+    const struct variant *variant = plan_variant(&copy, self->device, &geometry);
+    enum healcl_status status = variant->launch(self, &copy, variant, &geometry, error);
     *launcher_memory(self, &packed) = (struct buffer){0}; /* it is the caller's */
     return status;
 }
@@ -189,12 +208,6 @@ const char *lacks_double_vectors(const struct healcl_device *device)
     return device->info.double_width == 0 && device->tuning.multiply == MULTIPLY_BY_DOUBLES
                ? "the device has no doubles"
                : NULL;
-}
-
-const char *lacks_single(const struct step *step, const struct healcl_device *device)
-{
-    (void)device;
-    return layout_elements(&step->out->layout) > INT32_MAX ? "there are too many elements" : NULL;
 }
 
 struct space step_space(const struct step *step, int inputs)
@@ -209,13 +222,15 @@ struct space step_space(const struct step *step, int inputs)
 }
 
 enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant *variant, int inputs, struct healcl_error *error)
+                             const struct variant *variant, const struct space *space, int inputs,
+                             struct healcl_error *error)
 {
     job_init(job, launcher, step, variant->program, variant->kernel);
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job->single = variant->shape == SHAPE_SINGLE;
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
+    job->space = *space;
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));
     for (int i = 0; i < inputs; i++) /* some buffer must stand for a scalar's */

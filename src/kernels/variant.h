@@ -9,17 +9,20 @@
 #ifndef HEALCL_KERNELS_VARIANT_H
 #define HEALCL_KERNELS_VARIANT_H
 
+#include "kernels/geometry.h"
 #include "kernels/launcher.h"
 
 struct variant {
     const char *name;        /* its kernel's, without what tells kinds of steps apart */
     enum kernel_shape shape; /* of its work-items: what the tuning chooses by */
-    /* Why it cannot run a step on a device, or NULL where it can. The function is NULL where
-     * nothing is in its way. No side effects. */
-    const char *(*lacks)(const struct step *step, const struct healcl_device *device);
+    /* Why it cannot run a step on a device; NULL where it can: then the geometry is what its launch
+     * takes. No other effects. */
+    const char *(*plan)(const struct step *step, const struct healcl_device *device,
+                        struct geometry *geometry);
     /* Enqueues a step that it can run, and waits for nothing. */
     enum healcl_status (*launch)(struct launcher *self, const struct step *step,
-                                 const struct variant *variant, struct healcl_error *error);
+                                 const struct variant *variant, const struct geometry *geometry,
+                                 struct healcl_error *error);
     uint32_t tunables;   /* that shape it: bit t for enum tunable t */
     const char *program; /* its kernel's, see struct launch */
     const char *kernel;  /* NULL where it is another one for each kind of step */
@@ -50,7 +53,11 @@ uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, 
 const char *variant_obstacle(const struct family *family, const struct variant *variant,
                              const struct step *step, const struct healcl_device *device);
 
-/* The first variant without an obstacle; the step takes a kernel. */
+/* The first variant without an obstacle, and what its launch takes; the step takes a kernel. */
+const struct variant *plan_variant(const struct step *step, const struct healcl_device *device,
+                                   struct geometry *geometry);
+
+/* That variant alone. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
 
 /* Why a device must not run a step that takes kernels: the self-test of their family has failed

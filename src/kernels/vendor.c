@@ -194,9 +194,10 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
 
 static enum healcl_status launch_operation(struct launcher *self, const struct step *step,
                                            const struct variant *variant,
+                                           const struct geometry *geometry,
                                            struct healcl_error *error)
 {
-    (void)variant;
+    (void)variant, (void)geometry;
     const struct pick picked = pick_for(step, self->device);
     if (!picked.kernel)
         REFUSE_FOR(error, OPERATION, "it has no kernel for %s, and no body",
@@ -207,8 +208,16 @@ static enum healcl_status launch_operation(struct launcher *self, const struct s
     return HEALCL_OK;
 }
 
+static const char *plan_operation(const struct step *step, const struct healcl_device *device,
+                                  struct geometry *geometry)
+{
+    (void)step, (void)device, (void)geometry;
+    return NULL;
+}
+
 static const struct variant variants[] = {
-    {"a manifest's", SHAPE_GENERAL, NULL, launch_operation, 0, "", NULL, "a vendor's", "always"},
+    {"a manifest's", SHAPE_GENERAL, plan_operation, launch_operation, 0, "", NULL, "a vendor's",
+     "always"},
 };
 
 const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);
