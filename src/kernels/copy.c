@@ -4,19 +4,19 @@
 #include "kernels/kernels.h"
 
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct geometry *geometry)
+                                 struct variant_plan *plan)
 {
     (void)device;
-    geometry->space = step_space(step, step->in[0] != NULL);
-    space_simplify(&geometry->space);
+    plan->space = step_space(step, step->in[0] != NULL);
+    space_simplify(&plan->space);
     return NULL;
 }
 
-static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
-                                const struct variant *variant, const struct geometry *geometry,
-                                struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self,
+                                const struct variant_plan *plan, struct healcl_error *error)
 {
-    TRY(job_begin(job, self, step, variant, &geometry->space, step->in[0] != NULL, error));
+    const struct step *step = plan->step;
+    TRY(job_begin(job, self, step, plan, step->in[0] != NULL, error));
     if (step->kind == STEP_FILL)
         job_add_long(job, step->value[0]);
     return HEALCL_OK;
@@ -24,13 +24,12 @@ static enum healcl_status begin(struct job *job, struct launcher *self, const st
 
 /* ---------------------------------------------------------------- any layout */
 
-static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                          const struct variant *variant,
-                                          const struct geometry *geometry,
+static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, error));
+    TRY(begin(&job, self, plan, error));
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
                       step->in[0] != NULL);
     job_asks_for_each(&job, step, step->in[0] ? 3 : 1, false);
@@ -42,10 +41,10 @@ static enum healcl_status launch_elements(struct launcher *self, const struct st
 enum { LINES_ROW_MIN = 512, LINES_GRANULE = 1 << 15 /* elements */ };
 
 static const char *plan_lines(const struct step *step, const struct healcl_device *device,
-                              struct geometry *geometry)
+                              struct variant_plan *plan)
 {
-    const struct space *space = &geometry->space;
-    (void)plan_elements(step, device, geometry);
+    const struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
     uint32_t last = space->rank - 1;
     if (!passes_caches(device, space->end, step->out->storage->dtype))
         return "the output fits caches";
@@ -54,12 +53,11 @@ static const char *plan_lines(const struct step *step, const struct healcl_devic
     return space->shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
 }
 
-static enum healcl_status launch_lines(struct launcher *self, const struct step *step,
-                                       const struct variant *variant,
-                                       const struct geometry *geometry, struct healcl_error *error)
+static enum healcl_status launch_lines(struct launcher *self, const struct variant_plan *plan,
+                                       struct healcl_error *error)
 {
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, error));
+    TRY(begin(&job, self, plan, error));
     job.granule = LINES_GRANULE;
     return job_launch(&job, error);
 }
@@ -147,19 +145,19 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
 }
 
 static const char *plan_tiles(const struct step *step, const struct healcl_device *device,
-                              struct geometry *geometry)
+                              struct variant_plan *plan)
 {
-    (void)plan_elements(step, device, geometry);
-    return order_for_tiles(&geometry->space) ? NULL
-                                             : "rows are long in both, or there are few elements";
+    (void)plan_elements(step, device, plan);
+    return order_for_tiles(&plan->space) ? NULL
+                                         : "rows are long in both, or there are few elements";
 }
 
-static enum healcl_status launch_tiles(struct launcher *self, const struct step *step,
-                                       const struct variant *variant,
-                                       const struct geometry *geometry, struct healcl_error *error)
+static enum healcl_status launch_tiles(struct launcher *self, const struct variant_plan *plan,
+                                       struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, error));
+    TRY(begin(&job, self, plan, error));
     divide_into_blocks(&job, step->in[0]);
     return job_launch(&job, error);
 }
@@ -167,10 +165,10 @@ static enum healcl_status launch_tiles(struct launcher *self, const struct step 
 /* ---------------------------------------------------------------- transposed in local memory */
 
 static const char *plan_transpose(const struct step *step, const struct healcl_device *device,
-                                  struct geometry *geometry)
+                                  struct variant_plan *plan)
 {
-    struct space *space = &geometry->space;
-    (void)plan_elements(step, device, geometry);
+    struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
     if (space->end > INT32_MAX || device->info.local_memory_bytes < COPY_TILE_BYTES * 3 / 2)
         return "there are too many elements, or too little local memory";
     if (!order_for_tiles(space))
@@ -189,13 +187,12 @@ static uint32_t log2_up_to(int64_t size, uint32_t most)
 }
 
 /* Tiles are square, or where planes are not as high or wide as that, long. */
-static enum healcl_status launch_transpose(struct launcher *self, const struct step *step,
-                                           const struct variant *variant,
-                                           const struct geometry *geometry,
+static enum healcl_status launch_transpose(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, error));
+    TRY(begin(&job, self, plan, error));
     struct space *space = &job.space;
     uint32_t x = space->rank - 1, y = space->rank - 2;
     int64_t all_height = space->shape[y], all_width = space->shape[x];

@@ -1,12 +1,11 @@
 /* Gadget digits: cl/digits/digits.cl. */
 #include "kernels/kernels.h"
 
-static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
-                                const struct variant *variant, const struct geometry *geometry,
-                                struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self,
+                                const struct variant_plan *plan, struct healcl_error *error)
 {
-    enum dtype dtype = step->in[0]->storage->dtype;
-    TRY(job_begin(job, self, step, variant, &geometry->space, 1, error));
+    enum dtype dtype = plan->step->in[0]->storage->dtype;
+    TRY(job_begin(job, self, plan->step, plan, 1, error));
     job_define_type(job, "A", dtype);
     job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
     return HEALCL_OK;
@@ -16,24 +15,24 @@ enum { ELEMENTS_MIN = 1024 /* that are worth another kernel */ };
 
 /* The values, with operands out, at the first digit, and a. */
 static const char *plan_digits(const struct step *step, const struct healcl_device *device,
-                               struct geometry *geometry)
+                               struct variant_plan *plan)
 {
     const struct layout *out = &step->out->layout;
     struct layout out_view = layout_drop_axis(out, out->rank - 1);
     (void)device;
-    space_init(&geometry->space, &step->in[0]->layout);
-    space_set_operand(&geometry->space, 0, &out_view);
-    space_set_operand(&geometry->space, 1, &step->in[0]->layout);
-    space_simplify(&geometry->space);
+    space_init(&plan->space, &step->in[0]->layout);
+    space_set_operand(&plan->space, 0, &out_view);
+    space_set_operand(&plan->space, 1, &step->in[0]->layout);
+    space_simplify(&plan->space);
     return NULL;
 }
 
 static const char *plan_digit_vectors(const struct step *step, const struct healcl_device *device,
-                                      struct geometry *geometry)
+                                      struct variant_plan *plan)
 {
     const struct layout *out = &step->out->layout;
-    (void)plan_digits(step, device, geometry);
-    if (geometry->space.end < ELEMENTS_MIN)
+    (void)plan_digits(step, device, plan);
+    if (plan->space.end < ELEMENTS_MIN)
         return "there are too few elements";
     return out->stride[out->rank - 1] == 1 && out->shape[out->rank - 1] >= LANES
                ? NULL
@@ -44,10 +43,10 @@ static const char *plan_digit_vectors(const struct step *step, const struct heal
 enum { DIGITS_MAX = 1 << 16, DIGITS_LOCAL_BYTES = 2 * sizeof(uint64_t) };
 
 static const char *plan_local(const struct step *step, const struct healcl_device *device,
-                              struct geometry *geometry)
+                              struct variant_plan *plan)
 {
     int64_t count = step->out->layout.shape[step->out->layout.rank - 1];
-    (void)plan_digits(step, device, geometry);
+    (void)plan_digits(step, device, plan);
     return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
            : device->info.local_memory_bytes <
                    (uint64_t)DIGITS_LOCAL_BYTES * device->tuning.local_size
@@ -79,36 +78,36 @@ static uint64_t bytes_of_digits(const struct step *step)
            (uint64_t)layout_elements(&out->layout) * dtype_size(out->storage->dtype);
 }
 
-static enum healcl_status launch_digits(struct launcher *self, const struct step *step,
-                                        const struct variant *variant,
-                                        const struct geometry *geometry, struct healcl_error *error)
+static enum healcl_status launch_digits(struct launcher *self, const struct variant_plan *plan,
+                                        struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *out = &step->out->layout;
     uint32_t digit_axis = out->rank - 1;
     int64_t count = out->shape[digit_axis];
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, error));
+    TRY(begin(&job, self, plan, error));
     job.rounds = (uint64_t)count;
     job_add_long(&job, step->value[0]);
-    if (variant->shape == SHAPE_LOCAL)
+    if (plan->variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, (uint32_t)count);
     else
         job_add_long(&job, count);
-    if (variant->shape != SHAPE_VECTORS)
+    if (plan->variant->shape != SHAPE_VECTORS)
         job_add_long(&job, out->stride[digit_axis]);
-    if (variant->shape == SHAPE_LOCAL)
+    if (plan->variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
     job_add_written(&job, &self->status);
-    if (variant->shape == SHAPE_LOCAL)
+    if (plan->variant->shape == SHAPE_LOCAL)
         job.launch.traffic.bytes = bytes_of_digits(step);
-    return variant->shape == SHAPE_LOCAL
+    return plan->variant->shape == SHAPE_LOCAL
                ? launch_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
 }
 
 /* The digits, with operands out, a, and their numbers. */
 static const char *plan_each_digit(const struct step *step, const struct healcl_device *device,
-                                   struct geometry *geometry)
+                                   struct variant_plan *plan)
 {
     const struct layout *out = &step->out->layout, *a = &step->in[0]->layout;
     struct layout a_view = layout_insert_axis(a, a->rank, out->shape[a->rank], 0);
@@ -117,20 +116,19 @@ static const char *plan_each_digit(const struct step *step, const struct healcl_
     if (layout_elements(out) == 0)
         return "there are no digits";
     numbers.stride[a->rank] = 1;
-    geometry->space = step_space(step, 0);
-    space_set_operand(&geometry->space, 1, &a_view);
-    space_set_operand(&geometry->space, 2, &numbers);
-    space_simplify(&geometry->space);
+    plan->space = step_space(step, 0);
+    space_set_operand(&plan->space, 1, &a_view);
+    space_set_operand(&plan->space, 2, &numbers);
+    space_simplify(&plan->space);
     return NULL;
 }
 
-static enum healcl_status launch_each_digit(struct launcher *self, const struct step *step,
-                                            const struct variant *variant,
-                                            const struct geometry *geometry,
+static enum healcl_status launch_each_digit(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, error));
+    TRY(begin(&job, self, plan, error));
     job_add_long(&job, step->value[0]);
     job_add_long(&job, step->out->layout.shape[step->in[0]->layout.rank]);
     job_add_written(&job, &self->status);
@@ -196,44 +194,43 @@ static void set_full_q_space(const struct step *step, struct space *space)
 
 /* Work-groups' words fit private memory. */
 static const char *plan_full_q(const struct step *step, const struct healcl_device *device,
-                               struct geometry *geometry)
+                               struct variant_plan *plan)
 {
-    set_full_q_space(step, &geometry->space);
-    geometry->local_size = local_size_for(step, device, PRIVATE_BYTES_MAX);
+    set_full_q_space(step, &plan->space);
+    plan->local_size = local_size_for(step, device, PRIVATE_BYTES_MAX);
     return NULL;
 }
 
 static const char *plan_full_q_vectors(const struct step *step, const struct healcl_device *device,
-                                       struct geometry *geometry)
+                                       struct variant_plan *plan)
 {
     (void)device;
-    set_full_q_space(step, &geometry->space);
-    geometry->local_size = 1;
-    if (geometry->space.end < ELEMENTS_MIN)
+    set_full_q_space(step, &plan->space);
+    plan->local_size = 1;
+    if (plan->space.end < ELEMENTS_MIN)
         return "there are too few elements";
     if (step->in[0]->layout.shape[1] > PRIVATE_BYTES_MAX / (int64_t)PRIVATE_BYTES_VECTORS)
         return "there are too many moduli for private memory";
-    return geometry->space.operand[0].stride[geometry->space.rank - 1] == 1
-               ? NULL
-               : "values are not in order";
+    return plan->space.operand[0].stride[plan->space.rank - 1] == 1 ? NULL
+                                                                    : "values are not in order";
 }
 
 static const char *plan_full_q_local(const struct step *step, const struct healcl_device *device,
-                                     struct geometry *geometry)
+                                     struct variant_plan *plan)
 {
     int64_t count = step->out->layout.shape[1];
-    set_full_q_space(step, &geometry->space);
-    geometry->local_size = local_size_for(step, device, local_bytes(device));
+    set_full_q_space(step, &plan->space);
+    plan->local_size = local_size_for(step, device, local_bytes(device));
     return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
-           : geometry->local_size > 0       ? NULL
+           : plan->local_size > 0           ? NULL
                                             : "there are too many moduli for local memory";
 }
 
 /* In work-groups whose words fit the memory that they lie in. */
-static enum healcl_status launch_full_q(struct launcher *self, const struct step *step,
-                                        const struct variant *variant,
-                                        const struct geometry *geometry, struct healcl_error *error)
+static enum healcl_status launch_full_q(struct launcher *self, const struct variant_plan *plan,
+                                        struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
@@ -244,20 +241,20 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct step
     struct job job;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     TRY(derive_crt_inverses(self, step, 1, &inverses, error));
-    TRY(begin(&job, self, step, variant, geometry, error));
+    TRY(begin(&job, self, plan, error));
     job_define_number(&job, "LIMBS", (uint32_t)k);
     job.rounds = (uint64_t)(out->shape[1] + k * (k + 4));
     job_add_buffer(&job, q);
     job_add_buffer(&job, inverses);
     job_add_uint(&job, (uint32_t)k);
     job_add_long(&job, step->value[0]);
-    if (variant->shape == SHAPE_LOCAL)
+    if (plan->variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, (uint32_t)out->shape[1]);
     else
         job_add_long(&job, out->shape[1]);
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
-    if (variant->shape == SHAPE_LOCAL) {
+    if (plan->variant->shape == SHAPE_LOCAL) {
         job_define(&job, "IN_LOCAL", "");
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
@@ -269,8 +266,8 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct step
                                               .twiddles = values * (limbs * (limbs - 1) / 2)};
     }
     job_add_written(&job, &self->status);
-    return variant->shape == SHAPE_LOCAL ? launch_values(&job, geometry->local_size, error)
-                                         : job_launch_of(&job, geometry->local_size, error);
+    return plan->variant->shape == SHAPE_LOCAL ? launch_values(&job, plan->local_size, error)
+                                               : job_launch_of(&job, plan->local_size, error);
 }
 
 static const struct variant full_q_variants[] = {

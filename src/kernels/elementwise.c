@@ -91,13 +91,13 @@ static struct space space_of(const struct step *step, const struct layout *modul
     return space;
 }
 
-static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
-                                const struct variant *variant, const struct geometry *geometry,
-                                int inputs, const char *kernel, struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self,
+                                const struct variant_plan *plan, int inputs, const char *kernel,
+                                struct healcl_error *error)
 {
     struct step arranged;
-    (void)bind_chain_operands(step, &arranged);
-    TRY(job_begin(job, self, &arranged, variant, &geometry->space, inputs, error));
+    (void)bind_chain_operands(plan->step, &arranged);
+    TRY(job_begin(job, self, &arranged, plan, inputs, error));
     job->launch.kernel = kernel;
     return HEALCL_OK;
 }
@@ -106,9 +106,9 @@ static enum healcl_status begin(struct job *job, struct launcher *self, const st
 enum { VECTORS_GRANULE = 4096 };
 
 static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
-                                struct geometry *geometry)
+                                struct variant_plan *plan)
 {
-    struct space *space = &geometry->space;
+    struct space *space = &plan->space;
     int64_t k;
     const char *lack = lacks_double_vectors(device);
     if (lack)
@@ -136,14 +136,13 @@ static int64_t last_moduli(const struct periodic_moduli *moduli, int64_t n)
     return place;
 }
 
-static enum healcl_status launch_vectors(struct launcher *self, const struct step *step,
-                                         const struct variant *variant,
-                                         const struct geometry *geometry,
+static enum healcl_status launch_vectors(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, 2, kernels[step->kind].vectors, error));
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].vectors, error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
     job.space.operand[OPERAND_Q].offset = moduli.first;
     job_add_buffer(&job, moduli.lanes);
@@ -193,10 +192,10 @@ static void space_move_axis(struct space *space, uint32_t to, const struct space
 }
 
 static const char *plan_interleaved(const struct step *step, const struct healcl_device *device,
-                                    struct geometry *geometry)
+                                    struct variant_plan *plan)
 {
-    struct elementwise_geometry *found = &geometry->elementwise;
-    struct space *space = &geometry->space;
+    struct elementwise_plan *found = &plan->elementwise;
+    struct space *space = &plan->space;
     const char *lack = lacks_double_vectors(device);
     if (lack)
         return lack;
@@ -217,16 +216,15 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
 }
 
 /* The blocks of the groups' axis go last, that axis behind them. */
-static enum healcl_status launch_interleaved(struct launcher *self, const struct step *step,
-                                             const struct variant *variant,
-                                             const struct geometry *geometry,
+static enum healcl_status launch_interleaved(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
-    const struct elementwise_geometry found = geometry->elementwise;
-    const struct space old = geometry->space;
+    const struct step *step = plan->step;
+    const struct elementwise_plan found = plan->elementwise;
+    const struct space old = plan->space;
     const struct buffer *table;
     struct job job;
-    TRY(begin(&job, self, step, variant, geometry, 2, kernels[step->kind].interleaved, error));
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].interleaved, error));
     TRY(derive_moduli(self, step, 2, &table, error));
     job_add_buffer(&job, table);
     struct space *space = &job.space;
@@ -248,17 +246,17 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
 /* ---------------------------------------------------------------- any layout */
 
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct geometry *geometry)
+                                 struct variant_plan *plan)
 {
     const struct layout moduli = modulus_operand(step, 2, device);
-    geometry->space = space_of(step, &moduli);
+    plan->space = space_of(step, &moduli);
     return NULL;
 }
 
 static const char *plan_table(const struct step *step, const struct healcl_device *device,
-                              struct geometry *geometry)
+                              struct variant_plan *plan)
 {
-    return has_modulus_table(step, 2, device) ? plan_elements(step, device, geometry)
+    return has_modulus_table(step, 2, device) ? plan_elements(step, device, plan)
                                               : "there are too many moduli for a table";
 }
 
@@ -278,16 +276,15 @@ static uint32_t operands_of(const struct step *step)
 }
 
 /* With moduli in a table, or where there are too many as they are. */
-static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                          const struct variant *variant,
-                                          const struct geometry *geometry,
+static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct buffer *table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant, geometry, 2,
-              table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
+    TRY(begin(&job, self, plan, 2, table ? kernels[step->kind].table : kernels[step->kind].tensor,
+              error));
     if (table) {
         job_add_buffer(&job, table);
     } else {
@@ -385,33 +382,32 @@ static int64_t repeated_rows(const struct space *space, const struct healcl_devi
 }
 
 static const char *plan_repeated(const struct step *step, const struct healcl_device *device,
-                                 struct geometry *geometry)
+                                 struct variant_plan *plan)
 {
-    struct space *space = &geometry->space;
+    struct space *space = &plan->space;
     if (step->kind == STEP_CHAIN || !step->in[1])
         return "there is one operand";
     if (!has_modulus_table(step, 2, device))
         return "there are too many moduli for a table";
     const struct layout moduli = modulus_operand(step, 2, device);
-    if (!find_repeated(step, &moduli, space, &geometry->elementwise.a))
+    if (!find_repeated(step, &moduli, space, &plan->elementwise.a))
         return "no operand is the same along an axis, as moduli are";
     if (space->end < REPEATED_MIN || repeated_rows(space, device) < 2)
         return "there are too few elements";
     return axes_are_compiled(space, device) ? NULL : "views are not compiled in";
 }
 
-static enum healcl_status launch_repeated(struct launcher *self, const struct step *step,
-                                          const struct variant *variant,
-                                          const struct geometry *geometry,
+static enum healcl_status launch_repeated(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct buffer *table;
     struct job job;
-    const int a = geometry->elementwise.a,
+    const int a = plan->elementwise.a,
               b = 1 - a; /* Shoup's product is faster than one of residues */
     const bool are_residues = step->kind != STEP_MODMUL && (step->residues & 3) == 3;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant, geometry, 0,
+    TRY(begin(&job, self, plan, 0,
               are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated,
               error));
     TRY(job_add_input(&job, step->in[a], error));
@@ -464,9 +460,9 @@ static bool find_period(const struct layout *table, int64_t *repeats, int64_t *c
 
 /* Moduli are an operand like the others unless these are of one axis, and moduli have a period. */
 static const char *plan_residues(const struct step *step, const struct healcl_device *device,
-                                 struct geometry *geometry)
+                                 struct variant_plan *plan)
 {
-    struct elementwise_geometry *found = &geometry->elementwise;
+    struct elementwise_plan *found = &plan->elementwise;
     uint32_t wanted = step->in[1] ? 3 : 1;
     if (step->kind == STEP_CHAIN)
         return "it is a chain";
@@ -478,22 +474,21 @@ static const char *plan_residues(const struct step *step, const struct healcl_de
         return "there are too many moduli for a table";
     found->moduli = modulus_operand(step, 2, device);
     found->repeats = found->count = 1;
-    geometry->space = space_of(step, NULL);
-    if (geometry->space.rank != 1 || !find_period(&found->moduli, &found->repeats, &found->count))
-        geometry->space = space_of(step, &found->moduli);
-    return axes_are_compiled(&geometry->space, device) ? NULL : "views are not compiled in";
+    plan->space = space_of(step, NULL);
+    if (plan->space.rank != 1 || !find_period(&found->moduli, &found->repeats, &found->count))
+        plan->space = space_of(step, &found->moduli);
+    return axes_are_compiled(&plan->space, device) ? NULL : "views are not compiled in";
 }
 
-static enum healcl_status launch_residues(struct launcher *self, const struct step *step,
-                                          const struct variant *variant,
-                                          const struct geometry *geometry,
+static enum healcl_status launch_residues(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
-    const struct elementwise_geometry *found = &geometry->elementwise;
+    const struct step *step = plan->step;
+    const struct elementwise_plan *found = &plan->elementwise;
     const struct buffer *table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant, geometry, 2, kernels[step->kind].residues, error));
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].residues, error));
     job_add_buffer(&job, table);
     job_add_uint(&job, (uint32_t)found->moduli.offset);
     job_add_uint(&job, (uint32_t)found->repeats);
@@ -509,30 +504,29 @@ static enum healcl_status launch_residues(struct launcher *self, const struct st
 /* ---------------------------------------------------------------- one factor */
 
 static const char *plan_constant(const struct step *step, const struct healcl_device *device,
-                                 struct geometry *geometry)
+                                 struct variant_plan *plan)
 {
     (void)device;
     const int a = is_scalar(step, 0);
     if (step->kind != STEP_MODMUL || is_scalar(step, 1) == (a != 0) || !is_scalar(step, 2))
         return "factor and modulus are no scalars";
-    geometry->space = step_space(step, 0);
-    space_set_operand(&geometry->space, 1, &step->in[a]->layout);
-    space_simplify(&geometry->space);
+    plan->space = step_space(step, 0);
+    space_set_operand(&plan->space, 1, &step->in[a]->layout);
+    space_simplify(&plan->space);
     return NULL;
 }
 
 /* With Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
-static enum healcl_status launch_constant(struct launcher *self, const struct step *step,
-                                          const struct variant *variant,
-                                          const struct geometry *geometry,
+static enum healcl_status launch_constant(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     int a = is_scalar(step, 0);
     int64_t b = scalar_value(step, 1 - a);
     uint64_t q = (uint64_t)step->in[2]->storage->scalars[step->in[2]->layout.offset];
     uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % q;
     struct job job;
-    TRY(job_begin(&job, self, step, variant, &geometry->space, 0, error));
+    TRY(job_begin(&job, self, step, plan, 0, error));
     TRY(job_add_input(&job, step->in[a], error));
     job_add_long(&job, (int64_t)factor);
     job_add_long(&job, (int64_t)(uint64_t)(((uint128)factor << 64) / q));

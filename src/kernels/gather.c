@@ -9,23 +9,23 @@ enum {
 
 /* The output's elements, with operands out, a at the gathered axis's first element, and idx. */
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
-                                 struct geometry *geometry)
+                                 struct variant_plan *plan)
 {
     struct layout a_view = step->in[0]->layout;
     (void)device;
-    geometry->space = step_space(step, 2);
+    plan->space = step_space(step, 2);
     a_view.stride[step->value[0]] = 0;
-    space_set_operand(&geometry->space, 1, &a_view);
-    space_simplify(&geometry->space);
+    space_set_operand(&plan->space, 1, &a_view);
+    space_simplify(&plan->space);
     return NULL;
 }
 
 /* Elements that lie back to back have one index. */
 static const char *plan_lines(const struct step *step, const struct healcl_device *device,
-                              struct geometry *geometry)
+                              struct variant_plan *plan)
 {
-    const struct space *space = &geometry->space;
-    (void)plan_elements(step, device, geometry);
+    const struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
     uint32_t last = space->rank - 1;
     if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1 ||
         space->operand[2].stride[last] != 0)
@@ -37,10 +37,10 @@ static const char *plan_lines(const struct step *step, const struct healcl_devic
 
 /* A row is one work-item's, and most of it should be taken. */
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
-                             struct geometry *geometry)
+                             struct variant_plan *plan)
 {
-    const struct space *space = &geometry->space;
-    (void)plan_elements(step, device, geometry);
+    const struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
     uint32_t last = space->rank - 1;
     int64_t size = step->in[0]->layout.shape[step->value[0]];
     if (step->in[0]->layout.stride[step->value[0]] != 1 || space->operand[0].stride[last] != 1 ||
@@ -54,22 +54,22 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
                : NULL;
 }
 
-static enum healcl_status launch(struct launcher *self, const struct step *step,
-                                 const struct variant *variant, const struct geometry *geometry,
+static enum healcl_status launch(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     uint32_t axis = (uint32_t)step->value[0];
     int64_t size = step->in[0]->layout.shape[axis];
     struct job job;
     TRY(derive_index_check(self, step, 1, axis, size, step->value[1] != 0, error));
-    TRY(job_begin(&job, self, step, variant, &geometry->space, 2, error));
+    TRY(job_begin(&job, self, step, plan, 2, error));
     job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
     job_add_long(&job, size);
-    if (variant->shape == SHAPE_VECTORS)
+    if (plan->variant->shape == SHAPE_VECTORS)
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
-    if (variant->plan != plan_rows)
+    if (plan->variant->plan != plan_rows)
         job_add_long(&job, step->in[0]->layout.stride[axis]);
-    if (variant->shape == SHAPE_GENERAL)
+    if (plan->variant->shape == SHAPE_GENERAL)
         job.launch.traffic.bytes = job.space.end * (2 * dtype_size(step->out->storage->dtype) +
                                                     dtype_size(step->in[1]->storage->dtype));
     return job_launch(&job, error);

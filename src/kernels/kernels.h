@@ -50,10 +50,10 @@ enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
  * not simplified. */
 struct space step_space(const struct step *step, int inputs);
 
-/* A job of a variant's kernel over a space, made for the type of the output. Its first arguments
- * are the space, out and the first inputs. */
+/* A job of a plan's kernel over its space, made for the type of the output. Its first arguments are
+ * the space, out and the first inputs of a step, the plan's or one like it. */
 enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant *variant, const struct space *space, int inputs,
+                             const struct variant_plan *plan, int inputs,
                              struct healcl_error *error);
 
 #endif

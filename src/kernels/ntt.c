@@ -90,21 +90,20 @@ static enum healcl_status launch_rows(struct launcher *self, const struct transf
 }
 
 static const char *plan_stages(const struct step *step, const struct healcl_device *device,
-                               struct geometry *geometry)
+                               struct variant_plan *plan)
 {
-    (void)step, (void)device, (void)geometry;
+    (void)step, (void)device, (void)plan;
     return NULL;
 }
 
 /* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
-static enum healcl_status launch_stages(struct launcher *self, const struct step *step,
-                                        const struct variant *variant,
-                                        const struct geometry *geometry, struct healcl_error *error)
+static enum healcl_status launch_stages(struct launcher *self, const struct variant_plan *plan,
+                                        struct healcl_error *error)
 {
-    (void)geometry;
+    const struct step *step = plan->step;
     struct transform transform;
     int64_t rows = transform_rows(step), at_once;
-    TRY(transform_init(self, step, variant, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     TRY(transform_acquire_rows(self, &transform, rows, 1, &at_once, error));
     enum healcl_status status = HEALCL_OK;
     for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
@@ -146,13 +145,13 @@ void transform_begin(struct job *job, struct launcher *self, const struct transf
     job_add_space(job);
 }
 
-enum healcl_status transform_init(struct launcher *self, const struct step *step,
-                                  const struct variant *variant, struct transform *transform,
-                                  struct healcl_error *error)
+enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
+                                  struct transform *transform, struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *out = &step->out->layout;
     *transform = (struct transform){.step = step,
-                                    .variant = variant,
+                                    .variant = plan->variant,
                                     .n = out->shape[3],
                                     .k = out->shape[2],
                                     .inverse = step->kind == STEP_INTT};

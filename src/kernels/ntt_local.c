@@ -107,12 +107,12 @@ static bool find_tiling(struct tiling *tiling, const struct step *step,
 }
 
 const char *plan_ntt_local(const struct step *step, const struct healcl_device *device,
-                           struct geometry *geometry)
+                           struct variant_plan *plan)
 {
     int64_t n = step->out->layout.shape[3];
     if (transform_rows(step) > UINT32_MAX / n) /* tiles and elements are counted in 32 bits */
         return "there are too many rows";
-    return find_tiling(&geometry->tiling, step, device) ? NULL : "rows do not fit two passes";
+    return find_tiling(&plan->tiling, step, device) ? NULL : "rows do not fit two passes";
 }
 
 /* Of a work-group: tiles, and work-items for each row of one. */
@@ -264,13 +264,13 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
     return status;
 }
 
-enum healcl_status launch_ntt_local(struct launcher *self, const struct step *step,
-                                    const struct variant *variant, const struct geometry *geometry,
+enum healcl_status launch_ntt_local(struct launcher *self, const struct variant_plan *plan,
                                     struct healcl_error *error)
 {
-    const struct tiling *tiling = &geometry->tiling;
+    const struct step *step = plan->step;
+    const struct tiling *tiling = &plan->tiling;
     struct transform transform;
-    TRY(transform_init(self, step, variant, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     const struct tensor *in = step->in[0], *out = step->out;
     uint32_t log2_n = log2_of((uint64_t)transform.n);
     struct tile_sweep whole = {.log2_tile = log2_n,

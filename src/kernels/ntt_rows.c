@@ -16,9 +16,9 @@ static int64_t pitch_of(int64_t n)
 }
 
 const char *plan_ntt_rows(const struct step *step, const struct healcl_device *device,
-                          struct geometry *geometry)
+                          struct variant_plan *plan)
 {
-    (void)geometry;
+    (void)plan;
     int64_t n = step->out->layout.shape[3];
     if (n < NTT_ROW_MIN)
         return "rows are shorter than 256";
@@ -101,13 +101,12 @@ static int64_t limit_batch(const struct launcher *self, int64_t batch_rows, int6
     return batch_rows;
 }
 
-enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *step,
-                                   const struct variant *variant, const struct geometry *geometry,
+enum healcl_status launch_ntt_rows(struct launcher *self, const struct variant_plan *plan,
                                    struct healcl_error *error)
 {
-    (void)geometry;
+    const struct step *step = plan->step;
     struct transform transform;
-    TRY(transform_init(self, step, variant, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
     const struct buffer *lane_twiddles;
     const uint32_t bits = word_bits(step);

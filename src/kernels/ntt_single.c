@@ -3,10 +3,10 @@
 #include "kernels/ntt.h"
 
 const char *plan_ntt_single(const struct step *step, const struct healcl_device *device,
-                            struct geometry *geometry)
+                            struct variant_plan *plan)
 {
     uint64_t n = (uint64_t)step->out->layout.shape[3];
-    (void)geometry;
+    (void)plan;
     if (n < 2)
         return "rows are shorter than 2";
     return n * sizeof(uint64_t) <= device->info.local_memory_bytes
@@ -14,14 +14,13 @@ const char *plan_ntt_single(const struct step *step, const struct healcl_device 
                : "a row does not fit local memory";
 }
 
-enum healcl_status launch_ntt_single(struct launcher *self, const struct step *step,
-                                     const struct variant *variant, const struct geometry *geometry,
+enum healcl_status launch_ntt_single(struct launcher *self, const struct variant_plan *plan,
                                      struct healcl_error *error)
 {
-    (void)geometry;
+    const struct step *step = plan->step;
     struct transform transform;
     int64_t rows = transform_rows(step);
-    TRY(transform_init(self, step, variant, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     struct job job;
     transform_begin(&job, self, &transform, "ntt_single", "intt_single");
     job_define_type(&job, "OUT", step->out->storage->dtype);

@@ -100,16 +100,16 @@ enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
 /* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
  * permutation and whether they add to out. */
 static enum healcl_status begin_product(struct job *job, struct launcher *self,
-                                        const struct step *step, const struct variant *variant,
-                                        bool adds, struct healcl_error *error)
+                                        const struct variant_plan *plan, bool adds,
+                                        struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct buffer *q, *perm;
     TRY(derive_modulus_vector(self, step, 2, &q, error));
     perm = q; /* some buffer must stand for one that is not used */
     if (step->in[3])
         TRY(derive_permutation(self, step, 3, &perm, error));
-    const struct space made_later = {.rank = 0};
-    TRY(job_begin(job, self, step, variant, &made_later, 2, error));
+    TRY(job_begin(job, self, step, plan, 2, error));
     job_add_buffer(job, q);
     job_add_buffer(job, perm);
     job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
@@ -129,11 +129,11 @@ static void add_batch(struct space *space, uint32_t axis, const struct product_s
 }
 
 static const char *plan_product_columns(const struct step *step, const struct healcl_device *device,
-                                        struct geometry *geometry)
+                                        struct variant_plan *plan)
 {
-    const struct product_sum *sum = &geometry->products.sum;
+    const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *out = &sum->out;
-    geometry->products.sum = step_product_sum(step);
+    plan->products.sum = step_product_sum(step);
     const char *lack = lacks_sum_vectors(device, a->shape[1], out->shape[2]);
     if (lack)
         return lack;
@@ -146,17 +146,17 @@ static const char *plan_product_columns(const struct step *step, const struct he
 }
 
 /* The space is as modmul_axis_sum_vectors wants it. */
-static enum healcl_status launch_product_columns(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
-                                                 const struct geometry *geometry,
+static enum healcl_status launch_product_columns(struct launcher *self,
+                                                 const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct product_sum *sum = &geometry->products.sum;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     const int64_t block = (int64_t)LANES * SUM_COLUMNS;
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
     struct operand *operand = job.space.operand;
     space_init(&job.space, &blocks);
@@ -178,11 +178,11 @@ static enum healcl_status launch_product_columns(struct launcher *self, const st
 
 /* In HEAL's layout: see modmul_axis_sum_rows. */
 static const char *plan_product_rows(const struct step *step, const struct healcl_device *device,
-                                     struct geometry *geometry)
+                                     struct variant_plan *plan)
 {
-    const struct product_sum *sum = &geometry->products.sum;
+    const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b;
-    geometry->products.sum = step_product_sum(step);
+    plan->products.sum = step_product_sum(step);
     int64_t k = sum->out.shape[1], count = a->shape[1], period;
     const char *lack = lacks_sum_vectors(device, count, sum->out.shape[2]);
     if (lack)
@@ -193,18 +193,18 @@ static const char *plan_product_rows(const struct step *step, const struct healc
     return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
 }
 
-static enum healcl_status launch_product_rows(struct launcher *self, const struct step *step,
-                                              const struct variant *variant,
-                                              const struct geometry *geometry,
+static enum healcl_status launch_product_rows(struct launcher *self,
+                                              const struct variant_plan *plan,
                                               struct healcl_error *error)
 {
-    const struct product_sum *sum = &geometry->products.sum;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t reps = out->shape[0], n = out->shape[2];
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
@@ -223,18 +223,18 @@ static enum healcl_status launch_product_rows(struct launcher *self, const struc
 }
 
 static const char *plan_products(const struct step *step, const struct healcl_device *device,
-                                 struct geometry *geometry)
+                                 struct variant_plan *plan)
 {
     (void)device;
-    geometry->products.sum = step_product_sum(step);
+    plan->products.sum = step_product_sum(step);
     return NULL;
 }
 
 static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
-                                        struct geometry *geometry)
+                                        struct variant_plan *plan)
 {
-    (void)plan_products(step, device, geometry);
-    return lacks_local(step, device, geometry->products.sum.a.shape[1]);
+    (void)plan_products(step, device, plan);
+    return lacks_local(step, device, plan->products.sum.a.shape[1]);
 }
 
 /* Whether all columns of each work-group, which follow each other along n, have the same a, and
@@ -248,12 +248,12 @@ static bool shares_a(const struct product_sum *sum, const struct sharing *sharin
 }
 
 /* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
-static enum healcl_status launch_shared_products(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
-                                                 const struct geometry *geometry,
+static enum healcl_status launch_shared_products(struct launcher *self,
+                                                 const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct product_sum *sum = &geometry->products.sum;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t all_reps = out->shape[0], k = out->shape[1], n = out->shape[2], terms = a->shape[1];
     bool n_last = k == 1 || n == 1 || a->stride[3] <= a->stride[2];
@@ -266,7 +266,7 @@ static enum healcl_status launch_shared_products(struct launcher *self, const st
                                          terms, beside, (uint32_t)reps);
     struct layout shape = {.rank = 3, .shape = {blocks}};
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     shape.shape[k_axis] = k;
     shape.shape[n_axis] = n;
     space_init(&job.space, &shape);
@@ -313,9 +313,9 @@ static bool is_shared(const struct products *found, uint32_t axis, bool *by_a)
 }
 
 static const char *plan_product_groups(const struct step *step, const struct healcl_device *device,
-                                       struct geometry *geometry)
+                                       struct variant_plan *plan)
 {
-    struct products *found = &geometry->products;
+    struct products *found = &plan->products;
     found->sum = step_product_sum(step);
     const struct layout *a = &found->sum.a, *b = &found->sum.b, *out = &found->sum.out;
     const struct layout *const layouts[] = {out, a, b};
@@ -337,12 +337,12 @@ static const char *plan_product_groups(const struct step *step, const struct hea
     return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
 }
 
-static enum healcl_status launch_product_groups(struct launcher *self, const struct step *step,
-                                                const struct variant *variant,
-                                                const struct geometry *geometry,
+static enum healcl_status launch_product_groups(struct launcher *self,
+                                                const struct variant_plan *plan,
                                                 struct healcl_error *error)
 {
-    const struct products found = geometry->products;
+    const struct step *step = plan->step;
+    const struct products found = plan->products;
     const struct layout *a = &found.sum.a, *b = &found.sum.b, *out = &found.sum.out;
     const uint32_t axes[2] = {found.inner == 1 ? 2 - found.rows : 1, found.inner};
     const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* of found.strides */
@@ -350,7 +350,7 @@ static enum healcl_status launch_product_groups(struct launcher *self, const str
     const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / found.k;
     struct layout blocks = {.rank = 3, .shape = {(n + block - 1) / block}};
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     if (found.swaps) {
         struct launch_argument *arguments = job.launch.arguments + 2, first = arguments[0];
         arguments[0] = arguments[1];
@@ -386,12 +386,12 @@ static enum healcl_status launch_product_groups(struct launcher *self, const str
 }
 
 /* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
-static enum healcl_status launch_modmul_axis_sum(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
-                                                 const struct geometry *geometry,
+static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
+                                                 const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct product_sum *sum = &geometry->products.sum;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
     struct layout b_view = layout_drop_axis(b, 1);
@@ -402,7 +402,7 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self, const st
     do {
         int64_t count = terms_at_once(self, terms - first);
         struct job job;
-        TRY(begin_product(&job, self, step, variant, step_adds(step) || first > 0, error));
+        TRY(begin_product(&job, self, plan, step_adds(step) || first > 0, error));
         job.rounds = (uint64_t)count;
         space_init(&job.space, out);
         space_set_operand(&job.space, 0, &out_view);

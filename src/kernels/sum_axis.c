@@ -25,9 +25,9 @@ static void add_summed_axis(struct job *job, const struct step *step)
 }
 
 static const char *plan_columns(const struct step *step, const struct healcl_device *device,
-                                struct geometry *geometry)
+                                struct variant_plan *plan)
 {
-    struct space *space = &geometry->space;
+    struct space *space = &plan->space;
     int64_t k;
     *space = space_of_sum(step);
     space_simplify(space);
@@ -40,14 +40,13 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
     return moduli_are_periodic(step, 1, device, &k) ? NULL : "moduli do not repeat";
 }
 
-static enum healcl_status launch_columns(struct launcher *self, const struct step *step,
-                                         const struct variant *variant,
-                                         const struct geometry *geometry,
+static enum healcl_status launch_columns(struct launcher *self, const struct variant_plan *plan,
                                          struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
     struct periodic_moduli moduli;
-    TRY(job_begin(&job, self, step, variant, &geometry->space, 1, error));
+    TRY(job_begin(&job, self, step, plan, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
@@ -59,10 +58,10 @@ static enum healcl_status launch_columns(struct launcher *self, const struct ste
 /* Where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only k by k or
  * one by one: see axis_modsum_interleaved. out then has stride 0 along the space's last axis. */
 static const char *plan_interleaved(const struct step *step, const struct healcl_device *device,
-                                    struct geometry *geometry)
+                                    struct variant_plan *plan)
 {
-    struct space *space = &geometry->space;
-    struct axis_sum *found = &geometry->sum;
+    struct space *space = &plan->space;
+    struct axis_sum *found = &plan->sum;
     *space = space_of_sum(step);
     space_simplify(space);
     uint32_t last = space->rank - 1;
@@ -87,36 +86,28 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
                : "moduli do not repeat as elements lie together";
 }
 
-static enum healcl_status launch_interleaved(struct launcher *self, const struct step *step,
-                                             const struct variant *variant,
-                                             const struct geometry *geometry,
+static enum healcl_status launch_interleaved(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct periodic_moduli moduli;
     struct job job;
-    TRY(job_begin(&job, self, step, variant, &geometry->space, 1, error));
+    TRY(job_begin(&job, self, step, plan, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job_add_buffer(&job, moduli.lanes);
     add_summed_axis(&job, step);
-    job_add_long(&job, geometry->sum.k);
-    job_add_long(&job, geometry->sum.out_stride);
+    job_add_long(&job, plan->sum.k);
+    job_add_long(&job, plan->sum.out_stride);
     job.granule = LANES;
     return job_launch_alone(&job, error);
 }
 
 /* The axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
 static const char *plan_rows(const struct step *step, const struct healcl_device *device,
-                             struct geometry *geometry)
+                             struct variant_plan *plan)
 {
     const struct layout *a = &step->in[0]->layout;
     uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
-    struct layout a_rows = layout_drop_axis(a, last);
-    struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);
-    a_rows = layout_drop_axis(&a_rows, axis);
-    space_init(&geometry->space, &out_rows);
-    space_set_operand(&geometry->space, 0, &out_rows);
-    space_set_operand(&geometry->space, 1, &a_rows);
-    space_simplify(&geometry->space);
     int64_t count = a->shape[axis], k = a->shape[last], period;
     const char *lack = lacks_sum_vectors(device, count, LANES);
     if (lack)
@@ -124,17 +115,26 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
         count * k < ROW_MIN)
         return "terms do not make rows in order";
-    return moduli_are_periodic(step, 1, device, &period) ? NULL : "moduli do not repeat";
+    if (!moduli_are_periodic(step, 1, device, &period))
+        return "moduli do not repeat";
+    struct layout a_rows = layout_drop_axis(a, last);
+    struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);
+    a_rows = layout_drop_axis(&a_rows, axis);
+    space_init(&plan->space, &out_rows);
+    space_set_operand(&plan->space, 0, &out_rows);
+    space_set_operand(&plan->space, 1, &a_rows);
+    space_simplify(&plan->space);
+    return NULL;
 }
 
-static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
-                                      const struct variant *variant,
-                                      const struct geometry *geometry, struct healcl_error *error)
+static enum healcl_status launch_rows(struct launcher *self, const struct variant_plan *plan,
+                                      struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     struct periodic_moduli moduli;
     struct job job;
-    TRY(job_begin(&job, self, step, variant, &geometry->space, 1, error));
+    TRY(job_begin(&job, self, step, plan, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job_add_buffer(&job, moduli.table);
     job_add_long(&job, moduli.k);
@@ -170,10 +170,10 @@ enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
 /* Terms are shared out in segments, where columns are so few that work-groups share one. Operands:
  * out, a, q. */
 static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
-                                   struct geometry *geometry)
+                                   struct variant_plan *plan)
 {
-    struct space *space = &geometry->space;
-    struct axis_sum *sum = &geometry->sum;
+    struct space *space = &plan->space;
+    struct axis_sum *sum = &plan->sum;
     const struct layout q_view = moduli_view(step);
     const char *lack = lacks_local(step, device, terms_of(step));
     if (lack)
@@ -198,16 +198,16 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
 }
 
 /* Adds up the segments of a sum: out and a, unless NULL, stand for the step's. */
-static enum healcl_status launch_segments(struct launcher *self, const struct step *step,
-                                          const struct variant *variant,
-                                          const struct geometry *geometry, const struct buffer *out,
-                                          const struct buffer *a, struct healcl_error *error)
+static enum healcl_status launch_segments(struct launcher *self, const struct variant_plan *plan,
+                                          const struct buffer *out, const struct buffer *a,
+                                          struct healcl_error *error)
 {
-    const struct axis_sum *sum = &geometry->sum;
+    const struct step *step = plan->step;
+    const struct axis_sum *sum = &plan->sum;
     const struct buffer *q;
     struct job job;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
-    TRY(job_begin(&job, self, step, variant, &geometry->space, 1, error));
+    TRY(job_begin(&job, self, step, plan, 1, error));
     if (out)
         job.launch.arguments[1].buffer = out;
     if (a)
@@ -217,10 +217,10 @@ static enum healcl_status launch_segments(struct launcher *self, const struct st
     job_add_long(&job, sum->terms);
     job_add_long(&job, sum->stride);
     job_add_long(&job, sum->segment);
-    const uint64_t outputs = geometry->space.end / (uint64_t)sum->segments;
+    const uint64_t outputs = plan->space.end / (uint64_t)sum->segments;
     job_add_uint(&job, (uint32_t)outputs);
     job.launch.traffic =
-        traffic_of_sums(step, geometry->space.end, outputs * (uint64_t)sum->terms, false);
+        traffic_of_sums(step, plan->space.end, outputs * (uint64_t)sum->terms, false);
     return launch_shared(&job, &sum->sharing, error);
 }
 
@@ -234,18 +234,17 @@ static void pack_operand(struct space *space, uint32_t operand)
 }
 
 /* The sums of segments, reduced, lie in scratch memory before they are added up. */
-static enum healcl_status launch_shared_sum(struct launcher *self, const struct step *step,
-                                            const struct variant *variant,
-                                            const struct geometry *geometry,
+static enum healcl_status launch_shared_sum(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
-    struct geometry parts = *geometry, whole = *geometry;
+    const struct step *step = plan->step;
+    struct variant_plan parts = *plan, whole = *plan;
     struct axis_sum *sum = &whole.sum;
     const int64_t segments = sum->segments;
     const uint64_t outputs = whole.space.end;
     struct buffer scratch;
     if (segments == 1)
-        return launch_segments(self, step, variant, geometry, NULL, NULL, error);
+        return launch_segments(self, plan, NULL, NULL, error);
     space_add_axis(&parts.space);
     parts.space.shape[0] = segments;
     parts.space.end *= (uint64_t)segments;
@@ -258,31 +257,30 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
                                columns_beside(&whole.space, sum->stride), 1);
     TRY(device_buffer_acquire(self->device, parts.space.end * dtype_size(step->out->storage->dtype),
                               false, &scratch, error));
-    enum healcl_status status = launch_segments(self, step, variant, &parts, &scratch, NULL, error);
+    enum healcl_status status = launch_segments(self, &parts, &scratch, NULL, error);
     if (status == HEALCL_OK)
-        status = launch_segments(self, step, variant, &whole, NULL, &scratch, error);
+        status = launch_segments(self, &whole, NULL, &scratch, error);
     device_buffer_release(self->device, &scratch);
     return status;
 }
 
 /* Operands: out, a at the axis's first element, q. */
 static const char *plan_terms(const struct step *step, const struct healcl_device *device,
-                              struct geometry *geometry)
+                              struct variant_plan *plan)
 {
     const struct layout q_view = moduli_view(step);
     (void)device;
-    geometry->space = space_of_sum(step);
-    space_set_operand(&geometry->space, 2, &q_view);
-    space_simplify(&geometry->space);
+    plan->space = space_of_sum(step);
+    space_set_operand(&plan->space, 2, &q_view);
+    space_simplify(&plan->space);
     return NULL;
 }
 
 /* Some terms after others: later ones are added to out. */
-static enum healcl_status launch_axis_modsum(struct launcher *self, const struct step *step,
-                                             const struct variant *variant,
-                                             const struct geometry *geometry,
+static enum healcl_status launch_axis_modsum(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     int64_t stride = step->in[0]->layout.stride[step->value[0]];
     const struct buffer *q;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
@@ -290,7 +288,7 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
     do {
         int64_t count = terms_at_once(self, terms - first);
         struct job job;
-        TRY(job_begin(&job, self, step, variant, &geometry->space, 1, error));
+        TRY(job_begin(&job, self, step, plan, 1, error));
         job.rounds = (uint64_t)count;
         job.space.operand[1].offset += first * stride;
         job_add_buffer(&job, q);

@@ -57,7 +57,7 @@ static bool is_fat(enum kernel_shape shape)
 
 static const char *obstacle_of(const struct family *family, const struct variant *variant,
                                const struct step *step, const struct healcl_device *device,
-                               struct geometry *geometry)
+                               struct variant_plan *plan)
 {
     if (variant->shape != SHAPE_GENERAL &&
         variant->shape != device->tuning.shapes[family->preference])
@@ -66,30 +66,31 @@ static const char *obstacle_of(const struct family *family, const struct variant
         return "loops end early on this device";
     if (variant->shape == SHAPE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
         return "there are too many elements";
-    return variant->plan(step, device, geometry);
+    return variant->plan(step, device, plan);
 }
 
 const char *variant_obstacle(const struct family *family, const struct variant *variant,
                              const struct step *step, const struct healcl_device *device)
 {
-    struct geometry ignored;
+    struct variant_plan ignored;
     return obstacle_of(family, variant, step, device, &ignored);
 }
 
-const struct variant *plan_variant(const struct step *step, const struct healcl_device *device,
-                                   struct geometry *geometry)
+void plan_variant(const struct step *step, const struct healcl_device *device,
+                  struct variant_plan *plan)
 {
     const struct family *family = family_of(step->kind);
-    const struct variant *variant = family->variants;
-    while (obstacle_of(family, variant, step, device, geometry))
-        variant++; /* the last one has none */
-    return variant;
+    plan->step = step;
+    plan->variant = family->variants;
+    while (obstacle_of(family, plan->variant, step, device, plan))
+        plan->variant++; /* the last one has none */
 }
 
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device)
 {
-    struct geometry ignored;
-    return plan_variant(step, device, &ignored);
+    struct variant_plan plan;
+    plan_variant(step, device, &plan);
+    return plan.variant;
 }
 
 /* ---------------------------------------------------------------- what a device lacks */
@@ -153,9 +154,9 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
         launcher_storage_written(self, step->out->storage);
         return HEALCL_OK;
     }
-    struct geometry geometry;
-    const struct variant *variant = plan_variant(step, self->device, &geometry);
-    TRY(variant->launch(self, step, variant, &geometry, error));
+    struct variant_plan plan;
+    plan_variant(step, self->device, &plan);
+    TRY(plan.variant->launch(self, &plan, error));
     launcher_storage_written(self, step->out->storage);
     return HEALCL_OK;
 }
@@ -194,9 +195,9 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     copy.out = &to;
     copy.in[0] = tensor;
     *launcher_memory(self, &packed) = *out;
-    struct geometry geometry;
-    const struct variant *variant = plan_variant(&copy, self->device, &geometry);
-    enum healcl_status status = variant->launch(self, &copy, variant, &geometry, error);
+    struct variant_plan plan;
+    plan_variant(&copy, self->device, &plan);
+    enum healcl_status status = plan.variant->launch(self, &plan, error);
     *launcher_memory(self, &packed) = (struct buffer){0}; /* it is the caller's */
     return status;
 }
@@ -222,15 +223,16 @@ struct space step_space(const struct step *step, int inputs)
 }
 
 enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant *variant, const struct space *space, int inputs,
+                             const struct variant_plan *plan, int inputs,
                              struct healcl_error *error)
 {
+    const struct variant *variant = plan->variant;
     job_init(job, launcher, step, variant->program, variant->kernel);
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job->single = variant->shape == SHAPE_SINGLE;
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
-    job->space = *space;
+    job->space = plan->space;
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));
     for (int i = 0; i < inputs; i++) /* some buffer must stand for a scalar's */

@@ -9,19 +9,18 @@
 #ifndef HEALCL_KERNELS_VARIANT_H
 #define HEALCL_KERNELS_VARIANT_H
 
-#include "kernels/geometry.h"
 #include "kernels/launcher.h"
+#include "kernels/variant_plan.h"
 
 struct variant {
     const char *name;        /* its kernel's, without what tells kinds of steps apart */
     enum kernel_shape shape; /* of its work-items: what the tuning chooses by */
-    /* Why it cannot run a step on a device; NULL where it can: then the geometry is what its launch
+    /* Why it cannot run a step on a device; NULL where it can: then the plan has what its launch
      * takes. No other effects. */
     const char *(*plan)(const struct step *step, const struct healcl_device *device,
-                        struct geometry *geometry);
+                        struct variant_plan *plan);
     /* Enqueues a step that it can run, and waits for nothing. */
-    enum healcl_status (*launch)(struct launcher *self, const struct step *step,
-                                 const struct variant *variant, const struct geometry *geometry,
+    enum healcl_status (*launch)(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error);
     uint32_t tunables;   /* that shape it: bit t for enum tunable t */
     const char *program; /* its kernel's, see struct launch */
@@ -53,9 +52,9 @@ uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, 
 const char *variant_obstacle(const struct family *family, const struct variant *variant,
                              const struct step *step, const struct healcl_device *device);
 
-/* The first variant without an obstacle, and what its launch takes; the step takes a kernel. */
-const struct variant *plan_variant(const struct step *step, const struct healcl_device *device,
-                                   struct geometry *geometry);
+/* Plans a step that takes a kernel by the first variant without an obstacle. */
+void plan_variant(const struct step *step, const struct healcl_device *device,
+                  struct variant_plan *plan);
 
 /* That variant alone. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);

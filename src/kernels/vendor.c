@@ -192,12 +192,10 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
 
 /* ---------------------------------------------------------------- operations */
 
-static enum healcl_status launch_operation(struct launcher *self, const struct step *step,
-                                           const struct variant *variant,
-                                           const struct geometry *geometry,
+static enum healcl_status launch_operation(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
-    (void)variant, (void)geometry;
+    const struct step *step = plan->step;
     const struct pick picked = pick_for(step, self->device);
     if (!picked.kernel)
         REFUSE_FOR(error, OPERATION, "it has no kernel for %s, and no body",
@@ -209,9 +207,9 @@ static enum healcl_status launch_operation(struct launcher *self, const struct s
 }
 
 static const char *plan_operation(const struct step *step, const struct healcl_device *device,
-                                  struct geometry *geometry)
+                                  struct variant_plan *plan)
 {
-    (void)step, (void)device, (void)geometry;
+    (void)step, (void)device, (void)plan;
     return NULL;
 }
 

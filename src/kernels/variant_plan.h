@@ -1,12 +1,12 @@
 /* What variants work out of a step for a device, and their launches take. */
-#ifndef HEALCL_KERNELS_GEOMETRY_H
-#define HEALCL_KERNELS_GEOMETRY_H
+#ifndef HEALCL_KERNELS_VARIANT_PLAN_H
+#define HEALCL_KERNELS_VARIANT_PLAN_H
 
 #include "kernels/space.h"
 #include "plan/plan.h"
 
 /* Elementwise operations: where their moduli are, and what their variants find. */
-struct elementwise_geometry {
+struct elementwise_plan {
     struct layout moduli;   /* residues: where a table has that of each element of the output */
     int a;                  /* repeated: the input that varies; the other one is operand 2 */
     int64_t k;              /* interleaved: elements that lie together */
@@ -48,10 +48,14 @@ struct tiling {
     uint32_t log2_apart; /* blocks of a row that are done together, as far apart as they can be */
 };
 
-struct geometry {
-    struct space space; /* that is launched over, but where launches make their own of the rest */
+struct variant;
+
+struct variant_plan {
+    const struct step *step;
+    const struct variant *variant;
+    struct space space; /* that is launched over; sums of products and transforms make theirs */
     union {
-        struct elementwise_geometry elementwise;
+        struct elementwise_plan elementwise;
         struct axis_sum sum;
         struct products products;
         struct tiling tiling;
