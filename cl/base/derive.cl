@@ -14,16 +14,6 @@ KERNEL note_value(SPACE(space), global const ELEMENT *in, volatile global struct
     status->value = WIDEN(AT(in, span.position[0]));
 }
 
-/* Reports elements below 1. */
-KERNEL check_moduli(SPACE(space), global const ELEMENT *in, volatile global struct status *status)
-{
-    TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++)
-            if (WIDEN(AT(in, POSITION(space, span, 0, i))) < 1)
-                report(status, space.key, span.linear + i);
-}
-
 /* Reports elements outside of [first, size). */
 KERNEL check_indices(SPACE(space), global const ELEMENT *in, long first, long size,
                      volatile global struct status *status)

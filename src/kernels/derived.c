@@ -2,9 +2,6 @@
 #include "kernels/derived.h"
 #include "core/numbers.h"
 
-/* More moduli than this get no table: it would be several times as large as they are. */
-enum { TABLE_MODULI_MAX = 1 << 16 };
-
 /* A job of a kernel of cl/base/derive.cl over the elements of input i, seen through a layout; the
  * space and the input are its first arguments. */
 static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
@@ -66,33 +63,11 @@ static enum healcl_status modulus_table(struct launcher *self, const struct step
     return launch_check(&job, &check, error);
 }
 
-static enum healcl_status check_moduli(struct launcher *self, const struct step *step, int i,
-                                       const struct layout *layout, struct healcl_error *error)
-{
-    const struct buffer *none;
-    struct derived_key key = {.kind = DERIVED_MODULUS_CHECK, .layout = *layout};
-    if (derived_find(self, step->in[i], &key, &none))
-        return HEALCL_OK;
-    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
-    struct job job;
-    TRY(begin_check(&job, self, "check_moduli", &check, error));
-    TRY(launch_check(&job, &check, error));
-    return derived_add(self, step->in[i], &key, 0, 0, &none, error);
-}
-
-bool has_modulus_table(const struct step *step, int i, const struct healcl_device *device)
-{
-    struct layout own = layout_own_elements(&step->in[i]->layout);
-    return has_scalar_table(step, i, device, sizeof(struct modulus)) ||
-           layout_elements(&own) <= TABLE_MODULI_MAX;
-}
-
-struct layout modulus_operand(const struct step *step, int i, const struct healcl_device *device)
+struct layout modulus_operand(const struct step *step, int i)
 {
     struct layout operand = step->in[i]->layout, own = layout_own_elements(&operand);
     struct layout packed = layout_packed(&own);
-    if (has_scalar_table(step, i, device, sizeof(struct modulus)) ||
-        !has_modulus_table(step, i, device))
+    if (step->in[i]->storage->scalars)
         return operand;
     operand.offset = 0;
     for (uint32_t axis = 0, own_axis = 0; axis < operand.rank; axis++)
@@ -105,12 +80,8 @@ enum healcl_status derive_moduli(struct launcher *self, const struct step *step,
                                  const struct buffer **table, struct healcl_error *error)
 {
     struct layout own = layout_own_elements(&step->in[i]->layout);
-    if (has_scalar_table(step, i, self->device, sizeof(struct modulus)))
-        return derive_scalar_moduli(self, table, error);
-    if (has_modulus_table(step, i, self->device))
-        return modulus_table(self, step, i, &own, table, error);
-    *table = NULL;
-    return check_moduli(self, step, i, &own, error);
+    return step->in[i]->storage->scalars ? derive_scalar_moduli(self, table, error)
+                                         : modulus_table(self, step, i, &own, table, error);
 }
 
 /* A vector, of what may broadcast it along other axes. */
@@ -157,15 +128,14 @@ static enum healcl_status lane_moduli(struct launcher *self, const struct step *
     return job_launch(&job, error);
 }
 
-bool moduli_are_periodic(const struct step *step, int i, const struct healcl_device *device,
-                         int64_t *k)
+bool moduli_are_periodic(const struct step *step, int i, int64_t *k)
 {
     enum { PERIOD_MAX = 4096 };
     const struct layout *input = &step->in[i]->layout;
     struct layout own = layout_own_elements(input);
     bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
     *k = layout_elements(&own);
-    return has_scalar_table(step, i, device, sizeof(struct scalar_lanes)) ||
+    return step->in[i]->storage->scalars ||
            (*k <= PERIOD_MAX && (*k == 1 || (varies_last && own.shape[own.rank - 1] == *k)));
 }
 
@@ -176,7 +146,7 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
     const struct layout *input = &step->in[i]->layout;
     struct layout own = layout_own_elements(input);
     *moduli = (struct periodic_moduli){.k = 1, .period = 1, .first = input->offset};
-    if (has_scalar_table(step, i, self->device, sizeof(struct scalar_lanes)))
+    if (step->in[i]->storage->scalars)
         return derive_scalar_lanes(self, &moduli->lanes, error);
     int64_t k = layout_elements(&own);
     *moduli = (struct periodic_moduli){.k = k, .period = k}; /* lcm(k, 8) / 8 */

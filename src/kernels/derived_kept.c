@@ -144,7 +144,7 @@ static enum healcl_status add(struct launcher *self, const struct tensor *tensor
         status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
     if (status != HEALCL_OK) {
         free(derived);
-        return status;
+        return status == HEALCL_REFUSED ? device_note_lack(self->device, status) : status;
     }
     derived->storage = storage;
     derived->key = *key;

@@ -7,14 +7,6 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-bool has_scalar_table(const struct step *step, int i, const struct healcl_device *device,
-                      size_t entry_bytes)
-{
-    const struct storage *storage = step->in[i]->storage;
-    return storage->scalars &&
-           (uint64_t)storage->elements <= device->info.max_allocation_bytes / entry_bytes;
-}
-
 /* As make_modulus in cl/base/arithmetic.h. */
 struct modulus modulus_of(uint64_t value)
 {

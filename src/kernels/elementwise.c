@@ -5,23 +5,19 @@
 __extension__ typedef unsigned __int128 uint128;
 
 struct elementwise_kernel {
-    const char *table, *tensor; /* for moduli in a table, and in a tensor */
-    const char *residues;       /* for known residues */
-    const char *repeated;       /* in cl/modular/repeated.cl; also for known residues */
+    const char *table;    /* for any values */
+    const char *residues; /* for known residues */
+    const char *repeated; /* in cl/modular/repeated.cl; also for known residues */
     const char *repeated_residues;
     const char *vectors, *interleaved; /* in cl/vectors.cl */
 };
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
-#define STEP(kind, id, name, ...)               \
-    [STEP_##kind] = {name "_table",             \
-                     name,                      \
-                     name "_residues",          \
-                     name "_repeated",          \
-                     name "_repeated_residues", \
-                     name "_vectors",           \
-                     name "_interleaved"},
+#define STEP(kind, id, name, ...)                                 \
+    [STEP_##kind] = {name "_table",    name "_residues",          \
+                     name "_repeated", name "_repeated_residues", \
+                     name "_vectors",  name "_interleaved"},
 #include "plan/steps.def"
 #undef STEP
 };
@@ -122,8 +118,7 @@ static const char *plan_vectors(const struct step *step, const struct healcl_dev
     for (int i = 1; i <= 2; i++)
         if (space->operand[i].stride[last] != 0 && space->operand[i].stride[last] != 1)
             return "an operand's elements are not in order";
-    return moduli_are_periodic(step, 2, device, &k) ? NULL
-                                                    : "moduli do not repeat along the last axis";
+    return moduli_are_periodic(step, 2, &k) ? NULL : "moduli do not repeat along the last axis";
 }
 
 /* The vector of a table of moduli that goes with the last eight elements of a row of n, which is a
@@ -199,9 +194,7 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
     const char *lack = lacks_double_vectors(device);
     if (lack)
         return lack;
-    if (!has_modulus_table(step, 2, device))
-        return "there are too many moduli for a table";
-    const struct layout moduli = modulus_operand(step, 2, device);
+    const struct layout moduli = modulus_operand(step, 2);
     *space = space_of(step, &moduli);
     const uint32_t last = space->rank - 1;
     const int64_t k = space->shape[last];
@@ -248,16 +241,10 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
 static const char *plan_elements(const struct step *step, const struct healcl_device *device,
                                  struct variant_plan *plan)
 {
-    const struct layout moduli = modulus_operand(step, 2, device);
+    const struct layout moduli = modulus_operand(step, 2);
+    (void)device;
     plan->space = space_of(step, &moduli);
     return NULL;
-}
-
-static const char *plan_table(const struct step *step, const struct healcl_device *device,
-                              struct variant_plan *plan)
-{
-    return has_modulus_table(step, 2, device) ? plan_elements(step, device, plan)
-                                              : "there are too many moduli for a table";
 }
 
 /* Elements that a kernel for any values takes as a vector: Intel's compiler spills registers of
@@ -275,7 +262,6 @@ static uint32_t operands_of(const struct step *step)
     return 7u & ~(scalar_mask(step) << 1);
 }
 
-/* With moduli in a table, or where there are too many as they are. */
 static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
@@ -283,17 +269,11 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
     const struct buffer *table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, plan, 2, table ? kernels[step->kind].table : kernels[step->kind].tensor,
-              error));
-    if (table) {
-        job_add_buffer(&job, table);
-    } else {
-        job_define(&job, "MODULI_TENSOR", "");
-        TRY(job_add_input(&job, step->in[2], error));
-    }
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].table, error));
+    job_add_buffer(&job, table);
     add_scalars(&job, step);
-    job_allow_vectors(&job, step, table ? width_of_any(step) : 1, 2);
-    job_asks_for_each(&job, step, operands_of(step) | (table ? 0 : 1u << OPERAND_Q), table);
+    job_allow_vectors(&job, step, width_of_any(step), 2);
+    job_asks_for_each(&job, step, operands_of(step), true);
     if (step->kind == STEP_CHAIN) /* it reads out, too */
         job.launch.traffic.bytes = job.space.end * dtype_size(step->out->storage->dtype);
     return job_launch(&job, error);
@@ -387,9 +367,7 @@ static const char *plan_repeated(const struct step *step, const struct healcl_de
     struct space *space = &plan->space;
     if (step->kind == STEP_CHAIN || !step->in[1])
         return "there is one operand";
-    if (!has_modulus_table(step, 2, device))
-        return "there are too many moduli for a table";
-    const struct layout moduli = modulus_operand(step, 2, device);
+    const struct layout moduli = modulus_operand(step, 2);
     if (!find_repeated(step, &moduli, space, &plan->elementwise.a))
         return "no operand is the same along an axis, as moduli are";
     if (space->end < REPEATED_MIN || repeated_rows(space, device) < 2)
@@ -470,9 +448,7 @@ static const char *plan_residues(const struct step *step, const struct healcl_de
         return "operands may be no residues";
     if (is_scalar(step, 0) || (step->in[1] && is_scalar(step, 1)))
         return "an operand is a scalar";
-    if (!has_modulus_table(step, 2, device))
-        return "there are too many moduli for a table";
-    found->moduli = modulus_operand(step, 2, device);
+    found->moduli = modulus_operand(step, 2);
     found->repeats = found->count = 1;
     plan->space = space_of(step, NULL);
     if (plan->space.rank != 1 || !find_period(&found->moduli, &found->repeats, &found->count))
@@ -550,12 +526,10 @@ static const struct variant elementwise_variants[] = {
      NULL, "cl/modular/repeated.cl",
      "products and sums of an operand that is the same along an axis, as moduli are"},
     {"residues", SHAPE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
-     "cl/modular/general.cl", "tensors of what the plan knows to be residues, up to 2^16 moduli"},
+     "cl/modular/general.cl", "tensors of what the plan knows to be residues"},
     {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", NULL,
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"table", SHAPE_GENERAL, plan_table, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
-     "cl/modular/general.cl", "anything with up to 2^16 moduli"},
-    {"tensor", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
+    {"table", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 

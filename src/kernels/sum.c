@@ -190,7 +190,7 @@ static const char *plan_product_rows(const struct step *step, const struct healc
     if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
         b->stride[1] != k || count * k < LANES)
         return "terms do not make rows in order";
-    return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
+    return moduli_are_periodic(step, 2, &period) ? NULL : "moduli do not repeat";
 }
 
 static enum healcl_status launch_product_rows(struct launcher *self,

@@ -37,7 +37,7 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
         return lack;
     if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1)
         return "rows are not in order";
-    return moduli_are_periodic(step, 1, device, &k) ? NULL : "moduli do not repeat";
+    return moduli_are_periodic(step, 1, &k) ? NULL : "moduli do not repeat";
 }
 
 static enum healcl_status launch_columns(struct launcher *self, const struct variant_plan *plan,
@@ -81,7 +81,7 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
         return lack;
     if (space->operand[1].stride[last] != 1)
         return "terms are not in order";
-    return moduli_are_periodic(step, 1, device, &k) && (k == 1 || k == found->k)
+    return moduli_are_periodic(step, 1, &k) && (k == 1 || k == found->k)
                ? NULL
                : "moduli do not repeat as elements lie together";
 }
@@ -115,7 +115,7 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
         count * k < ROW_MIN)
         return "terms do not make rows in order";
-    if (!moduli_are_periodic(step, 1, device, &period))
+    if (!moduli_are_periodic(step, 1, &period))
         return "moduli do not repeat";
     struct layout a_rows = layout_drop_axis(a, last);
     struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);

@@ -26,7 +26,7 @@ NO_FAULT = ("", "")
 ADDITION = ("sum >= q ? sum - q : sum", "sum > q ? sum - q : sum")
 NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value - rest);")
 # In every 64-bit program, but only in element 37 of what one work-item does.
-ELEMENT = "x.element[j] = (ELEMENT)compute_##operation("
+ELEMENT = "x.element[j] = (ELEMENT)compute_##name("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 37) + ("))
 ROW_70 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 70 * 65536) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
