@@ -232,7 +232,11 @@ int main(void)
     static struct setting vectors = {SHAPE_VECTORS, 1, NO_LIMIT, 7, 17, 0, false, 0};
     static struct setting single = {SHAPE_SINGLE, 1, NO_LIMIT, 1, 17, 0, false, 0};
     static struct setting too_long = {SHAPE_SINGLE, 1, 1024, 7, 8, 0, false, 0};
+    static struct setting general = {SHAPE_GENERAL, 1, NO_LIMIT, 0, 9, 0, false, 0};
+    static struct setting general_group = {SHAPE_GENERAL, 8, NO_LIMIT, 0, 9, 0, false, 0};
     const struct CMUnitTest tests[] = {
+        {"general", check_setting, NULL, NULL, &general},
+        {"general, 8 work-items", check_setting, NULL, NULL, &general_group},
         {"local, one work-item", check_setting, NULL, NULL, &alone},
         {"local, 64 work-items", check_setting, NULL, NULL, &group},
         {"local, tiles of 512", check_setting, NULL, NULL, &parts},
