@@ -81,25 +81,6 @@ KERNEL digits(SPACE(space), global ELEMENT *out, global const A *a, long base_bi
     count_dropped(status, dropped);
 }
 
-/* As digits, but of a single digit at a time, so that neighbours write neighbours. The space is
- * out's. Operands: out, a, the digit's number. */
-KERNEL digits_each(SPACE(space), global ELEMENT *out, global const A *a, long base_bits,
-                   long count, volatile global struct status *status)
-{
-    TAKE_SPACE(space);
-    uint dropped = 0;
-    ulong bits = (ulong)min(base_bits, 64L);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            ulong digit = (ulong)POSITION(space, span, 2, i), bit = digit * bits;
-            ulong value = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
-            ulong rest = bit < 64 ? value >> bit : 0, low = low_bits(rest, (long)bits);
-            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)low;
-            dropped += digit + 1 == (ulong)count && rest != low;
-        }
-    count_dropped(status, dropped);
-}
-
 #ifndef SINGLE
 /* As digits, through local memory: a value is read once, and neighbours write neighbours. */
 KERNEL digits_local(SPACE(space), global ELEMENT *out, global const A *a, long base_bits,

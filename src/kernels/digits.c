@@ -105,42 +105,12 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
                : job_launch(&job, error);
 }
 
-/* The digits, with operands out, a, and their numbers. */
-static const char *plan_each_digit(const struct step *step, const struct healcl_device *device,
-                                   struct variant_plan *plan)
-{
-    const struct layout *out = &step->out->layout, *a = &step->in[0]->layout;
-    struct layout a_view = layout_insert_axis(a, a->rank, out->shape[a->rank], 0);
-    struct layout numbers = {.rank = out->rank};
-    (void)device;
-    if (layout_elements(out) == 0)
-        return "there are no digits";
-    numbers.stride[a->rank] = 1;
-    plan->space = step_space(step, 0);
-    space_set_operand(&plan->space, 1, &a_view);
-    space_set_operand(&plan->space, 2, &numbers);
-    space_simplify(&plan->space);
-    return NULL;
-}
-
-static enum healcl_status launch_each_digit(struct launcher *self, const struct variant_plan *plan,
-                                            struct healcl_error *error)
-{
-    const struct step *step = plan->step;
-    struct job job;
-    TRY(begin(&job, self, plan, error));
-    job_add_long(&job, step->value[0]);
-    job_add_long(&job, step->out->layout.shape[step->in[0]->layout.rank]);
-    job_add_written(&job, &self->status);
-    return job_launch(&job, error);
-}
-
 static const struct variant digits_variants[] = {
     {"vectors", SHAPE_VECTORS, plan_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
     {"local", SHAPE_LOCAL, plan_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
      "digits_local", "cl/digits/digits.cl", "up to 65536 digits"},
-    {"single", SHAPE_SINGLE, plan_each_digit, launch_each_digit, 0, "digits/digits", "digits_each",
+    {"single", SHAPE_SINGLE, plan_digits, launch_digits, 0, "digits/digits", "digits",
      "cl/digits/digits.cl", "up to 2^31 elements"},
     {"elements", SHAPE_GENERAL, plan_digits, launch_digits, OVER_ANY_VIEW, "digits/digits",
      "digits", "cl/digits/digits.cl", "anything"},

@@ -1,4 +1,4 @@
-/* Sums modulo q along an axis: cl/sum, and cl/modular/interleaved.cl. */
+/* Sums modulo q along an axis: cl/sum. */
 #include "kernels/sum.h"
 
 /* Elements of a row whose lanes are worth adding up one by one. */
@@ -51,53 +51,6 @@ static enum healcl_status launch_columns(struct launcher *self, const struct var
     job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     add_summed_axis(&job, step);
-    job.granule = LANES;
-    return job_launch_alone(&job, error);
-}
-
-/* Where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only k by k or
- * one by one: see axis_modsum_interleaved. out then has stride 0 along the space's last axis. */
-static const char *plan_interleaved(const struct step *step, const struct healcl_device *device,
-                                    struct variant_plan *plan)
-{
-    struct space *space = &plan->space;
-    struct axis_sum *found = &plan->sum;
-    *space = space_of_sum(step);
-    space_simplify(space);
-    uint32_t last = space->rank - 1;
-    int64_t k = space->shape[last];
-    found->k = 1;
-    if (last > 0 && (k == 2 || k == 4) && space->operand[0].stride[last] == 1 &&
-        space->operand[1].stride[last] == 1 && space->operand[1].stride[last - 1] == k) {
-        found->k = k;
-        space->rank = last--;
-        space->shape[last] *= k;
-        space->operand[1].stride[last] = 1;
-    }
-    found->out_stride = space->operand[0].stride[last];
-    space->operand[0].stride[last] = 0;
-    const char *lack = lacks_sum_vectors(device, terms_of(step), space->shape[last]);
-    if (lack)
-        return lack;
-    if (space->operand[1].stride[last] != 1)
-        return "terms are not in order";
-    return moduli_are_periodic(step, 1, &k) && (k == 1 || k == found->k)
-               ? NULL
-               : "moduli do not repeat as elements lie together";
-}
-
-static enum healcl_status launch_interleaved(struct launcher *self, const struct variant_plan *plan,
-                                             struct healcl_error *error)
-{
-    const struct step *step = plan->step;
-    struct periodic_moduli moduli;
-    struct job job;
-    TRY(job_begin(&job, self, step, plan, 1, error));
-    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
-    job_add_buffer(&job, moduli.lanes);
-    add_summed_axis(&job, step);
-    job_add_long(&job, plan->sum.k);
-    job_add_long(&job, plan->sum.out_stride);
     job.granule = LANES;
     return job_launch_alone(&job, error);
 }
@@ -308,9 +261,6 @@ static const struct variant axis_modsum_variants[] = {
      "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
     {"rows", SHAPE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"interleaved", SHAPE_VECTORS, plan_interleaved, launch_interleaved, MULTIPLIED, "vectors",
-     "axis_modsum_interleaved", "cl/modular/interleaved.cl",
-     "terms in order, an output whose elements lie together by ones, twos or fours"},
     {"single", SHAPE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
      "cl/sum/general.cl", "up to 2^31 elements"},
     {"shared", SHAPE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",

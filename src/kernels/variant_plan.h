@@ -25,7 +25,6 @@ struct axis_sum {
     struct sharing sharing;
     int64_t terms, stride;
     int64_t segment, segments; /* terms of each, where work-groups share a column */
-    int64_t k, out_stride;     /* interleaved */
 };
 
 /* A sum of products; what modmul_axis_sum_interleaved goes along are the axes [reps,k,n]. */
