@@ -36,13 +36,12 @@ struct device_info {
     uint64_t cache_bytes; /* of global memory */
     uint64_t local_memory_bytes;
     size_t max_work_group_size;   /* in one dimension */
-    size_t max_parameter_bytes;   /* of a kernel's arguments */
     uint32_t base_alignment_bits; /* of sub-buffers */
     uint32_t double_width;        /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
-    bool packaged;       /* its programs come from a package */
-    bool out_of_order;   /* queues can be */
-    bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
+    bool packaged;     /* its programs come from a package */
+    bool out_of_order; /* queues can be */
+    bool full_profile; /* of OpenCL; the embedded one may lack 64-bit integers */
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
      * self-test has met no such limit, or has not run yet. */
     uint64_t loop_limit;
@@ -53,14 +52,7 @@ struct device_info {
     uint32_t multiply; /* enum multiply: which way is the fastest, as the self-test has measured */
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
-    char too_few_parameters[96]; /* with both numbers, where max_parameter_bytes is below
-                                    KERNEL_PARAMETER_BYTES; else "" */
 };
-
-/* What a kernel's arguments take at most: those of modmul_axis_sum, a struct space of 816 bytes
- * among them, where each buffer is made of chunks. OpenCL promises 1024, but its embedded profile
- * 256. */
-enum { KERNEL_PARAMETER_BYTES = 976 };
 
 /* "cpu", "gpu", "accelerator" or "other" */
 const char *device_type_name(cl_device_type type);

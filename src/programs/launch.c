@@ -5,27 +5,9 @@ enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host
 
 /* ---------------------------------------------------------------- arguments */
 
-/* As the driver may count them: each aligned to 8 bytes. */
-static size_t parameter_bytes(const struct launch *launch)
-{
-    enum { ALIGNMENT = 8 };
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        const struct launch_argument *argument = &launch->arguments[i];
-        size_t size = argument->buffer ? sizeof(cl_ulong) : argument->size;
-        bytes += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    }
-    return bytes;
-}
-
 static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel kernel,
                                         const struct launch *launch, struct healcl_error *error)
 {
-    const size_t bytes = parameter_bytes(launch);
-    if (bytes > device->info.max_parameter_bytes)
-        FAIL(error, device_note_lack(device, HEALCL_DEVICE),
-             "its arguments take %zu bytes, and the device takes %zu", bytes,
-             device->info.max_parameter_bytes);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct launch_argument *argument = &launch->arguments[i];
         const struct buffer *buffer = argument->buffer;

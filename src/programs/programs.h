@@ -129,8 +129,7 @@ enum healcl_status device_build_kernel(struct healcl_device *device, const struc
                                        struct healcl_error *error);
 
 /* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
- * device has no room: then as device_buffer_acquire. HEALCL_DEVICE where the arguments take more
- * than the device's max_parameter_bytes. */
+ * device has no room: then as device_buffer_acquire. */
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error);
 

@@ -239,7 +239,6 @@ static int check_rows(void)
         healcl_error_clear(&error);
         return 1;
     }
-    device->info.max_parameter_bytes = KERNEL_PARAMETER_BYTES; /* no kernel takes more */
     snprintf(shared->device_name, sizeof shared->device_name, "%s", device->info.name);
     for (int i; (i = atomic_fetch_add(&shared->next_row, 1)) < row_count;) {
         struct coverage_row *row = &rows[i];

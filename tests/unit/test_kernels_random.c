@@ -32,7 +32,6 @@ static int open_device(void **state)
         print_error("%s\n", error.message);
         return -1;
     }
-    device->info.max_parameter_bytes = KERNEL_PARAMETER_BYTES; /* no kernel takes more */
     print_message("seed %#" PRIx64 ", %d rounds\n", seed, rounds);
     return 0;
 }

@@ -80,23 +80,6 @@ static void reports_a_refused_launch(void **state)
     healcl_device_close(device);
 }
 
-/* With both numbers, before the driver is asked. */
-static void refuses_too_many_parameters(void **state)
-{
-    (void)state;
-    struct healcl_device *device = open_device();
-    struct scenario scenario = {.count = 4, .local_size = 1};
-    bool right = false;
-    OK(scenario_run(device, &scenario, &right, &error));
-    uint64_t before = helper.count[CALL_clSetKernelArg];
-    device->info.max_parameter_bytes = 8;
-    assert_int_equal(scenario_launch(device, &scenario, &error), HEALCL_DEVICE);
-    assert_non_null(strstr(error.message, "bytes, and the device takes 8"));
-    assert_int_equal(helper.count[CALL_clSetKernelArg], before);
-    scenario_release(device, &scenario);
-    healcl_device_close(device);
-}
-
 struct sum {
     uint64_t count, nanoseconds, idle;
 };
@@ -188,7 +171,6 @@ int main(void)
         DEVICE_TEST(uploads_by_mapping),
         DEVICE_TEST(no_groups_no_launch),
         DEVICE_TEST(reports_a_refused_launch),
-        DEVICE_TEST(refuses_too_many_parameters),
         DEVICE_TEST(takes_times),
         DEVICE_TEST(takes_times_by_the_host),
         DEVICE_TEST(flushes_now_and_then),
