@@ -154,19 +154,19 @@ def check_check():
     # What is beyond the device comes first here; what is wrong is told nevertheless.
     text = expect(run(FAR_AND_STRIDED, "check", "--quick", "--op", "mod",
                       FAULTY_ALLOCATION="16384"), 1)
-    assert "mod        refused  uuXXuuu  uuuXuuu" in text, text
+    assert re.search(r"mod +refused  uuX\S+  uu\S*X", text), text
     assert re.findall(r"(int\d+), .*\] is \d+, not \d+", text) == ["int32", "int64"], text
-    assert "in one allocation" not in text, text
+    assert "in one allocation" not in text.split("operation ")[1], text
 
 
 def check_allocation():
     """A tensor that no allocation holds is refused before anything runs, by its name."""
-    result = run(NO_FAULT, "run", "transcripts/ntt.json", FAULTY_ALLOCATION="4096")
+    transcript, limit = "transcripts/encrypted_digits_toy.json.gz", {"FAULTY_ALLOCATION": "262144"}
+    result = run(NO_FAULT, "run", transcript, **limit)
     assert result.returncode == 3 and not result.stdout, result
     assert re.search(r'entry \d+ \(host_to_device\): tensor "?\w+"? takes \d+ bytes, and .* allocates '
-                     r"at most 4096 at once\n", result.stderr), result.stderr
-    expect(run(NO_FAULT, "run", "-q", "--reference", "transcripts/ntt.json",
-               FAULTY_ALLOCATION="4096"), 0)
+                     r"at most 262144 at once\n", result.stderr), result.stderr
+    expect(run(NO_FAULT, "run", "-q", "--reference", transcript, **limit), 0)
 
 
 def check_diagnosis(fault, transcript, operation, folder):
