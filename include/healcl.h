@@ -966,7 +966,7 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_copy(const struct healcl_tens
 /* Waits for all calls, and gives the elements of a contiguous tensor for reading and writing.
  * Until they are given back by healcl_tensor_unmap, or the handle is released, nothing else takes
  * a tensor of the same storage: HEALCL_USAGE. Errors: HEALCL_REFUSED where the tensor is not
- * contiguous, or lies in several buffers of the device; as healcl_queue_wait. */
+ * contiguous; as healcl_queue_wait. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
                                                        struct healcl_error *error);
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor,
@@ -977,8 +977,7 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_unmap(struct healcl_tensor *t
  * the library's, and the tensor's as long as a handle views the storage; it may be a sub-buffer.
  * Commands of the caller's on the queue that he has brought along (struct healcl_device_options)
  * are in order with calls; on another one they come after healcl_queue_wait, and are waited for
- * before the next call. Errors: HEALCL_REFUSED where the tensor lies in several buffers,
- * HEALCL_USAGE on the host reference.
+ * before the next call. Errors: HEALCL_USAGE on the host reference.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor,
                                                           void **memory, size_t *offset_bytes,
@@ -987,8 +986,7 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_memory(struct healcl_tensor *
 /* A contiguous tensor over the beginning of a cl_mem of the caller's, which is retained until no
  * handle views it. The same of its own commands holds as above. The memory of two storages must
  * not overlap. Errors: HEALCL_REFUSED for memory of another context, that is too small, or for
- * reading or writing alone, and for a tensor that the device would have in several buffers;
- * HEALCL_USAGE on the host reference; as healcl_tensor_create. */
+ * reading or writing alone; HEALCL_USAGE on the host reference; as healcl_tensor_create. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue,
                                                          enum healcl_dtype dtype, uint32_t rank,
                                                          const int64_t *shape, void *memory,

@@ -54,7 +54,7 @@ def compile_loops(clang, options, words, multiply, out):
     pathlib.Path(out + ".cl").write_text("".join('#include "%s"\n' % (ROOT / text) for text in texts))
     run([clang, "-x", "cl", "-cl-std=CL1.2", "-O3", "-w", "-Xclang", "-finclude-default-header",
          "-Xclang", "-cl-ext=+cl_khr_fp64",
-         *options, "-D", "CHUNKS=1", "-D", "LOCAL_SIZE=1", "-D", "WORD_BITS=%d" % words, "-D",
+         *options, "-D", "LOCAL_SIZE=1", "-D", "WORD_BITS=%d" % words, "-D",
          "MULTIPLY=%d" % multiply, "-I", str(ROOT / "cl"),
          out + ".cl", "-o", out])
     return out

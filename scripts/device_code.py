@@ -634,7 +634,7 @@ FAMILIES = [
     ("checks and derived tables", r""),
 ]
 TYPES = "ELEMENT", "A", "A_UNSIGNED", "INDEX", "IN", "OUT"
-UNTOLD = "CHUNKS", "NARROW", "THIN", "LOG2_TILE"
+UNTOLD = "NARROW", "THIN", "LOG2_TILE"
 
 
 def family_of(name):

@@ -4,10 +4,8 @@
  *
  * Specialisation macros, given with -D; a program checks those of its own:
  *   LOCAL_SIZE    work-items in a work-group
- *   CHUNKS        how many device buffers a storage argument is made of: 1 or 4
- *   CHUNK_SHIFT   with 4 of them, log2 of the bytes in each but the last
  *   AXES          how many axes a launch's space has, which then has less than 2^31 elements
- *   NARROW        with AXES: every storage is one buffer of less than 2^32 bytes
+ *   NARROW        with AXES: every storage has less than 2^32 bytes
  *   THIN          with AXES: a work-item takes one element
  *   WIDE          with NARROW: an element of the space is a vector of so many, 2, 4, 8 or 16
  *   SINGLE        with AXES: one work-item takes all elements, from number 0 on, in one loop that
@@ -131,32 +129,12 @@ struct self_test_counters {
 #define TAKE_SPACE(name)
 #endif
 
-/* BUFFER(type, name) declares the parameters of a storage, BUFFER_OF(name) hands them on, AT(name,
- * i) is its element i. */
-#if CHUNKS == 1
-#define BUFFER(type, name) global type *name##0
-#define BUFFER_OF(name) name##0
-#ifdef NARROW /* so that compilers know that offsets in bytes have 32 bits */
+/* Element i of a storage. With NARROW, compilers know so that offsets in bytes have 32 bits. */
+#ifdef NARROW
 #define NARROW_MASK(size) (0xffffffffu / (uint)(size))
-#define AT(name, i) (name##0 [(uint)(i)&NARROW_MASK(sizeof(*name##0))])
+#define AT(name, i) (name[(uint)(i)&NARROW_MASK(sizeof(*name))])
 #else
-#define AT(name, i) (name##0 [i])
-#endif
-#elif CHUNKS == 4
-#ifndef CHUNK_SHIFT
-#error "CHUNK_SHIFT is not given"
-#endif
-#define BUFFER(type, name) \
-    global type *name##0, global type *name##1, global type *name##2, global type *name##3
-#define BUFFER_OF(name) name##0, name##1, name##2, name##3
-#define CHUNK_ELEMENTS(name) (((ulong)1 << CHUNK_SHIFT) / sizeof(*name##0))
-#define CHUNK_OF(name, i) ((ulong)(i) / CHUNK_ELEMENTS(name))
-#define AT(name, i)                                      \
-    ((CHUNK_OF(name, i) < 2                              \
-          ? (CHUNK_OF(name, i) == 0 ? name##0 : name##1) \
-          : (CHUNK_OF(name, i) == 2 ? name##2 : name##3))[(ulong)(i) % CHUNK_ELEMENTS(name)])
-#else
-#error "CHUNKS must be 1 or 4"
+#define AT(name, i) (name[i])
 #endif
 
 /* An element x of a storage as a long. A device that mistakes the signs of what (long) makes of an

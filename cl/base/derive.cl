@@ -4,7 +4,7 @@
  */
 
 /* After a check has reported under this key: notes the value it found. One work-item. */
-KERNEL note_value(SPACE(space), BUFFER(const ELEMENT, in), volatile global struct status *status)
+KERNEL note_value(SPACE(space), global const ELEMENT *in, volatile global struct status *status)
 {
     TAKE_SPACE(space);
     if (WORK_ITEM > 0 || status->key != space.key || status->index >= space.end)
@@ -14,18 +14,8 @@ KERNEL note_value(SPACE(space), BUFFER(const ELEMENT, in), volatile global struc
     status->value = WIDEN(AT(in, span.position[0]));
 }
 
-/* Reports elements below 1. */
-KERNEL check_moduli(SPACE(space), BUFFER(const ELEMENT, in), volatile global struct status *status)
-{
-    TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++)
-            if (WIDEN(AT(in, POSITION(space, span, 0, i))) < 1)
-                report(status, space.key, span.linear + i);
-}
-
 /* Reports elements outside of [first, size). */
-KERNEL check_indices(SPACE(space), BUFFER(const ELEMENT, in), long first, long size,
+KERNEL check_indices(SPACE(space), global const ELEMENT *in, long first, long size,
                      volatile global struct status *status)
 {
     TAKE_SPACE(space);
@@ -38,7 +28,7 @@ KERNEL check_indices(SPACE(space), BUFFER(const ELEMENT, in), long first, long s
 }
 
 /* table[i] = the constants of modulus i. Reports elements below 1, which then count as 1. */
-KERNEL moduli(SPACE(space), BUFFER(const ELEMENT, in), global struct modulus *table,
+KERNEL moduli(SPACE(space), global const ELEMENT *in, global struct modulus *table,
               volatile global struct status *status)
 {
     TAKE_SPACE(space);
@@ -52,7 +42,7 @@ KERNEL moduli(SPACE(space), BUFFER(const ELEMENT, in), global struct modulus *ta
 }
 
 /* table[j,i] = element (j, i) of [k,n] reduced modulo q[j], with its quotient; n = 2^log2_n. */
-KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct modulus *q, uint log2_n,
+KERNEL twiddles(SPACE(space), global const ELEMENT *in, global const struct modulus *q, uint log2_n,
                 global struct twiddle *table)
 {
     TAKE_SPACE(space);
@@ -66,7 +56,7 @@ KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct mod
 
 /* table[j] = twiddle j times the magnitude of element j, marked TWIDDLE_NEGATIVE where that is below
  * 0. */
-KERNEL scaled_twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct modulus *q,
+KERNEL scaled_twiddles(SPACE(space), global const ELEMENT *in, global const struct modulus *q,
                        global const struct twiddle *twiddles, global struct twiddle *table)
 {
     TAKE_SPACE(space);
@@ -118,7 +108,7 @@ static inline uint reverse_bits(uint i, ulong n)
 
 /* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
  * n is the space's number of elements, at most 2^31. */
-KERNEL permutation_first(SPACE(space), BUFFER(const ELEMENT, in), volatile global uint *first)
+KERNEL permutation_first(SPACE(space), global const ELEMENT *in, volatile global uint *first)
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
@@ -132,7 +122,7 @@ KERNEL permutation_first(SPACE(space), BUFFER(const ELEMENT, in), volatile globa
 /* table[i] = perm[i]; table[n] keeps its bits PERMUTATION_... only where the permutation is that.
  * Reports values outside of the axis and those that came before; they then count as i, so that
  * what uses the table stays inside. */
-KERNEL permutation(SPACE(space), BUFFER(const ELEMENT, in), global const uint *first,
+KERNEL permutation(SPACE(space), global const ELEMENT *in, global const uint *first,
                    volatile global uint *table, volatile global struct status *status)
 {
     TAKE_SPACE(space);

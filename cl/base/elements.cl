@@ -2,9 +2,6 @@
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
-#if CHUNKS != 1
-#error "vectors need CHUNKS=1"
-#endif
 
 typedef JOIN(ELEMENT, 8) element8;
 

@@ -33,9 +33,9 @@ static inline union elements take(global const ELEMENT *from, place_t at, bool r
     return x;
 }
 #define TAKE(name, space, span, k, i) \
-    take(name##0, POSITION(space, span, k, i), (space).operand[k].stride[RANK(space) - 1] == 0)
+    take(name, POSITION(space, span, k, i), (space).operand[k].stride[RANK(space) - 1] == 0)
 #define PUT(name, space, span, i, x)         \
-    ((global JOIN(ELEMENT, WIDE) *)name##0)[WIDE_PLACE(POSITION(space, span, 0, i))] = (x).vector
+    ((global JOIN(ELEMENT, WIDE) *)name)[WIDE_PLACE(POSITION(space, span, 0, i))] = (x).vector
 #else
 #define TAKE(name, space, span, k, i) ((union elements){{AT(name, POSITION(space, span, k, i))}})
 #define PUT(name, space, span, i, x) AT(name, POSITION(space, span, 0, i)) = (x).element[0]

@@ -1,7 +1,7 @@
 /* Copies and fills. */
 
 /* Operands: out, in. */
-KERNEL copy(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
+KERNEL copy(SPACE(space), global ELEMENT *out, global const ELEMENT *in)
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
@@ -10,7 +10,7 @@ KERNEL copy(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
 }
 
 /* Operand: out. */
-KERNEL fill(SPACE(space), BUFFER(ELEMENT, out), long value)
+KERNEL fill(SPACE(space), global ELEMENT *out, long value)
 {
     TAKE_SPACE(space);
     union elements x;

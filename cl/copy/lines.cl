@@ -6,9 +6,6 @@
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
-#if CHUNKS != 1
-#error "lines need CHUNKS=1"
-#endif
 
 #include "../base/caches.cl"
 

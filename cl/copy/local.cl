@@ -9,7 +9,7 @@
  * all_height * all_width has along the last two axes, y and x, or what is left of it; one for a
  * work-group. out has stride 1 along x, and in lies closest along y. Operands: out, in.
  */
-KERNEL copy_transpose(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in),
+KERNEL copy_transpose(SPACE(space), global ELEMENT *out, global const ELEMENT *in,
                       uint log2_height, uint log2_width, uint all_height, uint all_width,
                       long out_y, long in_y, long in_x)
 {

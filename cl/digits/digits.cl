@@ -63,7 +63,7 @@ static inline uint group_values(const struct space *space)
 
 #ifndef LIMBS /* a program has the kernels of its launch alone */
 /* out[..., i] = digit i of a, for count digits out_stride apart. Operands: out, a. */
-KERNEL digits(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits, long count,
+KERNEL digits(SPACE(space), global ELEMENT *out, global const A *a, long base_bits, long count,
               long out_stride, volatile global struct status *status)
 {
     TAKE_SPACE(space);
@@ -81,28 +81,9 @@ KERNEL digits(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_
     count_dropped(status, dropped);
 }
 
-/* As digits, but of a single digit at a time, so that neighbours write neighbours. The space is
- * out's. Operands: out, a, the digit's number. */
-KERNEL digits_each(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits,
-                   long count, volatile global struct status *status)
-{
-    TAKE_SPACE(space);
-    uint dropped = 0;
-    ulong bits = (ulong)min(base_bits, 64L);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            ulong digit = (ulong)POSITION(space, span, 2, i), bit = digit * bits;
-            ulong value = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
-            ulong rest = bit < 64 ? value >> bit : 0, low = low_bits(rest, (long)bits);
-            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)low;
-            dropped += digit + 1 == (ulong)count && rest != low;
-        }
-    count_dropped(status, dropped);
-}
-
 #ifndef SINGLE
 /* As digits, through local memory: a value is read once, and neighbours write neighbours. */
-KERNEL digits_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits,
+KERNEL digits_local(SPACE(space), global ELEMENT *out, global const A *a, long base_bits,
                     uint count, long out_stride, uint side_by_side,
                     volatile global struct status *status)
 {
@@ -134,7 +115,7 @@ KERNEL digits_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long
 }
 #endif
 
-#if CHUNKS == 1 && !defined(SINGLE)
+#ifndef SINGLE
 #define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
 
 /* Eight digits at any place. (Not vstore8: PoCL's takes each char for itself.) */
@@ -246,7 +227,7 @@ static inline struct bit next_digit(struct bit bit, long base_bits, int limbs)
  * As digits_full_q below, through local memory: neighbours read and write neighbours, limbs or
  * values, digits or values. limbs is LIMBS, not known to compilers: some unroll what they know.
  */
-KERNEL digits_full_q_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
+KERNEL digits_full_q_local(SPACE(space), global ELEMENT *out, global const A *a,
                            global const struct modulus *q, global const struct twiddle *inverses,
                            uint limbs, long base_bits, uint count, long out_stride, long a_stride,
                            uint digits_side_by_side, uint limbs_side_by_side,
@@ -305,7 +286,7 @@ KERNEL digits_full_q_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a
  * Limb strides of a, digit strides of out are given apart. moduli: LIMBS. q, inverses:
  * see combine.
  */
-KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
+KERNEL digits_full_q(SPACE(space), global ELEMENT *out, global const A *a,
                      global const struct modulus *q, global const struct twiddle *inverses,
                      uint moduli, long base_bits, long count, long out_stride, long a_stride,
                      volatile global struct status *status)
@@ -339,7 +320,7 @@ KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
     count_dropped(status, dropped);
 }
 
-#if CHUNKS == 1 && !defined(SINGLE)
+#ifndef SINGLE
 /* As digits_full_q, for out of stride 1 along r: one digit of many values after the other, which
  * compilers turn into vectors. */
 KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *a,

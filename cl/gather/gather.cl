@@ -8,8 +8,8 @@
  * whose size and stride are given apart. Indices in [-size, 0) count from the end. Those outside
  * of the axis have been reported by a check before; nothing is read for them.
  */
-KERNEL gather(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
-              BUFFER(const INDEX, idx), long size, long stride)
+KERNEL gather(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
+              global const INDEX *idx, long size, long stride)
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
@@ -22,7 +22,7 @@ KERNEL gather(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
         }
 }
 
-#if CHUNKS == 1 && !defined(SINGLE)
+#ifndef SINGLE
 
 /*
  * As gather, where elements that lie back to back in out and in a have one index, as the limbs of a

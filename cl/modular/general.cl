@@ -1,47 +1,36 @@
 /*
  * Elementwise modular operations: out = compute_NAME(a, b, p) in a kernel NAME_table, where p is a
- * table that has been checked, and in a kernel NAME, where p is a tensor: its elements below 1
- * count as 1, since a check that has been enqueued before reports them.
+ * table that has been checked.
  * A scalar a or b comes by value: scalars has bit 0 set for a, bit 1 for b.
  */
 
 #include "compute.cl"
 
 /* Operands: out, a, b, p. */
-#define ELEMENTWISE(name, operation, P_PARAMETER, P_AT)                                            \
-    KERNEL name(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                      \
-                BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
-    {                                                                                              \
-        TAKE_SPACE(space);                                                                         \
-        EACH_SPAN(space, span)                                                                     \
-            for (count_t i = 0; i < span.length; i++) {                                            \
-                union elements x = scalars & 1 ? NO_ELEMENTS : TAKE(a, space, span, 1, i);         \
-                union elements y = scalars & 2 ? NO_ELEMENTS : TAKE(b, space, span, 2, i);         \
-                struct modulus modulus = P_AT(POSITION(space, span, 3, i));                        \
-                EACH_OF_WIDTH(j)                                                                   \
-                    x.element[j] = (ELEMENT)compute_##operation(                                   \
-                        scalars & 1 ? a_scalar : WIDEN(x.element[j]),                              \
-                        scalars & 2 ? b_scalar : WIDEN(y.element[j]), modulus);                    \
-                PUT(out, space, span, i, x);                                                       \
-            }                                                                                      \
+#define MODULAR(KIND, name, operands)                                                             \
+    KERNEL name##_table(SPACE(space), global ELEMENT *out, global const ELEMENT *a,               \
+                        global const ELEMENT *b, TABLE_PARAMETER, uint scalars, long a_scalar,    \
+                        long b_scalar)                                                            \
+    {                                                                                             \
+        TAKE_SPACE(space);                                                                        \
+        EACH_SPAN(space, span)                                                                    \
+            for (count_t i = 0; i < span.length; i++) {                                           \
+                union elements x = scalars & 1 ? NO_ELEMENTS : TAKE(a, space, span, 1, i);        \
+                union elements y = scalars & 2 ? NO_ELEMENTS : TAKE(b, space, span, 2, i);        \
+                struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));                   \
+                EACH_OF_WIDTH(j)                                                                  \
+                    x.element[j] = (ELEMENT)compute_##name(                                       \
+                        scalars & 1 ? a_scalar : WIDEN(x.element[j]),                             \
+                        scalars & 2 ? b_scalar : WIDEN(y.element[j]), modulus);                   \
+                PUT(out, space, span, i, x);                                                      \
+            }                                                                                     \
     }
-
-#define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
-#define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
-
-/* -D MODULI_TENSOR: few steps want these kernels, and every program would be built with them. */
-#ifdef MODULI_TENSOR
-#define MODULAR(KIND, name, operands) ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
-#else
-#define MODULAR(KIND, name, operands) ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)
-#endif
 ELEMENTWISE_OPERATIONS(MODULAR)
 
-#ifndef MODULI_TENSOR
 /* out = second(first(a, b), c), where what is between has ELEMENT's range. Two bits of sources for
  * each of a, b and c tell what it is: 0 what out holds, 1 x, 2 y. Operands: out, x, y, p. */
-KERNEL chain_table(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, x),
-                   BUFFER(const ELEMENT, y), TABLE_PARAMETER, uint sources, long first, long second)
+KERNEL chain_table(SPACE(space), global ELEMENT *out, global const ELEMENT *x,
+                   global const ELEMENT *y, TABLE_PARAMETER, uint sources, long first, long second)
 {
     TAKE_SPACE(space);
     uint a = sources & 3, b = sources >> 2 & 3, c = sources >> 4;
@@ -57,7 +46,6 @@ KERNEL chain_table(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, x),
                 second, (ELEMENT)between, c == 0 ? own : c == 1 ? x_value : y_value, modulus);
         }
 }
-#endif
 
 #if defined AXES && !defined SINGLE
 /* Where element i of a span has its modulus in the table. In a space of one axis each is that of
@@ -81,8 +69,8 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
 /* Operands: out, a, b, which is there where the operation has two, and p where there are several
  * axes. */
 #define RESIDUES(KIND, name, operands)                                                                         \
-    KERNEL name##_residues(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),       \
-                           BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint first,              \
+    KERNEL name##_residues(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
+                           global const ELEMENT *b, TABLE_PARAMETER, uint first,              \
                            uint repeats, uint by_repeats, uint moduli, uint by_moduli)         \
     {                                                                                          \
         TAKE_SPACE(space);                                                                     \
@@ -103,7 +91,7 @@ ELEMENTWISE_OPERATIONS(RESIDUES)
 #endif /* AXES */
 
 /* out = a*b, C remainder by q, for one b of magnitude w modulo q. Operands: out, a. */
-KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a), ulong factor,
+KERNEL modmul_constant(SPACE(space), global ELEMENT *out, global const ELEMENT *a, ulong factor,
                        ulong quotient, ulong q, long b)
 {
     TAKE_SPACE(space);
@@ -122,7 +110,7 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
 }
 
 /* out = |a|; the smallest value wraps. Operands: out, a. */
-KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
+KERNEL absolute(SPACE(space), global ELEMENT *out, global const ELEMENT *a)
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)

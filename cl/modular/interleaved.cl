@@ -134,24 +134,3 @@ KERNEL chain_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT
             }
         }
 }
-
-/* As axis_modsum_vectors, where out has stride 0 along the space's last axis: element i of it lies
- * at i / k * out_stride + i % k. k: 1, 2 or 4. table: one vector of moduli. */
-KERNEL axis_modsum_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
-                               global const struct lane_divisor *table, long count, long stride,
-                               ulong k, long out_stride)
-{
-    TAKE_SPACE(space);
-    struct lane_sum sums[SUM_COLUMNS];
-    struct lane_divisor p = table[0];
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong first = 0; first < span.length; first += SUM_COLUMNS * LANES) {
-            ulong columns = min((ulong)SUM_COLUMNS, (span.length - first) / LANES);
-            long group = (long)(((ulong)span.index[space.rank - 1] + first) / k);
-            global ELEMENT *to = out + span.position[0] + group * out_stride;
-            sum_rows(sums, columns, a + span.position[1] + first, count, stride);
-            for (ulong i = 0; i < columns; i++)
-                store_groups(as_long8(lane_sum_reduce(&sums[i], p)),
-                             to + (long)(i * LANES / k) * out_stride, out_stride, k);
-        }
-}

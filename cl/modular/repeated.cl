@@ -19,8 +19,8 @@ static inline long multiply_repeated(long a, long b, struct twiddle w, struct mo
 /* out = operation of each element of a and one of b, which is the same along an axis.
  * b is a scalar, b_scalar, where is_scalar is not 0. Operands: out, a, b, p. */
 #define REPEATED(name, has_twiddle, operation)                                                      \
-    KERNEL name(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                    \
-                BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint elements, long out_step,         \
+    KERNEL name(SPACE(space), global ELEMENT *out, global const ELEMENT *a,                    \
+                global const ELEMENT *b, TABLE_PARAMETER, uint elements, long out_step,         \
                 long a_step, uint is_scalar, long b_scalar)                                      \
     {                                                                                            \
         TAKE_SPACE(space);                                                                       \

@@ -1,65 +1,10 @@
 /*
- * Negacyclic number-theoretic transforms: load into rows of residues, transform the rows in
- * place, store. A row is one polynomial for one modulus; row (l, r, j) of a batch [l,r,k,n] lies
- * at ((l*r_size + r)*k + j)*n - first, where first is where the part of the batch starts that is
- * in hand. All residues are in [0, q) for every q in [1, 2^63).
+ * Negacyclic number-theoretic transforms of any length and layout: a work-group loads a row into
+ * scratch memory, transforms it in place and stores it. A row is one polynomial for one modulus. All
+ * residues are in [0, q) for every q in [1, 2^63).
  */
 #include "stages.cl"
 #include "tensor_rows.cl"
-
-/* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
- * The space is [l,r,k,n]; operands: out, in, whose elements have size bytes: were they of a type
- * that is compiled in, a transform of int8 would want another program than the output's. */
-KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint size,
-                global const struct modulus *q, global const uint *perm, uint use_perm)
-{
-    TAKE_SPACE(space);
-    EACH_SPAN(space, span) {
-        struct modulus modulus = q[span.index[2]];
-        ulong row = span.linear - (ulong)span.index[3] - space.first;
-        for (count_t i = 0; i < span.length; i++) {
-            ulong u = (ulong)span.index[3] + i;
-            long x = load_number(&AT(in, POSITION(space, span, 1, i) * size), size);
-            rows[row + (use_perm ? perm[u] : u)] = residue_of(x, modulus);
-        }
-    }
-}
-
-/* out[..., u] = rows[..., perm[u]] or rows[..., u], times n_inv[k] where scale is not 0.
- * The space is [l,r,k,n]; operand: out. */
-KERNEL ntt_store(SPACE(space), BUFFER(ELEMENT, out), global const ulong *rows,
-                 global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
-                 global const uint *perm, uint use_perm)
-{
-    TAKE_SPACE(space);
-    EACH_SPAN(space, span) {
-        ulong modulus = q[span.index[2]].value;
-        ulong row = span.linear - (ulong)span.index[3] - space.first;
-        for (count_t i = 0; i < span.length; i++) {
-            ulong u = (ulong)span.index[3] + i;
-            ulong value = rows[row + (use_perm ? perm[u] : u)];
-            if (scale)
-                value = (ulong)multiply_scale(value, n_inv[span.index[2]], modulus);
-            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)value;
-        }
-    }
-}
-
-/* One work-group for each row. The rows begin with modulus first_modulus. twiddles: psi [k,n]. */
-KERNEL ntt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
-                  global const struct modulus *q, global const struct twiddle *twiddles)
-{
-    ulong row = get_group_id(0), j = (first_modulus + row) % k;
-    ntt_row(rows + row * n, n, q[j].value, twiddles + j * n);
-}
-
-/* The same for the inverse; twiddles: ipsi [k,n]. */
-KERNEL intt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
-                   global const struct modulus *q, global const struct twiddle *twiddles)
-{
-    ulong row = get_group_id(0), j = (first_modulus + row) % k;
-    intt_row(rows + row * n, n, q[j].value, twiddles + j * n);
-}
 
 #if LOCAL_SIZE == 1
 /* x*w mod q in each lane, as multiply_twiddle. */
@@ -108,8 +53,8 @@ static inline void lanes_inverse(ulong8 *x, uint n, ulong8 q, global const struc
 
 /* All of it for the rows number, number + k, ... of one modulus, n < NTT_ROW_MIN; n_inv: NULL
  * forward, else that of the modulus. Operands of the space: out, in. */
-static inline void transform_lanes(const struct space *space, uint number, BUFFER(ELEMENT, out),
-                                   BUFFER(const char, in), uint size, struct modulus modulus,
+static inline void transform_lanes(const struct space *space, uint number, global ELEMENT *out,
+                                   global const char *in, uint size, struct modulus modulus,
                                    global const struct twiddle *twiddles, global const uint *perm,
                                    global const struct twiddle *n_inv)
 {
@@ -139,66 +84,65 @@ static inline void transform_lanes(const struct space *space, uint number, BUFFE
     }
 }
 
-/* All of it for the rows of each work-item, which is alone in its work-group and has elements of
- * whole rows. Operands: out, in, as above. */
-KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(const char, in),
-                 uint size, global const struct modulus *q, global const struct twiddle *twiddles,
-                 global const uint *perm, uint use_perm)
+#endif
+
+/* All of it for the rows of each work-group, which has elements_per_item elements of whole ones.
+ * rows: scratch memory for those from space.first on. n_inv [k]: NULL forward. perm: NULL for none.
+ * The space is [l,r,k,n]; operands: out, in, whose elements have size bytes: were they of a type
+ * that is compiled in, a transform of int8 would want another program than the output's. */
+static inline void transform_rows(const struct space *space, global ulong *rows,
+                                  global ELEMENT *out, global const char *in, uint size,
+                                  global const struct modulus *q,
+                                  global const struct twiddle *twiddles, global const uint *perm,
+                                  global const struct twiddle *n_inv)
 {
-    TAKE_SPACE(space);
-    ulong n = space.shape[3], first = space.first / n, per_item = space.elements_per_item / n;
-    ulong row = first + get_global_id(0) * per_item, end = min(row + per_item, space.end / n);
-    uint k = (uint)space.shape[2];
-    for (; row < end && end - row >= (ulong)LANES * k; row += (ulong)LANES * k)
+    ulong n = space->shape[3], first = space->first / n, per_group = space->elements_per_item / n;
+    ulong row = first + get_group_id(0) * per_group, end = min(row + per_group, space->end / n);
+    uint k = (uint)space->shape[2];
+#if LOCAL_SIZE == 1
+    for (; n < NTT_ROW_MIN && row < end && end - row >= (ulong)LANES * k; row += (ulong)LANES * k)
         for (uint i = 0; i < k; i++) {
             uint j = ((uint)row + i) % k;
-            transform_lanes(&space, (uint)row + i, BUFFER_OF(out), BUFFER_OF(in), size, q[j],
-                            twiddles + j * n, use_perm ? perm : 0, 0);
+            transform_lanes(space, (uint)row + i, out, in, size, q[j], twiddles + j * n, perm,
+                            n_inv ? n_inv + j : 0);
         }
+#endif
     for (; row < end; row++) {
-        uint j = (uint)(row % (ulong)space.shape[2]);
-        struct row from = row_of(&space, 1, (uint)row), to = row_of(&space, 0, (uint)row);
+        uint j = (uint)(row % k);
+        struct row from = row_of(space, 1, (uint)row), to = row_of(space, 0, (uint)row);
         struct modulus modulus = q[j];
         global ulong *x = rows + (row - first) * n;
-        for (ulong u = 0; u < n; u++) {
-            ulong position = from.position + u * from.stride;
-            x[u] = residue_of(load_number(&AT(in, position * size), size), modulus);
+        for (ulong u = get_local_id(0); u < n; u += LOCAL_SIZE) {
+            long value = load_number(&AT(in, (from.position + u * from.stride) * size), size);
+            x[n_inv && perm ? perm[u] : u] = residue_of(value, modulus);
         }
-        ntt_row(x, n, modulus.value, twiddles + j * n);
-        for (ulong u = 0; u < n; u++)
-            AT(out, to.position + u * to.stride) = (ELEMENT)x[use_perm ? perm[u] : u];
+        ROW_BARRIER();
+        if (!n_inv) {
+            ntt_row(x, n, modulus.value, twiddles + j * n);
+        } else {
+            intt_row(x, n, modulus.value, twiddles + j * n);
+        }
+        for (ulong u = get_local_id(0); u < n; u += LOCAL_SIZE) {
+            ulong value = x[!n_inv && perm ? perm[u] : u];
+            if (n_inv)
+                value = (ulong)multiply_scale(value, n_inv[j], modulus.value);
+            AT(out, to.position + u * to.stride) = (ELEMENT)value;
+        }
     }
 }
 
-/* The same for the inverse. */
-KERNEL intt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(const char, in),
+KERNEL ntt_stages(SPACE(space), global ulong *rows, global ELEMENT *out, global const char *in,
                   uint size, global const struct modulus *q, global const struct twiddle *twiddles,
-                  global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
+                  global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
-    ulong n = space.shape[3], first = space.first / n, per_item = space.elements_per_item / n;
-    ulong row = first + get_global_id(0) * per_item, end = min(row + per_item, space.end / n);
-    uint k = (uint)space.shape[2];
-    for (; row < end && end - row >= (ulong)LANES * k; row += (ulong)LANES * k)
-        for (uint i = 0; i < k; i++) {
-            uint j = ((uint)row + i) % k;
-            transform_lanes(&space, (uint)row + i, BUFFER_OF(out), BUFFER_OF(in), size, q[j],
-                            twiddles + j * n, use_perm ? perm : 0, n_inv + j);
-        }
-    for (; row < end; row++) {
-        uint j = (uint)(row % (ulong)space.shape[2]);
-        struct row from = row_of(&space, 1, (uint)row), to = row_of(&space, 0, (uint)row);
-        struct modulus modulus = q[j];
-        global ulong *x = rows + (row - first) * n;
-        for (ulong u = 0; u < n; u++) {
-            ulong position = from.position + u * from.stride;
-            x[use_perm ? perm[u] : u] =
-                residue_of(load_number(&AT(in, position * size), size), modulus);
-        }
-        intt_row(x, n, modulus.value, twiddles + j * n);
-        for (ulong u = 0; u < n; u++)
-            AT(out, to.position + u * to.stride) =
-                (ELEMENT)multiply_scale(x[u], n_inv[j], modulus.value);
-    }
+    transform_rows(&space, rows, out, in, size, q, twiddles, use_perm ? perm : 0, 0);
 }
-#endif
+
+KERNEL intt_stages(SPACE(space), global ulong *rows, global ELEMENT *out, global const char *in,
+                   uint size, global const struct modulus *q, global const struct twiddle *twiddles,
+                   global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
+{
+    TAKE_SPACE(space);
+    transform_rows(&space, rows, out, in, size, q, twiddles, use_perm ? perm : 0, n_inv);
+}

@@ -403,7 +403,7 @@ static inline struct row_twiddles twiddles_of(struct tile tile, global const str
     }
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
-FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
+FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, global OUT *out, global const IN *in,
                  global const struct modulus *q, global const struct twiddle *twiddles,
                  global const struct twiddle *high, global const uint *perm, uint use_perm)
 {
@@ -446,7 +446,7 @@ FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), 
 
 /* A row of out = inverse transform of a row whose element permutation[u] is in's element u; times
  * n_inv [k] with scale. */
-FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
+FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, global OUT *out, global const IN *in,
                   global const struct modulus *q, global const struct twiddle *twiddles,
                   global const struct twiddle *high, global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
                   uint scale)

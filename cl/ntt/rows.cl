@@ -11,8 +11,8 @@
  * has only what its launch needs of the passes, ROW_TILES, and of the row memory, INTERLEAVED,
  * BATCH_ROWS and PERMUTED: see row_passes.cl and row_memory.cl.
  */
-#if CHUNKS != 1 || LOCAL_SIZE != 1
-#error "rows need CHUNKS=1 and LOCAL_SIZE=1"
+#if LOCAL_SIZE != 1
+#error "rows need LOCAL_SIZE=1"
 #endif
 
 #include "../base/caches.cl"

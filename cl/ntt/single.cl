@@ -30,7 +30,7 @@
  */
 
 /* Element u of a row of out = transform of in at u, or with use_perm at perm[u]. */
-KERNEL ntt_single(SPACE(space), uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL ntt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
                   global const struct modulus *q, global const struct twiddle *twiddles,
                   global const uint *perm, uint use_perm)
 {
@@ -68,7 +68,7 @@ KERNEL ntt_single(SPACE(space), uint rows, BUFFER(OUT, out), BUFFER(const IN, in
 
 /* A row of out = inverse transform, times n_inv [k], of a row whose element perm[u] is in's element
  * u. use_perm is not 0. */
-KERNEL intt_single(SPACE(space), uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL intt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
                    global const struct modulus *q, global const struct twiddle *twiddles,
                    global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
 {

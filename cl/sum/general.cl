@@ -2,7 +2,7 @@
 
 /* out = sum of a over count elements, stride apart, mod q; of out too where add is not 0. Operands:
  * out, a, q. */
-KERNEL axis_modsum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL axis_modsum(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                    global const struct modulus *q, long count, long stride, uint add)
 {
     TAKE_SPACE(space);
@@ -24,8 +24,8 @@ KERNEL axis_modsum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
  * with l last; operands: out, a, b, q. The strides of out and b along n are given apart, since
  * there they go by m.
  */
-KERNEL modmul_axis_sum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
-                       BUFFER(const ELEMENT, b), global const struct modulus *q,
+KERNEL modmul_axis_sum(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
+                       global const ELEMENT *b, global const struct modulus *q,
                        global const uint *perm, uint flags, long count, long a_stride,
                        long b_stride, long out_n_stride, long b_n_stride)
 {

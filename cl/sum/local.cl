@@ -56,7 +56,7 @@ static inline struct wide add_parts(local ulong *words, struct wide sum, const s
  * output c's terms from i * segment on, at most segment. Operands: out, a at the segment's first
  * term, q.
  */
-KERNEL axis_modsum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL axis_modsum_local(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                          global const struct modulus *q, long count, long stride, long segment,
                          uint outputs, uint inner, uint parts, uint rows)
 {
@@ -98,8 +98,8 @@ KERNEL axis_modsum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMEN
  * a block has so many reps as a work-group does, which read the elements of b once together, or
  * what is left of all_reps. Strides along reps are given apart.
  */
-KERNEL modmul_axis_sum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
-                             BUFFER(const ELEMENT, b), global const struct modulus *q,
+KERNEL modmul_axis_sum_local(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
+                             global const ELEMENT *b, global const struct modulus *q,
                              global const uint *perm, uint flags, long count, long a_stride,
                              long b_stride, long out_n_stride, long b_n_stride,
                              long out_reps_stride, long a_reps_stride, uint all_reps, uint n_last,

@@ -384,19 +384,6 @@ static enum healcl_status run_host_copy(struct bench *bench, struct bench_result
     return host_copy_verify(bench->host_copy, error);
 }
 
-static bool runs_by_preferred(const struct bench *bench, const struct healcl_device *device)
-{
-    const struct plan *plan = bench->script.plan;
-    const struct segment *operation = &plan->segments[BENCH_OPERATE];
-    for (size_t i = 0; i < operation->step_count; i++) {
-        const struct step *step = &plan->steps[operation->first_step + i];
-        const struct family *family = family_of(step->kind);
-        if (family && variant_is_preferred(family, variant_for(step, device), device))
-            return true;
-    }
-    return false;
-}
-
 static enum healcl_status run_case(struct bench *bench, struct healcl_device *device,
                                    struct bench_result *result, struct healcl_error *error)
 {
@@ -405,7 +392,6 @@ static enum healcl_status run_case(struct bench *bench, struct healcl_device *de
     bench->timed = &bench->script.plan->segments[BENCH_OPERATE];
     TRY(make_loop(bench, device, error));
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
-    result->by_preferred = runs_by_preferred(bench, device);
     TRY(verify(bench, error));
     TRY(take_samples(bench, result, error));
     return verify_again(bench, result, error);

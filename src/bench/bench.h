@@ -114,7 +114,6 @@ struct bench_result {
     uint32_t samples;
     double median_ns, min_ns, max_ns; /* of one operation, over the samples */
     double quartile_ns[2];            /* a quarter of the samples is below, and above */
-    bool by_preferred; /* a variant that the device's tuning prefers has run some of it */
 };
 
 /*

@@ -86,7 +86,7 @@ static enum healcl_status measure_products(struct healcl_device *device, const c
         .program = "base/measure",
         .kernel = kernel,
         .argument_count = 2,
-        .arguments = {{.table = &out}, {.value = &rounds, .size = sizeof rounds}},
+        .arguments = {{.buffer = &out}, {.value = &rounds, .size = sizeof rounds}},
         .local_size = local_size,
         .groups = groups,
         .tag = kernel};
@@ -111,7 +111,7 @@ static uint64_t copy_bytes_most(const struct healcl_device *device)
 {
     uint64_t room = device->info.global_memory_bytes / 8;
     uint64_t most = room > 0 && room < COPY_BYTES_MOST ? room : COPY_BYTES_MOST;
-    return most < device->chunk_bytes ? most : device->chunk_bytes;
+    return most < device->info.max_allocation_bytes ? most : device->info.max_allocation_bytes;
 }
 
 static uint64_t copy_bytes(const struct healcl_device *device)
@@ -146,9 +146,9 @@ static void sweep_init(struct sweep *sweep, const struct healcl_device *device, 
     launch->kernel = launch->tag = from ? "copy" : "write";
     launch->local_size = tuning->local_size;
     launch->groups = (size_t)((sweep->count + per_group - 1) / per_group);
-    launch->arguments[next++].table = to;
+    launch->arguments[next++].buffer = to;
     if (from)
-        launch->arguments[next++].table = from;
+        launch->arguments[next++].buffer = from;
     launch->arguments[next++] =
         (struct launch_argument){.value = &sweep->count, .size = sizeof sweep->count};
     launch->arguments[next++] =
@@ -168,7 +168,7 @@ static enum healcl_status time_sweep(struct healcl_device *device, const struct 
         TRY(time_launch(device, &sweep->launch, (uint32_t)times, &nanoseconds, error));
         fastest = nanoseconds < fastest ? nanoseconds : fastest;
     }
-    double moved = sweep->launch.arguments[1].table ? 2.0 : 1.0;
+    double moved = sweep->launch.arguments[1].buffer ? 2.0 : 1.0;
     *bytes = a_second(moved * (double)sweep->size * (double)times, fastest);
     return HEALCL_OK;
 }

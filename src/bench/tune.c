@@ -97,15 +97,15 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
-/* One whose work-items share a transform comes in several sizes, and with either radix. variant:
- * the one that goes before others; or NULL. */
-static void add_choice(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
-                       const char *variant, uint32_t tunables, uint32_t transform_local_size)
+/* One whose work-items share a transform comes in several sizes, and with either radix. */
+static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+                      uint32_t transform_local_size)
 {
+    bool any;
+    const uint32_t tunables = shape_tunables(family, shape, &any);
     const char *name = kernel_family_name(family);
     char choice[TUNE_CHOICE_SIZE / 2];
-    snprintf(choice, sizeof choice, "%s=%s%s%s", name, kernel_shape_name(shape), variant ? ":" : "",
-             variant ? variant : "");
+    snprintf(choice, sizeof choice, "%s=%s", name, kernel_shape_name(shape));
     if (tunables >> TUNABLE_transform_radix & 1)
         for (uint32_t radix = 8; radix <= 16; radix *= 2)
             add(lister, name, "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
@@ -114,30 +114,6 @@ static void add_choice(struct lister *lister, enum kernel_family family, enum ke
         add(lister, name, "%s,transform_local_size=%" PRIu32, choice, transform_local_size);
     else
         add(lister, name, "%s", choice);
-}
-
-/* A shape of kernels, and its variants but for the first one, which goes before others by itself.
- */
-static void add_shape(struct lister *lister, enum kernel_family tuned_as, enum kernel_shape shape,
-                      uint32_t transform_local_size)
-{
-    const struct family *family;
-    bool any;
-    add_choice(lister, tuned_as, shape, NULL, shape_tunables(tuned_as, shape, &any),
-               transform_local_size);
-    for (size_t place = 0; (family = family_at(place)); place++) {
-        bool is_first = true;
-        for (size_t i = 0; i < family->count; i++) {
-            const struct variant *variant = &family->variants[i];
-            if (family->preference != tuned_as || !family->tunes_variants ||
-                variant->shape != shape)
-                continue;
-            if (!is_first)
-                add_choice(lister, tuned_as, shape, variant->name, variant->tunables,
-                           transform_local_size);
-            is_first = false;
-        }
-    }
 }
 
 /* A family's default shape, then the others. */
@@ -365,7 +341,7 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
     const struct bench_options bench = {.repeat = SAMPLES,
                                         .memory_limit = options->memory_limit,
                                         .table = replaces ? options->table : NULL};
-    bool has_run = !strchr(alternative->choice, ':'), measured = false; /* it names no variant */
+    bool measured = false;
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
     if (alternative->operation)
         return run_examples(tuner, alternative, &bench, error);
@@ -382,10 +358,7 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
                          &bench, &result, error));
         add_times(alternative, &result);
         measured = true;
-        has_run |= result.by_preferred;
     }
-    if (!has_run)
-        REFUSE(error, "the variant runs none of the operations that are measured");
     return HEALCL_OK;
 }
 

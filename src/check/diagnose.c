@@ -45,12 +45,12 @@ static enum healcl_status upload_storage(struct diagnosis_state *state, const st
                                          struct healcl_error *error)
 {
     struct buffer *buffer = launcher_memory(state->launcher, tensor->storage);
-    if (is_constant(state, tensor) || buffer->chunk_count > 0)
+    if (is_constant(state, tensor) || buffer->memory)
         return HEALCL_OK;
     void *bytes;
     TRY(reference_memory(state->reference, tensor->storage, &bytes, error));
-    return device_upload_memory(state->launcher->device, storage_bytes(tensor->storage), bytes,
-                                buffer, error);
+    return device_upload_memory(state->launcher->device, NULL, storage_bytes(tensor->storage),
+                                bytes, buffer, error);
 }
 
 /* Puts all that is read and written on the device, as the reference has it. */

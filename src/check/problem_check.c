@@ -318,9 +318,9 @@ static enum healcl_status upload(struct launcher *launcher, const struct placeme
                                  const struct images *images, struct healcl_error *error)
 {
     for (uint32_t i = 0; i < images->count; i++)
-        TRY(device_upload_memory(launcher->device, placement_bytes(placement, i), images->bytes[i],
-                                 launcher_memory(launcher, planned_storage(launcher->plan, i)),
-                                 error));
+        TRY(device_upload_memory(
+            launcher->device, NULL, placement_bytes(placement, i), images->bytes[i],
+            launcher_memory(launcher, planned_storage(launcher->plan, i)), error));
     return HEALCL_OK;
 }
 

@@ -20,7 +20,7 @@ bool emit_is_one_source(const char *target);
 /* Writes one_source.awk, which build.sh needs for that. Returns whether it could. */
 bool emit_one_source(FILE *stream);
 
-/* Writes options such as "-D CHUNKS=1 -w" as lines to stand before a source: "#define CHUNKS 1".
+/* Writes options such as "-D THIN=1 -w" as lines to stand before a source: "#define THIN 1".
  * What is no -D is left to the script. Returns whether it could. */
 bool emit_defines(const char *options, FILE *stream);
 

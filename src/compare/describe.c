@@ -158,12 +158,11 @@ static void write_word(FILE *stream, const char *word)
 static void write_environment(FILE *stream)
 {
     static const char *const variables[] = {
-        "HEALCL_DEVICE",          "HEALCL_LACKS",       "HEALCL_TUNING",
-        "HEALCL_VARIANT",         "HEALCL_CHUNK_BYTES", "LD_LIBRARY_PATH",
-        "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES",  "OPENCL_LAYERS",
-        "RUSTICL_ENABLE",         "LP_NUM_THREADS",     "OMP_NUM_THREADS",
-        "OCLGRIND_BUILD_OPTIONS", "POCL_DEVICES",       "POCL_MAX_PTHREAD_COUNT",
-        "HEALCL_OPENCL_LIBRARY",
+        "HEALCL_DEVICE",     "HEALCL_LACKS",           "HEALCL_TUNING",
+        "HEALCL_VARIANT",    "LD_LIBRARY_PATH",        "OCL_ICD_VENDORS",
+        "OCL_ICD_FILENAMES", "OPENCL_LAYERS",          "RUSTICL_ENABLE",
+        "LP_NUM_THREADS",    "OMP_NUM_THREADS",        "OCLGRIND_BUILD_OPTIONS",
+        "POCL_DEVICES",      "POCL_MAX_PTHREAD_COUNT", "HEALCL_OPENCL_LIBRARY",
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);

@@ -1,4 +1,4 @@
-/* Device memory: chunks that are allocated, pooled and used again. */
+/* Device memory: buffers that are allocated, pooled and used again. */
 #include <string.h>
 
 #include "core/array.h"
@@ -6,13 +6,13 @@
 #include "device/internal.h"
 
 enum {
-    STEP_BYTES_MIN = 256, /* sizes of chunks are multiples of it, */
+    STEP_BYTES_MIN = 256, /* sizes of buffers are multiples of it, */
     STEP_BYTES_MAX = 1 << 16,
     STEPS_SHIFT = 4,   /* and there are up to 16 from one power of two to the next */
-    SLACK_SHIFT = 2,   /* a chunk may be larger than asked for by a quarter */
+    SLACK_SHIFT = 2,   /* a buffer may be larger than asked for by a quarter */
     SPARE_SHIFT = 2,   /* the pool may add a quarter of the device's memory to the peak of use */
     SCRATCH_SHIFT = 2, /* scratch memory may take a quarter of a bound */
-    HUGE_BYTES_MIN = 1 << 23, /* chunks that are worth huge pages */
+    HUGE_BYTES_MIN = 1 << 23, /* buffers that are worth huge pages */
     SLAB_BYTES = 1 << 18,
     PART_BYTES_MAX = 1 << 14 /* of a slab */
 };
@@ -23,25 +23,13 @@ bool is_out_of_memory(cl_int code)
            code == CL_OUT_OF_HOST_MEMORY;
 }
 
-uint64_t device_buffer_limit(const struct healcl_device *device)
-{
-    return BUFFER_CHUNKS_MAX * device->chunk_bytes;
-}
-
-uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buffer *buffer,
-                            uint32_t chunk)
-{
-    uint64_t start = chunk * device->chunk_bytes;
-    uint64_t left = buffer->bytes > start ? buffer->bytes - start : 1;
-    return left < device->chunk_bytes ? left : device->chunk_bytes;
-}
-
-uint64_t buffer_round_bytes(uint64_t bytes)
+uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes)
 {
     uint64_t step = STEP_BYTES_MIN;
     while (step < STEP_BYTES_MAX && step << (STEPS_SHIFT + 1) < bytes)
         step *= 2;
-    return bytes > step ? (bytes + step - 1) / step * step : step;
+    uint64_t rounded = bytes > step ? (bytes + step - 1) / step * step : step;
+    return rounded <= device->info.max_allocation_bytes ? rounded : bytes;
 }
 
 /* ---------------------------------------------------------------- pool */
@@ -58,27 +46,27 @@ static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t
     device->bytes_live -= bytes;
 }
 
-static void release_pooled(struct healcl_device *device, const struct pooled *pooled)
+static void release_pooled(struct healcl_device *device, const struct buffer *pooled)
 {
-    device->bytes_placed -= pooled->place > 0 ? pooled->bytes : 0;
-    release_memory(device, pooled->memory, pooled->bytes);
+    device->bytes_placed -= pooled->place > 0 ? pooled->allocated : 0;
+    release_memory(device, pooled->memory, pooled->allocated);
     if (pooled->slab)
         (void)device->cl->clReleaseMemObject(pooled->slab);
 }
 
 /* Lets go of what was released first until at most bytes are allocated, or nothing is pooled.
- * Chunks with a place stay, unless they are asked for: the plan wants them again, and has said what
+ * Those with a place stay, unless they are asked for: the plan wants them again, and has said what
  * they take. */
 static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_too)
 {
     size_t kept = 0;
     for (size_t i = 0; i < device->pool_count; i++) {
-        const struct pooled pooled = device->pool[i];
+        const struct buffer pooled = device->pool[i];
         if (device->bytes_live <= bytes || (pooled.place > 0 && !places_too)) {
             device->pool[kept++] = pooled;
             continue;
         }
-        device->bytes_pooled -= pooled.bytes;
+        device->bytes_pooled -= pooled.allocated;
         release_pooled(device, &pooled);
     }
     device->pool_count = kept;
@@ -116,35 +104,35 @@ static void note_use(struct healcl_device *device)
         device->bytes_peak = device->bytes_live;
 }
 
-static void take_out(struct healcl_device *device, struct pooled *pooled, struct pooled *taken)
+static void take_out(struct healcl_device *device, struct buffer *pooled, struct buffer *taken)
 {
     size_t after = device->pool_count - (size_t)(pooled - device->pool) - 1;
     *taken = *pooled;
-    device->bytes_pooled -= pooled->bytes;
+    device->bytes_pooled -= pooled->allocated;
     memmove(pooled, pooled + 1, after * sizeof *pooled);
     device->pool_count--;
 }
 
-static bool is_idle(const struct healcl_device *device, const struct pooled *pooled)
+static bool is_idle(const struct healcl_device *device, const struct buffer *pooled)
 {
     return pooled->epoch < device->epoch;
 }
 
-/* Takes the chunk that fits best, the latest of them, out of the pool: a part of a slab, or one
+/* Takes the buffer that fits best, the latest of them, out of the pool: a part of a slab, or one
  * that is none. None with a place. */
 static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
-                        struct pooled *taken)
+                        struct buffer *taken)
 {
-    struct pooled *best = NULL;
+    struct buffer *best = NULL;
     for (size_t i = device->pool_count; i-- > 0;) {
-        struct pooled *pooled = &device->pool[i];
-        if (pooled->bytes < bytes || pooled->bytes > bytes + (bytes >> SLACK_SHIFT) ||
+        struct buffer *pooled = &device->pool[i];
+        if (pooled->allocated < bytes || pooled->allocated > bytes + (bytes >> SLACK_SHIFT) ||
             (fresh && !is_idle(device, pooled)) || (pooled->slab != NULL) != part ||
             pooled->place > 0)
             continue;
-        if (!best || pooled->bytes < best->bytes)
+        if (!best || pooled->allocated < best->allocated)
             best = pooled;
-        if (best->bytes == bytes)
+        if (best->allocated == bytes)
             break;
     }
     if (!best)
@@ -153,20 +141,9 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
     return true;
 }
 
-static void release_chunk(struct healcl_device *device, const struct pooled *chunk)
-{
-    if (!ARRAY_GROW(device->pool, device->pool_count, &device->pool_capacity)) {
-        release_pooled(device, chunk);
-        return;
-    }
-    device->pool[device->pool_count++] = *chunk;
-    device->bytes_pooled += chunk->bytes;
-    trim_pool(device, allocation_target(device), false);
-}
+/* ---------------------------------------------------------------- memory */
 
-/* ---------------------------------------------------------------- chunks */
-
-/* A large chunk of a CPU's memory gets huge pages: kernels that walk through it take up to a fifth
+/* A large buffer of a CPU's memory gets huge pages: kernels that walk through it take up to a fifth
  * less time. Only a hint: a device that cannot map goes without. */
 static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
@@ -194,8 +171,8 @@ void device_limit_memory(struct healcl_device *device, uint64_t bytes,
 
 uint64_t device_scratch_bytes(const struct healcl_device *device)
 {
-    uint64_t share = device->bound.bytes >> SCRATCH_SHIFT;
-    return share > 0 && share < device->chunk_bytes ? share : device->chunk_bytes;
+    uint64_t share = device->bound.bytes >> SCRATCH_SHIFT, most = device->info.max_allocation_bytes;
+    return share > 0 && share < most ? share : most;
 }
 
 static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
@@ -240,8 +217,8 @@ static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *
 }
 
 /* data: what is in it, bytes of them, or NULL. */
-static enum healcl_status create_chunk(struct healcl_device *device, uint64_t bytes, void *data,
-                                       cl_mem *memory, struct healcl_error *error)
+static enum healcl_status create_memory(struct healcl_device *device, uint64_t bytes, void *data,
+                                        cl_mem *memory, struct healcl_error *error)
 {
     uint64_t target = allocation_target(device);
     trim_pool(device, target > bytes ? target - bytes : 0, false);
@@ -269,22 +246,17 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
 
 struct buffer device_buffer_slab(const struct buffer *part)
 {
-    return (struct buffer){.bytes = SLAB_BYTES,
-                           .chunk_count = 1,
-                           .last_bytes = SLAB_BYTES,
-                           .chunks = {part->slab},
-                           .slab = part->slab};
+    return (struct buffer){.bytes = SLAB_BYTES, .memory = part->slab, .slab = part->slab};
 }
 
 /* Bytes of a slab that a part takes; 0: there is no slab for it. */
 static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
 {
-    uint64_t rounded = buffer_round_bytes(bytes), alignment = device->info.base_alignment_bits / 8;
+    uint64_t rounded = device_round_bytes(device, bytes),
+             alignment = device->info.base_alignment_bits / 8;
     if (alignment > STEP_BYTES_MIN) /* powers of two */
         rounded = (rounded + alignment - 1) / alignment * alignment;
-    return rounded > PART_BYTES_MAX || device->chunk_bytes < SLAB_BYTES || device->brought.allocate
-               ? 0
-               : rounded;
+    return rounded > PART_BYTES_MAX || device->brought.allocate ? 0 : rounded;
 }
 
 static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)
@@ -307,7 +279,7 @@ static enum healcl_status begin_slab(struct healcl_device *device, struct healcl
 
 /* Takes bytes of a slab, as part_bytes has them. */
 static enum healcl_status create_part(struct healcl_device *device, uint64_t bytes,
-                                      struct pooled *part, struct healcl_error *error)
+                                      struct buffer *part, struct healcl_error *error)
 {
     if (!device->slab || device->slab_used + bytes > SLAB_BYTES)
         TRY(begin_slab(device, error));
@@ -320,26 +292,12 @@ static enum healcl_status create_part(struct healcl_device *device, uint64_t byt
     if (code != CL_SUCCESS)
         (void)device->cl->clReleaseMemObject(memory);
     TRY_CL(error, "clRetainMemObject", code);
-    *part = (struct pooled){
-        .memory = memory, .bytes = bytes, .slab = device->slab, .slab_offset = device->slab_used};
+    *part = (struct buffer){.allocated = bytes,
+                            .memory = memory,
+                            .slab = device->slab,
+                            .slab_offset = device->slab_used};
     device->slab_used += bytes;
     device->bytes_live += bytes;
-    return HEALCL_OK;
-}
-
-static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t bytes, bool fresh,
-                                        struct pooled *chunk, struct healcl_error *error)
-{
-    *chunk = (struct pooled){.bytes = buffer_round_bytes(bytes)};
-    bool taken = take_pooled(device, chunk->bytes, fresh, false, chunk);
-    if (!taken && fresh && device->pool_count > 0 &&
-        is_beyond_bound(device, chunk->bytes)) { /* it is to be idle */
-        TRY_CL(error, "clFinish", device_finish_compute(device));
-        taken = take_pooled(device, chunk->bytes, fresh, false, chunk);
-    }
-    if (!taken)
-        TRY(create_chunk(device, chunk->bytes, NULL, &chunk->memory, error));
-    note_use(device);
     return HEALCL_OK;
 }
 
@@ -356,33 +314,12 @@ uint64_t device_places_begin(struct healcl_device *device, uint64_t count)
 void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count)
 {
     for (size_t i = 0; i < device->pool_count; i++) {
-        struct pooled *pooled = &device->pool[i];
+        struct buffer *pooled = &device->pool[i];
         if (pooled->place < first || pooled->place - first >= count)
             continue;
         pooled->place = 0;
-        device->bytes_placed -= pooled->bytes;
+        device->bytes_placed -= pooled->allocated;
     }
-}
-
-static enum healcl_status acquire_placed(struct healcl_device *device,
-                                         const struct buffer_place *place, bool fresh,
-                                         struct pooled *chunk, struct healcl_error *error)
-{
-    for (size_t i = device->pool_count; i-- > 0;) {
-        if (device->pool[i].place != place->number)
-            continue;
-        if (fresh && !is_idle(device, &device->pool[i]))
-            TRY_CL(error, "clFinish", device_finish_compute(device));
-        take_out(device, &device->pool[i], chunk);
-        note_use(device);
-        return HEALCL_OK;
-    }
-    TRY(acquire_chunk(device, place->bytes, fresh, chunk, error));
-    chunk->place = place->number;
-    device->bytes_placed += chunk->bytes;
-    if (device->placed_peak < device->bytes_placed)
-        device->placed_peak = device->bytes_placed;
-    return HEALCL_OK;
 }
 
 bool device_recovers(struct healcl_device *device, cl_int code)
@@ -399,38 +336,26 @@ bool device_recovers(struct healcl_device *device, cl_int code)
 
 /* ---------------------------------------------------------------- buffers */
 
-static void add_chunk(struct buffer *buffer, const struct pooled *chunk)
-{
-    buffer->chunks[buffer->chunk_count++] = chunk->memory;
-    buffer->last_bytes = chunk->bytes;
-    buffer->slab = chunk->slab;
-    buffer->slab_offset = chunk->slab_offset;
-    buffer->place = chunk->place;
-}
-
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
                                          struct buffer *buffer, struct healcl_error *error)
 {
+    const uint64_t most = device->info.max_allocation_bytes;
     memset(buffer, 0, sizeof *buffer);
-    if (bytes > device_buffer_limit(device))
-        REFUSE_FOR(error, LIMIT,
-                   "%llu bytes are more than the %llu that device %s can hold in one tensor",
-                   (unsigned long long)bytes, (unsigned long long)device_buffer_limit(device),
-                   device->info.name);
-    struct buffer acquired = {.bytes = bytes};
-    do {
-        uint32_t chunk = acquired.chunk_count;
-        struct pooled taken;
-        enum healcl_status status = acquire_chunk(
-            device, buffer_chunk_bytes(device, &acquired, chunk), fresh, &taken, error);
-        if (status != HEALCL_OK) {
-            acquired.last_bytes = device->chunk_bytes;
-            device_buffer_release(device, &acquired);
-            return status;
-        }
-        add_chunk(&acquired, &taken);
-    } while (acquired.chunk_count * device->chunk_bytes < bytes);
+    if (bytes > most)
+        REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s has in one allocation",
+                   (unsigned long long)bytes, (unsigned long long)most, device->info.name);
+    struct buffer acquired = {.allocated = device_round_bytes(device, bytes)};
+    bool taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
+    if (!taken && fresh && device->pool_count > 0 &&
+        is_beyond_bound(device, acquired.allocated)) { /* it is to be idle */
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+        taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
+    }
+    if (!taken)
+        TRY(create_memory(device, acquired.allocated, NULL, &acquired.memory, error));
+    note_use(device);
     *buffer = acquired;
+    buffer->bytes = bytes;
     return HEALCL_OK;
 }
 
@@ -439,13 +364,25 @@ enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
                                             bool fresh, struct buffer *buffer,
                                             struct healcl_error *error)
 {
-    struct pooled chunk;
-    if (!place)
-        return device_buffer_acquire(device, bytes, fresh, buffer, error);
     memset(buffer, 0, sizeof *buffer);
-    TRY(acquire_placed(device, place, fresh, &chunk, error));
+    for (size_t i = place ? device->pool_count : 0; i-- > 0;) {
+        if (device->pool[i].place != place->number)
+            continue;
+        if (fresh && !is_idle(device, &device->pool[i]))
+            TRY_CL(error, "clFinish", device_finish_compute(device));
+        take_out(device, &device->pool[i], buffer);
+        buffer->bytes = bytes;
+        note_use(device);
+        return HEALCL_OK;
+    }
+    TRY(device_buffer_acquire(device, place ? place->bytes : bytes, fresh, buffer, error));
     buffer->bytes = bytes;
-    add_chunk(buffer, &chunk);
+    if (!place)
+        return HEALCL_OK;
+    buffer->place = place->number;
+    device->bytes_placed += buffer->allocated;
+    if (device->placed_peak < device->bytes_placed)
+        device->placed_peak = device->bytes_placed;
     return HEALCL_OK;
 }
 
@@ -453,29 +390,27 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
                                               struct buffer *buffer, struct healcl_error *error)
 {
     uint64_t taken = part_bytes(device, bytes);
-    struct pooled part;
+    struct buffer part = {0};
     memset(buffer, 0, sizeof *buffer);
     if (taken == 0)
         return device_buffer_acquire(device, bytes, false, buffer, error);
     if (!take_pooled(device, taken, false, true, &part))
         TRY(create_part(device, taken, &part, error));
     note_use(device);
+    *buffer = part;
     buffer->bytes = bytes;
-    add_chunk(buffer, &part);
     return HEALCL_OK;
 }
 
 enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
                                     struct buffer *buffer, struct healcl_error *error)
 {
-    struct buffer made = {
-        .bytes = bytes, .chunk_count = 1, .last_bytes = buffer_round_bytes(bytes)};
+    struct buffer made = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)}, pooled;
     memset(buffer, 0, sizeof *buffer);
     /* It takes the place of one in the pool, which stays as large as it is. */
-    struct pooled pooled;
-    if (take_pooled(device, made.last_bytes, false, false, &pooled))
-        release_memory(device, pooled.memory, pooled.bytes);
-    TRY(create_chunk(device, made.last_bytes, data, &made.chunks[0], error));
+    if (take_pooled(device, made.allocated, false, false, &pooled))
+        release_memory(device, pooled.memory, pooled.allocated);
+    TRY(create_memory(device, made.allocated, data, &made.memory, error));
     note_use(device);
     *buffer = made;
     return HEALCL_OK;
@@ -512,33 +447,23 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
                (unsigned long long)bytes);
     if (flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
         REFUSE(error, "the memory is for reading or writing alone");
-    if (bytes > device->chunk_bytes)
-        REFUSE_FOR(error, LIMIT,
-                   "a tensor of more than %llu bytes takes several buffers on this device",
-                   (unsigned long long)device->chunk_bytes);
     TRY_CL(error, "clRetainMemObject", device->cl->clRetainMemObject(memory));
-    *buffer = (struct buffer){.bytes = bytes,
-                              .chunk_count = 1,
-                              .last_bytes = size,
-                              .chunks = {memory},
-                              .is_adopted = true};
+    *buffer = (struct buffer){.bytes = bytes, .memory = memory, .is_adopted = true};
     return HEALCL_OK;
 }
 
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
 {
+    buffer->epoch = device->epoch;
     if (buffer->is_adopted) {
-        (void)device->cl->clReleaseMemObject(buffer->chunks[0]);
-        buffer->chunk_count = 0;
+        (void)device->cl->clReleaseMemObject(buffer->memory);
+    } else if (buffer->memory &&
+               !ARRAY_GROW(device->pool, device->pool_count, &device->pool_capacity)) {
+        release_pooled(device, buffer);
+    } else if (buffer->memory) {
+        device->pool[device->pool_count++] = *buffer;
+        device->bytes_pooled += buffer->allocated;
+        trim_pool(device, allocation_target(device), false);
     }
-    for (uint32_t i = 0; i < buffer->chunk_count; i++)
-        release_chunk(device,
-                      &(struct pooled){.memory = buffer->chunks[i],
-                                       .bytes = i + 1 < buffer->chunk_count ? device->chunk_bytes
-                                                                            : buffer->last_bytes,
-                                       .epoch = device->epoch,
-                                       .slab = buffer->slab,
-                                       .slab_offset = buffer->slab_offset,
-                                       .place = buffer->place});
     memset(buffer, 0, sizeof *buffer);
 }

@@ -16,36 +16,37 @@ enum healcl_status command_enqueued(struct healcl_device *device, const struct c
 
 /* ---------------------------------------------------------------- copies */
 
-static cl_int enqueue_copy(struct healcl_device *device, const struct buffer *from, uint64_t offset,
-                           const struct buffer *to, cl_event *event)
+enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
+                               uint64_t from_offset, const struct buffer *to, uint64_t to_offset,
+                               uint64_t bytes, const void *tag, struct healcl_error *error)
 {
     const struct launch_argument arguments[] = {{.buffer = to},
                                                 {.buffer = from, .read_only = true}};
-    struct awaited_events awaited;
-    overlap_begin(device, &(struct command_use){.argument_count = 2, .arguments = arguments},
-                  &awaited);
-    return device->cl->clEnqueueCopyBuffer(device->compute, from->chunks[0], to->chunks[0],
-                                           (size_t)offset, 0, (size_t)to->bytes, AWAITED(awaited),
-                                           event);
-}
-
-enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
-                               uint64_t offset, const struct buffer *to, const void *tag,
-                               struct healcl_error *error)
-{
+    const struct command_use use = {.argument_count = 2, .arguments = arguments};
     struct command command = {.tag = tag};
     TRY(device_await_uploads(device, error));
-    if (device->profiling) {
+    const bool is_timed = device->profiling && (tag || device->trace);
+    if (is_timed) {
         TRY(command_log_reserve(&device->launches, error));
-        command.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", to->bytes);
+        command.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", bytes);
         command_begin(device, &command);
     }
-    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
-    cl_int code = enqueue_copy(device, from, offset, to, wanted);
-    if (device_recovers(device, code))
-        code = enqueue_copy(device, from, offset, to, wanted);
+    cl_event *wanted = is_timed || device->overlaps ? &command.event : NULL;
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        overlap_begin(device, &use, &awaited);
+        code = device->cl->clEnqueueCopyBuffer(device->compute, from->memory, to->memory,
+                                               (size_t)from_offset, (size_t)to_offset,
+                                               (size_t)bytes, AWAITED(awaited), wanted);
+        if (!device_recovers(device, code))
+            break;
+    }
     TRY_CL(error, "clEnqueueCopyBuffer", code);
-    return command_enqueued(device, &command, error);
+    if (is_timed)
+        return command_enqueued(device, &command, error);
+    overlap_end(device, command.event);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- others' commands */

@@ -1,64 +1,23 @@
 /* The context and the queues of a device. */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/numbers.h"
 #include "device/internal.h"
 
-enum { CHUNK_BYTES_MIN = 4096 };
-
-/* Whatever a driver reports: the sizes of some chunks together fit 64 bits. */
-static const uint64_t CHUNK_BYTES_MAX = (uint64_t)1 << 60;
-
-static bool is_power_of_two(uint64_t value)
-{
-    return value != 0 && (value & (value - 1)) == 0;
-}
-
-/* Reads digits up to end, without sign or blanks. */
-static bool parse_number(const char *text, const char **end, uint64_t *value)
-{
-    if (*text < '0' || *text > '9')
-        return false;
-    char *stop = NULL;
-    errno = 0;
-    *value = strtoull(text, &stop, 10);
-    *end = stop;
-    return errno == 0;
-}
-
 /* ---------------------------------------------------------------- the environment */
-
-static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct healcl_error *error)
-{
-    uint64_t most = (uint64_t)1 << log2_of(device->info.max_allocation_bytes);
-    if (most > CHUNK_BYTES_MAX)
-        most = CHUNK_BYTES_MAX;
-    device->chunk_bytes = most;
-    const char *text = getenv("HEALCL_CHUNK_BYTES");
-    if (!text || !*text)
-        return HEALCL_OK;
-    uint64_t value = 0;
-    const char *end = text;
-    if (!parse_number(text, &end, &value) || *end || !is_power_of_two(value) ||
-        value < CHUNK_BYTES_MIN || value > most)
-        FAIL(error, HEALCL_USAGE,
-             "HEALCL_CHUNK_BYTES is '%.80s', not a power of two from %d to %llu", text,
-             CHUNK_BYTES_MIN, (unsigned long long)most);
-    device->chunk_bytes = value;
-    return HEALCL_OK;
-}
 
 /* Smaller tensors come from slabs, or are made of their data. */
 static enum healcl_status read_place_bytes(struct healcl_device *device, struct healcl_error *error)
 {
     const char *text = getenv("HEALCL_PLACE_BYTES");
+    char *end = NULL;
     device->place_bytes = PLACE_BYTES;
-    const char *end = text;
-    if (text && *text && (!parse_number(text, &end, &device->place_bytes) || *end))
+    if (!text || !*text)
+        return HEALCL_OK;
+    device->place_bytes = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end)
         FAIL(error, HEALCL_USAGE, "HEALCL_PLACE_BYTES is '%.80s', not a number", text);
     return HEALCL_OK;
 }
@@ -118,7 +77,6 @@ enum healcl_status device_create_queues(struct healcl_device *device, struct hea
 
 enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error)
 {
-    TRY(read_chunk_bytes(device, error));
     TRY(read_place_bytes(device, error));
     TRY(create_context(device, error));
     return device_create_queues(device, error);

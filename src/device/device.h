@@ -36,13 +36,12 @@ struct device_info {
     uint64_t cache_bytes; /* of global memory */
     uint64_t local_memory_bytes;
     size_t max_work_group_size;   /* in one dimension */
-    size_t max_parameter_bytes;   /* of a kernel's arguments */
     uint32_t base_alignment_bits; /* of sub-buffers */
     uint32_t double_width;        /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
-    bool packaged;       /* its programs come from a package */
-    bool out_of_order;   /* queues can be */
-    bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
+    bool packaged;     /* its programs come from a package */
+    bool out_of_order; /* queues can be */
+    bool full_profile; /* of OpenCL; the embedded one may lack 64-bit integers */
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
      * self-test has met no such limit, or has not run yet. */
     uint64_t loop_limit;
@@ -52,14 +51,7 @@ struct device_info {
     char family_failure[160];
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
-    char too_few_parameters[96]; /* with both numbers, where max_parameter_bytes is below
-                                    KERNEL_PARAMETER_BYTES; else "" */
 };
-
-/* What a kernel's arguments take at most: those of modmul_axis_sum, a struct space of 816 bytes
- * among them, where each buffer is made of chunks. OpenCL promises 1024, but its embedded profile
- * 256. */
-enum { KERNEL_PARAMETER_BYTES = 976 };
 
 /* "cpu", "gpu", "accelerator" or "other" */
 const char *device_type_name(cl_device_type type);
@@ -123,28 +115,25 @@ void device_allow_packaged(struct device_info *list, size_t count);
 /* ---------------------------------------------------------------- an opened device */
 
 enum {
-    BUFFER_CHUNKS_MAX = 4,
     PLACE_BYTES = (1 << 16) + 1 /* place_bytes, where the environment does not say another one */
 };
 
-/* Device memory for one storage. Larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE it is made of several
- * chunks, each but the last of device->chunk_bytes. By the OpenCL specification four allocations
- * reach a device's whole memory. */
+/* Device memory for one storage. */
 struct buffer {
-    uint64_t bytes;
-    uint32_t chunk_count;
-    uint64_t last_bytes; /* allocated for the last chunk */
-    cl_mem chunks[BUFFER_CHUNKS_MAX];
-    cl_mem slab;          /* that the one chunk is a part of, or NULL */
-    uint64_t slab_offset; /* of the chunk, in bytes */
+    uint64_t bytes;       /* of the data */
+    uint64_t allocated;   /* bytes for them, not fewer */
+    cl_mem memory;        /* NULL: there is no buffer */
+    cl_mem slab;          /* that it is a part of, or NULL */
+    uint64_t slab_offset; /* in bytes */
     uint64_t place;       /* the number of a struct buffer_place, or 0 */
-    bool is_adopted;      /* the chunk is a caller's, who has a reference of his own */
+    uint64_t epoch;       /* of the device when it was released to the pool */
+    bool is_adopted;      /* the memory is a caller's, who has a reference of his own */
 };
 
-/* A chunk that is used again and again for the same purpose, and for nothing else meanwhile. */
+/* Memory that is used again and again for the same purpose, and for nothing else meanwhile. */
 struct buffer_place {
     uint64_t number; /* of device_places_begin */
-    uint64_t bytes;  /* of the chunk */
+    uint64_t bytes;  /* of the memory */
 };
 
 /* Commands whose times are wanted, in the order of their queue: record.c. */
@@ -183,13 +172,11 @@ struct healcl_device {
     struct recent_commands *recent;
     bool profiling;       /* the compute queue takes times */
     bool event_times;     /* while profiling: the driver does; else the host's clock counts */
-    uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes and 2^60; the
-                             environment's HEALCL_CHUNK_BYTES makes it smaller */
     uint64_t place_bytes; /* tensors of at least so many have places; HEALCL_PLACE_BYTES */
     uint64_t bytes_live;  /* allocated: in buffers and in the pool */
     uint64_t bytes_peak;  /* of bytes_live */
     uint64_t bytes_pooled;
-    uint64_t bytes_placed; /* of chunks with a place, in the pool or not */
+    uint64_t bytes_placed; /* of buffers with a place, in the pool or not */
     uint64_t placed_peak;  /* of bytes_placed, since device_places_begin */
     uint64_t last_place;   /* the largest number given out so far */
     uint64_t used_peak;    /* of bytes_live - bytes_pooled */
@@ -197,7 +184,7 @@ struct healcl_device {
      * before, or where the host's clock counts, until they had ended. */
     uint64_t first_launch_nanoseconds;
     bool host_worked;    /* for a step, since the last command */
-    struct pooled *pool; /* chunks to use again, the one released last at the end */
+    struct buffer *pool; /* to use again, the one released last at the end */
     size_t pool_count, pool_capacity;
     cl_mem slab;        /* the one that parts are taken of, or NULL */
     uint64_t slab_used; /* bytes of it */
@@ -264,15 +251,12 @@ enum healcl_status device_finish(struct healcl_device *device, struct healcl_err
 
 /* ---------------------------------------------------------------- buffers */
 
-/* The largest buffer: BUFFER_CHUNKS_MAX * chunk_bytes. */
-uint64_t device_buffer_limit(const struct healcl_device *device);
-
 /* A buffer of at least bytes (0 counts as 1) with undefined contents: from the pool if one of about
  * that size was released, else new. fresh: not one that work on the compute queue may still use;
  * needed for uploads, which do not wait for that queue. Owned by the caller until
  * device_buffer_release.
  * When the device has no room, the pool is emptied, the compute queue finished, and it is tried
- * again. Errors: HEALCL_REFUSED above device_buffer_limit, HEALCL_DEVICE. */
+ * again. Errors: HEALCL_REFUSED above the largest allocation, HEALCL_DEVICE. */
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
                                          struct buffer *buffer, struct healcl_error *error);
 
@@ -282,15 +266,15 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
                                               struct buffer *buffer, struct healcl_error *error);
 
 /*
- * Places keep chunks apart in the pool. device_places_begin gives out numbers for count of them and
- * returns the first one; device_places_end makes their chunks, all of which are in the pool, ones
- * like others.
+ * Places keep buffers apart in the pool. device_places_begin gives out numbers for count of them
+ * and returns the first one; device_places_end makes their buffers, all of which are in the pool,
+ * ones like others.
  */
 uint64_t device_places_begin(struct healcl_device *device, uint64_t count);
 void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count);
 
-/* The same as device_buffer_acquire for at most the bytes of a place, and those at most
- * chunk_bytes: its chunk if it is in the pool. Where fresh is asked for and it is not idle, waits
+/* The same as device_buffer_acquire for at most the bytes of a place: its buffer if it is in the
+ * pool. Where fresh is asked for and it is not idle, waits
  * for the compute queue. Where it is in use, or there was none yet, another one, which has that
  * place too. place: NULL for none. */
 enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
@@ -303,8 +287,8 @@ enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
 struct buffer device_buffer_slab(const struct buffer *part);
 
 /* A buffer of a caller's cl_mem, which is retained until the buffer is released. Errors:
- * HEALCL_REFUSED where it is of another context, too small, for reading or writing alone, or where
- * the device would have a buffer of so many bytes in several chunks; HEALCL_DEVICE. */
+ * HEALCL_REFUSED where it is of another context, too small, or for reading or writing alone;
+ * HEALCL_DEVICE. */
 enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes, cl_mem memory,
                                        struct buffer *buffer, struct healcl_error *error);
 
@@ -348,21 +332,16 @@ struct device_taker {
 uint64_t device_piece_bytes(const struct healcl_device *device);
 
 /*
- * Makes a buffer of so many bytes, which the caller releases, and has it filled piece by piece.
+ * Makes a buffer of so many bytes, which the caller releases, and has it filled. place: as
+ * device_buffer_acquire_at, but for what device_copies_upload.
  * Memory that the device shares with the host is filled in place, but up to 64 KiB, where mapping
  * takes longer than a copy. Otherwise (the tunable staging_bytes is not 0) pieces are filled in
  * pinned memory, one while another is written to the device. Does not wait for the compute queue.
  * Errors: the filler's, and as device_buffer_acquire; there is no buffer then.
  */
-enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
-                                 const struct device_filler *filler, struct buffer *buffer,
-                                 struct healcl_error *error);
-
-/* The same into the chunk of a place, or NULL for none; but what device_copies_upload is in a
- * buffer made of its data. */
-enum healcl_status device_upload_at(struct healcl_device *device, const struct buffer_place *place,
-                                    uint64_t bytes, const struct device_filler *filler,
-                                    struct buffer *buffer, struct healcl_error *error);
+enum healcl_status device_upload(struct healcl_device *device, const struct buffer_place *place,
+                                 uint64_t bytes, const struct device_filler *filler,
+                                 struct buffer *buffer, struct healcl_error *error);
 
 /* Whether the host reaches the device's memory: data do not go through staging memory. */
 bool device_shares_memory(const struct healcl_device *device);
@@ -370,35 +349,25 @@ bool device_shares_memory(const struct healcl_device *device);
 /* Whether an upload of so many bytes is a copy by the host, and no command. */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 
-/* The same with a copy of memory. */
-enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
+/* The same as device_upload with a copy of memory. */
+enum healcl_status device_upload_memory(struct healcl_device *device,
+                                        const struct buffer_place *place, uint64_t bytes,
                                         const void *memory, struct buffer *buffer,
                                         struct healcl_error *error);
 
-enum healcl_status device_upload_memory_at(struct healcl_device *device,
-                                           const struct buffer_place *place, uint64_t bytes,
-                                           const void *memory, struct buffer *buffer,
-                                           struct healcl_error *error);
-
-/* Writes to a buffer in the order of the compute queue, without waiting: the bytes are copied
- * before this returns, so they should be few. When the device has no room, as
+/* Writes to a buffer in the order of the compute queue. The data need not outlive the call: few
+ * bytes are copied, and for many what is enqueued is waited for. When the device has no room, as
  * device_buffer_acquire. */
 enum healcl_status device_write(struct healcl_device *device, const struct buffer *buffer,
                                 uint64_t offset, uint64_t bytes, const void *data,
                                 struct healcl_error *error);
 
-/* The same of any number of bytes: where they are many, what is enqueued is waited for. */
-enum healcl_status device_write_any(struct healcl_device *device, const struct buffer *buffer,
-                                    uint64_t offset, uint64_t bytes, const void *data,
-                                    struct healcl_error *error);
-
-/* Waits for the compute queue, and maps bytes, at least 1, for reading and writing. Errors:
- * HEALCL_REFUSED where they lie in several chunks, HEALCL_DEVICE. */
+/* Waits for the compute queue, and maps bytes, at least 1. */
 enum healcl_status device_buffer_map(struct healcl_device *device, const struct buffer *buffer,
-                                     uint64_t offset, uint64_t bytes, void **address,
-                                     struct healcl_error *error);
+                                     cl_map_flags flags, uint64_t offset, uint64_t bytes,
+                                     void **address, struct healcl_error *error);
 enum healcl_status device_buffer_unmap(struct healcl_device *device, const struct buffer *buffer,
-                                       uint64_t offset, void *address, struct healcl_error *error);
+                                       void *address, struct healcl_error *error);
 
 /* What is enqueued from here on comes after the uploads so far. */
 enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error);
@@ -410,7 +379,7 @@ enum healcl_status device_download(struct healcl_device *device, const struct bu
                                    uint64_t offset, uint64_t bytes,
                                    const struct device_taker *taker, struct healcl_error *error);
 
-/* The same to memory. */
+/* Waits for the compute queue and reads bytes to memory. */
 enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
                                uint64_t offset, uint64_t bytes, void *memory,
                                struct healcl_error *error);
@@ -427,19 +396,18 @@ enum { LAUNCH_ARGUMENTS_MAX = 32 };
 
 /* Of a kernel, or what else a command uses. */
 struct launch_argument {
-    const struct buffer *buffer; /* chunked: becomes CHUNKS kernel arguments; or NULL */
-    const struct buffer *table;  /* not chunked: one kernel argument; or NULL */
+    const struct buffer *buffer; /* or NULL */
     const void *value;           /* of size bytes, by value */
     size_t size;
-    bool read_only;   /* a buffer or table that the kernel does not write */
+    bool read_only;   /* a buffer that the kernel does not write */
     const char *name; /* of a manifest's: the tensor, or the expression; else NULL */
 };
 
-/* Enqueues a copy of the bytes of `from` that begin at offset, as many as `to` has; both are one
- * chunk. It counts as a launch without a kernel, so that no compiler is started for it. */
+/* Enqueues a copy of bytes from one buffer to another. It counts as a launch without a kernel, so
+ * that no compiler is started for it. tag: as that of a launch. */
 enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
-                               uint64_t offset, const struct buffer *to, const void *tag,
-                               struct healcl_error *error);
+                               uint64_t from_offset, const struct buffer *to, uint64_t to_offset,
+                               uint64_t bytes, const void *tag, struct healcl_error *error);
 
 /* Has others enqueue commands on the compute queue by a function, which is not in the library's
  * hands: it is kept apart from launches that may overlap. Its time is not taken. Errors: the

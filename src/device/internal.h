@@ -28,24 +28,10 @@ void context_leave(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- buffer.c */
 
-struct pooled {
-    cl_mem memory;
-    uint64_t bytes;
-    uint64_t epoch; /* of the device when it was released */
-    cl_mem slab;    /* as in struct buffer */
-    uint64_t slab_offset;
-    uint64_t place;
-};
+/* What is allocated for so many bytes: few distinct sizes, so that buffers fit again. */
+uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);
 
-/* Bytes of the data in a chunk, less than what is allocated for it. */
-uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buffer *buffer,
-                            uint32_t chunk);
-
-/* What is allocated for a chunk of so many bytes: few distinct sizes, so that chunks fit again.
- * Never above chunk_bytes for one that is not. */
-uint64_t buffer_round_bytes(uint64_t bytes);
-
-/* A new buffer of one chunk with a copy of data, buffer_round_bytes(bytes) of them. Otherwise as
+/* A new buffer with a copy of data, device_round_bytes(bytes) of them. Otherwise as
  * device_buffer_acquire. */
 enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
                                     struct buffer *buffer, struct healcl_error *error);

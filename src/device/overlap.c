@@ -3,8 +3,6 @@
 
 #include "device/internal.h"
 
-enum { ACCESSES_MAX = LAUNCH_ARGUMENTS_MAX * BUFFER_CHUNKS_MAX };
-
 struct access {
     cl_mem memory;
     bool read_only;
@@ -17,7 +15,7 @@ struct recent_command {
     const void *kernel; /* or NULL */
     size_t groups;
     uint32_t access_count;
-    struct access accesses[ACCESSES_MAX];
+    struct access accesses[LAUNCH_ARGUMENTS_MAX];
 };
 
 /* The last command that orders all, and launches since; behind them, the one in hand. */
@@ -45,22 +43,14 @@ void overlap_forget(struct healcl_device *device)
 
 /* ---------------------------------------------------------------- what commands touch */
 
-static void add_access(struct recent_command *command, cl_mem memory, bool read_only)
-{
-    command->accesses[command->access_count++] = (struct access){memory, read_only};
-}
-
 static void note_accesses(struct recent_command *command, uint32_t count,
                           const struct launch_argument *arguments)
 {
     command->access_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct launch_argument *argument = &arguments[i];
-        if (argument->table)
-            add_access(command, argument->table->chunks[0], argument->read_only);
-        for (uint32_t c = 0; argument->buffer && c < argument->buffer->chunk_count; c++)
-            add_access(command, argument->buffer->chunks[c], argument->read_only);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (arguments[i].buffer)
+            command->accesses[command->access_count++] =
+                (struct access){arguments[i].buffer->memory, arguments[i].read_only};
 }
 
 /* Whether commands must not overlap: one writes what the other one reads or writes. */

@@ -85,7 +85,6 @@ static const struct query queries[] = {
     {CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, QUERY_NUMBER, FIELD(cache_bytes)},
     {CL_DEVICE_LOCAL_MEM_SIZE, QUERY_NUMBER, FIELD(local_memory_bytes)},
     {CL_DEVICE_MAX_WORK_GROUP_SIZE, QUERY_NUMBER, FIELD(max_work_group_size)},
-    {CL_DEVICE_MAX_PARAMETER_SIZE, QUERY_NUMBER, FIELD(max_parameter_bytes)},
     {CL_DEVICE_MEM_BASE_ADDR_ALIGN, QUERY_NUMBER, FIELD(base_alignment_bits)},
     {CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, QUERY_NUMBER, FIELD(double_width)},
     {CL_DEVICE_AVAILABLE, QUERY_FLAG, FIELD(available)},
@@ -134,25 +133,12 @@ static cl_int query_first_work_item_size(const struct opencl *cl, struct device_
     return code;
 }
 
-/* Only the embedded profile may lack 64-bit integers, and names an extension if it has them. */
-static cl_int query_long(const struct opencl *cl, struct device_info *info)
+static cl_int query_profile(const struct opencl *cl, struct device_info *info)
 {
     char profile[TEXT_MAX] = "";
     cl_int code =
         cl->clGetDeviceInfo(info->device_id, CL_DEVICE_PROFILE, sizeof profile - 1, profile, NULL);
-    info->long_supported = code == CL_SUCCESS && strcmp(profile, "FULL_PROFILE") == 0;
-    if (code != CL_SUCCESS || info->long_supported)
-        return code;
-    size_t bytes = 0;
-    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes);
-    if (code != CL_SUCCESS)
-        return code;
-    char *extensions = calloc(1, bytes + 1);
-    if (!extensions)
-        return OUT_OF_MEMORY;
-    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_EXTENSIONS, bytes, extensions, NULL);
-    info->long_supported = code == CL_SUCCESS && strstr(extensions, "cles_khr_int64") != NULL;
-    free(extensions);
+    info->full_profile = code == CL_SUCCESS && strcmp(profile, "FULL_PROFILE") == 0;
     return code;
 }
 
@@ -163,14 +149,6 @@ static cl_int query_queues(const struct opencl *cl, struct device_info *info)
                                       sizeof properties, &properties, NULL);
     info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return code;
-}
-
-static void check_parameters(struct device_info *info)
-{
-    if (info->max_parameter_bytes < KERNEL_PARAMETER_BYTES)
-        snprintf(info->too_few_parameters, sizeof info->too_few_parameters,
-                 "its kernels take %zu bytes of arguments, not the %d that are needed",
-                 info->max_parameter_bytes, KERNEL_PARAMETER_BYTES);
 }
 
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
@@ -188,10 +166,9 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
     if (code == CL_SUCCESS)
         code = query_first_work_item_size(cl, info);
     if (code == CL_SUCCESS)
-        code = query_long(cl, info);
+        code = query_profile(cl, info);
     if (code == CL_SUCCESS)
         code = query_queues(cl, info);
-    check_parameters(info);
     return code;
 }
 
@@ -412,11 +389,11 @@ const char *device_unusable(const struct device_info *info)
         return "it has no compiler: it needs a package, which healcl compile makes";
     if (!has_opencl_1_2(info))
         return "it has no OpenCL 1.2";
-    if (!info->long_supported)
-        return "it has no 64-bit integers";
+    if (!info->full_profile)
+        return "it has the embedded profile of OpenCL alone";
     if (info->little_endian != host_is_little_endian())
         return "its byte order is not that of the host";
-    return *info->too_few_parameters ? info->too_few_parameters : NULL;
+    return NULL;
 }
 
 enum healcl_status device_check_usable(const struct device_info *info, struct healcl_error *error)

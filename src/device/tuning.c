@@ -95,7 +95,6 @@ static bool take_shape(struct device_tuning *tuning, enum kernel_shape shape)
     for (int family = 0; family < FAMILY_COUNT; family++)
         if (kernel_family_has((enum kernel_family)family, shape)) {
             tuning->shapes[family] = shape;
-            tuning->preferred[family] = NULL;
             any = true;
         }
     return any;
@@ -209,21 +208,13 @@ static bool parse_kernel_shape(const char *text, size_t length, enum kernel_shap
     return false;
 }
 
-/* "vectors", or "vectors:rows" */
 static bool parse_family(struct device_tuning *tuning, enum kernel_family family, const char *text,
                          size_t length)
 {
-    const char *colon = memchr(text, ':', length), *preferred = NULL;
-    const size_t shape_length = colon ? (size_t)(colon - text) : length;
     enum kernel_shape shape;
-    if (!parse_kernel_shape(text, shape_length, &shape) || !kernel_family_has(family, shape))
-        return false;
-    if (colon)
-        preferred = kernel_variant_named(family, shape, colon + 1, length - shape_length - 1);
-    if (colon && !preferred)
+    if (!parse_kernel_shape(text, length, &shape) || !kernel_family_has(family, shape))
         return false;
     tuning->shapes[family] = shape;
-    tuning->preferred[family] = preferred;
     return true;
 }
 
@@ -288,7 +279,7 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
             FAIL(error, HEALCL_USAGE,
                  "%s is '%.200s', not like local_size=64,elements_per_item=4,"
                  "transform_local_size=64,transform=vectors (local sizes are powers of two up to "
-                 "%zu; docs/KERNELS.md has shapes and variants)",
+                 "%zu; docs/KERNELS.md has shapes)",
                  what, text, info->max_work_group_size);
         if (item[length] == 0)
             break;
@@ -319,10 +310,7 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%s",
                          i > 0 ? "," : "", tunable_name((enum tunable)i), value);
     }
-    for (int family = 0; family < FAMILY_COUNT; family++) {
-        const char *preferred = tuning->preferred[family];
-        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s%s%s",
-                         families[family].name, shape_names[tuning->shapes[family]],
-                         preferred ? ":" : "", preferred ? preferred : "");
-    }
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
+                         families[family].name, shape_names[tuning->shapes[family]]);
 }

@@ -54,8 +54,6 @@ struct device_tuning {
 #include "device/tunables.def"
 #undef TUNABLE
     enum kernel_shape shapes[FAMILY_COUNT]; /* the first choice of each family */
-    const char *preferred[FAMILY_COUNT];    /* the variant of that shape that goes before others;
-                                               NULL: they go as the family's table has them */
     uint32_t tuned_by;       /* bits of enum tuning_source: what has changed it; 0: the default */
     bool kept_is_unreadable; /* something was kept that cannot be understood: KEPT_UNREADABLE */
 };
@@ -84,11 +82,6 @@ const char *kernel_shape_name(enum kernel_shape shape);
 /* Whether a family has variants of a shape. */
 bool kernel_family_has(enum kernel_family family, enum kernel_shape shape);
 
-/* The name of a family's variant of a shape, as the table in src/kernels has it, which defines this
- * function; NULL where there is none. */
-const char *kernel_variant_named(enum kernel_family tuned_as, enum kernel_shape shape,
-                                 const char *name, size_t length);
-
 /* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
  * it names none. */
 enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error);
@@ -98,15 +91,14 @@ struct device_tuning tuning_default(const struct device_info *info);
 
 /*
  * Changes tuning as text says: items joined by commas, of the kinds "local_size=64",
- * "transform=vectors", "transform=vectors:rows" where variant rows goes before others of that
- * shape, and "vectors" for every family that has that shape. what: where the text is from, for the
- * message. Errors: HEALCL_USAGE.
+ * "transform=vectors", and "vectors" for every family that has that shape. what: where the text is
+ * from, for the message. Errors: HEALCL_USAGE.
  */
 enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,
                                 const struct device_info *info, struct healcl_error *error);
 
 /* What tuning_parse turns into the same tuning. */
-enum { TUNING_TEXT_SIZE = 1024, VARIANT_NAME_MAX = 24 };
+enum { TUNING_TEXT_SIZE = 1024 };
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE]);
 
 #endif

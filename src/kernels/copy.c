@@ -3,18 +3,20 @@
 #include "core/numbers.h"
 #include "kernels/kernels.h"
 
-static struct space space_of(const struct step *step)
+static const char *plan_elements(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
 {
-    struct space space = step_space(step, step->in[0] != NULL);
-    space_simplify(&space);
-    return space;
+    (void)device;
+    plan->space = step_space(step, step->in[0] != NULL);
+    space_simplify(&plan->space);
+    return NULL;
 }
 
-static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
-                                const struct variant *variant, struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self,
+                                const struct variant_plan *plan, struct healcl_error *error)
 {
-    TRY(job_begin(job, self, step, variant, step->in[0] != NULL, error));
-    job->space = space_of(step);
+    const struct step *step = plan->step;
+    TRY(job_begin(job, self, step, plan, step->in[0] != NULL, error));
     if (step->kind == STEP_FILL)
         job_add_long(job, step->value[0]);
     return HEALCL_OK;
@@ -22,11 +24,12 @@ static enum healcl_status begin(struct job *job, struct launcher *self, const st
 
 /* ---------------------------------------------------------------- any layout */
 
-static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                          const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
+                                          struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, step, variant, error));
+    TRY(begin(&job, self, plan, error));
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
                       step->in[0] != NULL);
     job_asks_for_each(&job, step, step->in[0] ? 3 : 1, false);
@@ -37,25 +40,24 @@ static enum healcl_status launch_elements(struct launcher *self, const struct st
 
 enum { LINES_ROW_MIN = 512, LINES_GRANULE = 1 << 15 /* elements */ };
 
-static const char *lacks_lines(const struct step *step, const struct healcl_device *device)
+static const char *plan_lines(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
 {
-    struct space space = space_of(step);
-    uint32_t last = space.rank - 1;
-    const char *lack = lacks_vectors(step, device);
-    if (lack)
-        return lack;
-    if (!passes_caches(device, space.end, step->out->storage->dtype))
+    const struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
+    uint32_t last = space->rank - 1;
+    if (!passes_caches(device, space->end, step->out->storage->dtype))
         return "the output fits caches";
-    if (space.operand[0].stride[last] != 1 || (step->in[0] && space.operand[1].stride[last] != 1))
+    if (space->operand[0].stride[last] != 1 || (step->in[0] && space->operand[1].stride[last] != 1))
         return "elements are not in order";
-    return space.shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
+    return space->shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
 }
 
-static enum healcl_status launch_lines(struct launcher *self, const struct step *step,
-                                       const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_lines(struct launcher *self, const struct variant_plan *plan,
+                                       struct healcl_error *error)
 {
     struct job job;
-    TRY(begin(&job, self, step, variant, error));
+    TRY(begin(&job, self, plan, error));
     job.granule = LINES_GRANULE;
     return job_launch(&job, error);
 }
@@ -142,35 +144,36 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
     space_divide_axis(space, x, width);
 }
 
-static const char *lacks_tiles(const struct step *step, const struct healcl_device *device)
+static const char *plan_tiles(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
 {
-    struct space space = space_of(step);
-    const char *lack = lacks_vectors(step, device);
-    return lack                      ? lack
-           : order_for_tiles(&space) ? NULL
-                                     : "rows are long in both, or there are few elements";
+    (void)plan_elements(step, device, plan);
+    return order_for_tiles(&plan->space) ? NULL
+                                         : "rows are long in both, or there are few elements";
 }
 
-static enum healcl_status launch_tiles(struct launcher *self, const struct step *step,
-                                       const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_tiles(struct launcher *self, const struct variant_plan *plan,
+                                       struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, step, variant, error));
-    (void)order_for_tiles(&job.space);
+    TRY(begin(&job, self, plan, error));
     divide_into_blocks(&job, step->in[0]);
     return job_launch(&job, error);
 }
 
 /* ---------------------------------------------------------------- transposed in local memory */
 
-static const char *lacks_transpose(const struct step *step, const struct healcl_device *device)
+static const char *plan_transpose(const struct step *step, const struct healcl_device *device,
+                                  struct variant_plan *plan)
 {
-    struct space space = space_of(step);
-    if (space.end > INT32_MAX || device->info.local_memory_bytes < COPY_TILE_BYTES * 3 / 2)
+    struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
+    if (space->end > INT32_MAX || device->info.local_memory_bytes < COPY_TILE_BYTES * 3 / 2)
         return "there are too many elements, or too little local memory";
-    if (!order_for_tiles(&space))
+    if (!order_for_tiles(space))
         return "there are few elements, or they are not in order in out";
-    const int64_t *in = &space.operand[COPY_IN].stride[space.rank - 2];
+    const int64_t *in = &space->operand[COPY_IN].stride[space->rank - 2];
     return in[1] > 1 && in[0] > 0 && in[0] < in[1] ? NULL : "in lies in the same order as out";
 }
 
@@ -184,14 +187,13 @@ static uint32_t log2_up_to(int64_t size, uint32_t most)
 }
 
 /* Tiles are square, or where planes are not as high or wide as that, long. */
-static enum healcl_status launch_transpose(struct launcher *self, const struct step *step,
-                                           const struct variant *variant,
+static enum healcl_status launch_transpose(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
-    TRY(begin(&job, self, step, variant, error));
+    TRY(begin(&job, self, plan, error));
     struct space *space = &job.space;
-    (void)order_for_tiles(space);
     uint32_t x = space->rank - 1, y = space->rank - 2;
     int64_t all_height = space->shape[y], all_width = space->shape[x];
     uint64_t elements = COPY_TILE_BYTES / dtype_size(step->out->storage->dtype);
@@ -218,35 +220,35 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct s
 /* ---------------------------------------------------------------- families */
 
 static const struct variant fill_variants[] = {
-    {"lines", SHAPE_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
+    {"lines", SHAPE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows of outputs too large for caches"},
-    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", "fill", "cl/copy/general.cl",
-     "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
+    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", "fill",
+     "cl/copy/general.cl", "up to 2^31 elements"},
+    {"elements", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
      "cl/copy/general.cl", "anything"},
 };
 
 static const struct variant copy_variants[] = {
-    {"tiles", SHAPE_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
+    {"tiles", SHAPE_VECTORS, plan_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
      "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
-    {"transpose", SHAPE_LOCAL, lacks_transpose, launch_transpose,
+    {"transpose", SHAPE_LOCAL, plan_transpose, launch_transpose,
      1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_transpose",
      "cl/copy/local.cl", "in lies in another order than out"},
-    {"lines", SHAPE_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
+    {"lines", SHAPE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", "copy", "cl/copy/general.cl",
-     "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
+    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", "copy",
+     "cl/copy/general.cl", "up to 2^31 elements"},
+    {"elements", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
      "cl/copy/general.cl", "anything"},
 };
 
 static const struct variant absolute_variants[] = {
-    {"lines", SHAPE_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
+    {"lines", SHAPE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", "absolute",
+    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", "absolute",
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "absolute",
-     "cl/modular/general.cl", "anything"},
+    {"elements", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core",
+     "absolute", "cl/modular/general.cl", "anything"},
 };
 
 const struct family family_fill = FAMILY_OF(fill, copy, fill_variants);

@@ -8,21 +8,15 @@
  * a CPU each kernel that is not needed saves 50 to 100 ms of a cold start. */
 enum { HOST_DERIVES_MAX = 1 << 15 };
 
-/* Whether there can be a table of the moduli that input i of a step is: not of too many. */
-bool has_modulus_table(const struct step *step, int i, const struct healcl_device *device);
-
-/* Where that table has the modulus of each element of the output, or where there is none, the
- * input. */
-struct layout modulus_operand(const struct step *step, int i, const struct healcl_device *device);
-
-/* That table, of struct modulus; NULL where there is none: then the moduli are only checked. */
+/* struct modulus of the moduli that input i of a step is, and where that table has the modulus of
+ * each element of the output. */
 enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i,
                                  const struct buffer **table, struct healcl_error *error);
+struct layout modulus_operand(const struct step *step, int i);
 
 /* Whether the moduli that input i is, a view of the output's shape, vary along the last axis only,
  * with a period of *k that is not too long. */
-bool moduli_are_periodic(const struct step *step, int i, const struct healcl_device *device,
-                         int64_t *k);
+bool moduli_are_periodic(const struct step *step, int i, int64_t *k);
 
 /* Such moduli as a vector of them, and as vectors of eight lanes for cl/vectors.cl. */
 struct periodic_moduli {

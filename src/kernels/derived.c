@@ -2,9 +2,6 @@
 #include "kernels/derived.h"
 #include "core/numbers.h"
 
-/* More moduli than this get no table: it would be several times as large as they are. */
-enum { TABLE_MODULI_MAX = 1 << 16 };
-
 /* A job of a kernel of cl/base/derive.cl over the elements of input i, seen through a layout; the
  * space and the input are its first arguments. */
 static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
@@ -35,11 +32,11 @@ static enum healcl_status launch_check(struct job *job, const struct check *chec
 {
     struct launcher *self = job->launcher;
     struct job note;
-    job_add_written_table(job, &self->status);
+    job_add_written(job, &self->status);
     TRY(job_launch(job, error));
     TRY(begin(&note, self, check->step, check->input, "note_value", &check->elements, error));
     note.space.key = job->space.key;
-    job_add_written_table(&note, &self->status);
+    job_add_written(&note, &self->status);
     return job_launch_groups(&note, 1, self->device->tuning.local_size, error);
 }
 
@@ -62,37 +59,15 @@ static enum healcl_status modulus_table(struct launcher *self, const struct step
     TRY(begin_check(&job, self, "moduli", &check, error));
     TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), table,
                     error));
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return launch_check(&job, &check, error);
 }
 
-static enum healcl_status check_moduli(struct launcher *self, const struct step *step, int i,
-                                       const struct layout *layout, struct healcl_error *error)
-{
-    const struct buffer *none;
-    struct derived_key key = {.kind = DERIVED_MODULUS_CHECK, .layout = *layout};
-    if (derived_find(self, step->in[i], &key, &none))
-        return HEALCL_OK;
-    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
-    struct job job;
-    TRY(begin_check(&job, self, "check_moduli", &check, error));
-    TRY(launch_check(&job, &check, error));
-    return derived_add(self, step->in[i], &key, 0, 0, &none, error);
-}
-
-bool has_modulus_table(const struct step *step, int i, const struct healcl_device *device)
-{
-    struct layout own = layout_own_elements(&step->in[i]->layout);
-    return has_scalar_table(step, i, device, sizeof(struct modulus)) ||
-           layout_elements(&own) <= TABLE_MODULI_MAX;
-}
-
-struct layout modulus_operand(const struct step *step, int i, const struct healcl_device *device)
+struct layout modulus_operand(const struct step *step, int i)
 {
     struct layout operand = step->in[i]->layout, own = layout_own_elements(&operand);
     struct layout packed = layout_packed(&own);
-    if (has_scalar_table(step, i, device, sizeof(struct modulus)) ||
-        !has_modulus_table(step, i, device))
+    if (step->in[i]->storage->scalars)
         return operand;
     operand.offset = 0;
     for (uint32_t axis = 0, own_axis = 0; axis < operand.rank; axis++)
@@ -105,12 +80,8 @@ enum healcl_status derive_moduli(struct launcher *self, const struct step *step,
                                  const struct buffer **table, struct healcl_error *error)
 {
     struct layout own = layout_own_elements(&step->in[i]->layout);
-    if (has_scalar_table(step, i, self->device, sizeof(struct modulus)))
-        return derive_scalar_moduli(self, table, error);
-    if (has_modulus_table(step, i, self->device))
-        return modulus_table(self, step, i, &own, table, error);
-    *table = NULL;
-    return check_moduli(self, step, i, &own, error);
+    return step->in[i]->storage->scalars ? derive_scalar_moduli(self, table, error)
+                                         : modulus_table(self, step, i, &own, table, error);
 }
 
 /* A vector, of what may broadcast it along other axes. */
@@ -151,21 +122,20 @@ static enum healcl_status lane_moduli(struct launcher *self, const struct step *
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job.space, &vectors);
     job_add_space(&job);
-    job_add_table(&job, moduli->table);
+    job_add_buffer(&job, moduli->table);
     job_add_long(&job, moduli->k);
-    job_add_written_table(&job, moduli->lanes);
+    job_add_written(&job, moduli->lanes);
     return job_launch(&job, error);
 }
 
-bool moduli_are_periodic(const struct step *step, int i, const struct healcl_device *device,
-                         int64_t *k)
+bool moduli_are_periodic(const struct step *step, int i, int64_t *k)
 {
     enum { PERIOD_MAX = 4096 };
     const struct layout *input = &step->in[i]->layout;
     struct layout own = layout_own_elements(input);
     bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
     *k = layout_elements(&own);
-    return has_scalar_table(step, i, device, sizeof(struct scalar_lanes)) ||
+    return step->in[i]->storage->scalars ||
            (*k <= PERIOD_MAX && (*k == 1 || (varies_last && own.shape[own.rank - 1] == *k)));
 }
 
@@ -176,7 +146,7 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
     const struct layout *input = &step->in[i]->layout;
     struct layout own = layout_own_elements(input);
     *moduli = (struct periodic_moduli){.k = 1, .period = 1, .first = input->offset};
-    if (has_scalar_table(step, i, self->device, sizeof(struct scalar_lanes)))
+    if (step->in[i]->storage->scalars)
         return derive_scalar_lanes(self, &moduli->lanes, error);
     int64_t k = layout_elements(&own);
     *moduli = (struct periodic_moduli){.k = k, .period = k}; /* lcm(k, 8) / 8 */
@@ -201,8 +171,7 @@ static enum healcl_status fill_table(struct launcher *self, const struct step *s
     space_init(&job.space, &elements);
     space_set_operand(&job.space, 0, &elements);
     job_add_space(&job);
-    job_add_written_buffer(&job, table);
-    job.writes_output = false;
+    job_add_written(&job, table);
     job_add_long(&job, value);
     return job_launch(&job, error);
 }
@@ -240,9 +209,9 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
     TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
     TRY(derived_add(self, step->in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
                     table, error));
-    job_add_table(&job, moduli);
+    job_add_buffer(&job, moduli);
     job_add_uint(&job, log2_of((uint64_t)(layout_elements(&key.layout) / key.layout.shape[0])));
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -266,9 +235,9 @@ enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct st
     TRY(begin(&job, self, step, factors, "scaled_twiddles", &step->in[factors]->layout, error));
     TRY(derived_add(self, step->in[factors], &key, step->in[factors]->layout.shape[0],
                     sizeof(struct twiddle), table, error));
-    job_add_table(&job, moduli);
-    job_add_table(&job, twiddles);
-    job_add_written_table(&job, *table);
+    job_add_buffer(&job, moduli);
+    job_add_buffer(&job, twiddles);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -293,11 +262,11 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, table, error));
     job_init(&job, self, step, "core", "lane_twiddles");
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    job_add_table(&job, twiddles);
+    job_add_buffer(&job, twiddles);
     job_add_long(&job, n);
     job_add_long(&job, k);
     job_add_uint(&job, word_bits);
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
 }
 
@@ -324,11 +293,11 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job.space, &all);
     job_add_space(&job);
-    job_add_table(&job, moduli);
-    job_add_table(&job, twiddles);
+    job_add_buffer(&job, moduli);
+    job_add_buffer(&job, twiddles);
     job_add_uint(&job, (uint32_t)n);
     job_add_uint(&job, log2_low);
-    job_add_written_table(&job, *table);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -342,7 +311,7 @@ static enum healcl_status launch_permutation(struct launcher *self, const struct
     struct job job;
     TRY(fill_table(self, step, i, first, -1, error));
     TRY(begin(&job, self, step, i, "permutation_first", layout, error));
-    job_add_written_table(&job, first);
+    job_add_written(&job, first);
     TRY(job_launch(&job, error));
 
     /* Until it is found to be neither. */
@@ -355,8 +324,8 @@ static enum healcl_status launch_permutation(struct launcher *self, const struct
                           .elements = *layout,
                           .size = layout->shape[0]};
     TRY(begin_check(&job, self, "permutation", &check, error));
-    job_add_table(&job, first);
-    job_add_written_table(&job, table);
+    job_add_buffer(&job, first);
+    job_add_written(&job, table);
     return launch_check(&job, &check, error);
 }
 
@@ -407,8 +376,8 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job.space, layout);
     job_add_space(&job);
-    job_add_table(&job, permutation);
-    job_add_written_table(&job, *table);
+    job_add_buffer(&job, permutation);
+    job_add_written(&job, *table);
     return job_launch(&job, error);
 }
 
@@ -440,10 +409,10 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
     space_init(&job.space, &pairs);
     job_add_space(&job);
     TRY(launcher_add_check(self, &check, &job.space.key, error));
-    job_add_table(&job, moduli);
+    job_add_buffer(&job, moduli);
     job_add_uint(&job, (uint32_t)k);
-    job_add_written_table(&job, *table);
-    job_add_written_table(&job, &self->status);
+    job_add_written(&job, *table);
+    job_add_written(&job, &self->status);
     return job_launch(&job, error);
 }
 

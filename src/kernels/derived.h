@@ -7,7 +7,6 @@
 
 enum derived_kind {
     DERIVED_MODULI,
-    DERIVED_MODULUS_CHECK,
     DERIVED_LANE_MODULI,
     DERIVED_TWIDDLES,
     DERIVED_SCALED_TWIDDLES,
@@ -95,11 +94,6 @@ bool host_indices_in_range(const struct launcher *self, const struct step *step,
 
 /* value in [1, 2^63) */
 struct modulus modulus_of(uint64_t value);
-
-/* Whether input i of a step is a scalar, and there can be a table of all scalars with so many bytes
- * for each. */
-bool has_scalar_table(const struct step *step, int i, const struct healcl_device *device,
-                      size_t entry_bytes);
 
 /* A modulus for vectors: struct lane_divisor in cl/base/divisor.cl. */
 struct scalar_lanes {

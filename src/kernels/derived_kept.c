@@ -121,7 +121,7 @@ static enum healcl_status grow(struct kept *kept, struct healcl_error *error)
 static uint64_t bytes_of(const struct derived *derived)
 {
     enum { BUFFER_BYTES_MIN = 256 };
-    uint64_t bytes = derived->table.chunk_count > 0 && derived->table.bytes < BUFFER_BYTES_MIN
+    uint64_t bytes = derived->table.memory && derived->table.bytes < BUFFER_BYTES_MIN
                          ? BUFFER_BYTES_MIN
                          : derived->table.bytes;
     return bytes + sizeof *derived;
@@ -139,12 +139,12 @@ static enum healcl_status add(struct launcher *self, const struct tensor *tensor
         NO_MEMORY(error);
     enum healcl_status status = HEALCL_OK;
     if (made)
-        status = device_upload_memory(self->device, bytes, made, &derived->table, error);
+        status = device_upload_memory(self->device, NULL, bytes, made, &derived->table, error);
     else if (bytes > 0)
         status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
     if (status != HEALCL_OK) {
         free(derived);
-        return status;
+        return status == HEALCL_REFUSED ? device_note_lack(self->device, status) : status;
     }
     derived->storage = storage;
     derived->key = *key;

@@ -7,13 +7,6 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-bool has_scalar_table(const struct step *step, int i, const struct healcl_device *device,
-                      size_t entry_bytes)
-{
-    const struct storage *storage = step->in[i]->storage;
-    return storage->scalars && (uint64_t)storage->elements <= device->chunk_bytes / entry_bytes;
-}
-
 /* As make_modulus in cl/base/arithmetic.h. */
 struct modulus modulus_of(uint64_t value)
 {
@@ -58,7 +51,7 @@ static enum healcl_status scalar_table(struct launcher *self, struct buffer *tab
                                        struct healcl_error *error)
 {
     const size_t count = self->plan->constants.count;
-    if (table->chunk_count > 0)
+    if (table->memory)
         return HEALCL_OK;
     char *entries = calloc(count, entry_bytes);
     if (!entries)
@@ -68,7 +61,7 @@ static enum healcl_status scalar_table(struct launcher *self, struct buffer *tab
         make(value < 1 ? 1 : (uint64_t)value, entries + i * entry_bytes);
     }
     enum healcl_status status =
-        device_upload_memory(self->device, count * entry_bytes, entries, table, error);
+        device_upload_memory(self->device, NULL, count * entry_bytes, entries, table, error);
     free(entries);
     return status;
 }

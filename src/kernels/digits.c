@@ -1,11 +1,11 @@
 /* Gadget digits: cl/digits/digits.cl. */
 #include "kernels/kernels.h"
 
-static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
-                                const struct variant *variant, struct healcl_error *error)
+static enum healcl_status begin(struct job *job, struct launcher *self,
+                                const struct variant_plan *plan, struct healcl_error *error)
 {
-    enum dtype dtype = step->in[0]->storage->dtype;
-    TRY(job_begin(job, self, step, variant, 1, error));
+    enum dtype dtype = plan->step->in[0]->storage->dtype;
+    TRY(job_begin(job, self, plan->step, plan, 1, error));
     job_define_type(job, "A", dtype);
     job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
     return HEALCL_OK;
@@ -13,19 +13,27 @@ static enum healcl_status begin(struct job *job, struct launcher *self, const st
 
 enum { ELEMENTS_MIN = 1024 /* that are worth another kernel */ };
 
-static const char *lacks_many_elements(const struct step *step, const struct healcl_device *device,
-                                       int64_t elements)
-{
-    const char *lack = lacks_vectors(step, device);
-    return lack ? lack : elements < ELEMENTS_MIN ? "there are too few elements" : NULL;
-}
-
-static const char *lacks_digit_vectors(const struct step *step, const struct healcl_device *device)
+/* The values, with operands out, at the first digit, and a. */
+static const char *plan_digits(const struct step *step, const struct healcl_device *device,
+                               struct variant_plan *plan)
 {
     const struct layout *out = &step->out->layout;
-    const char *lack = lacks_many_elements(step, device, layout_elements(&step->in[0]->layout));
-    if (lack)
-        return lack;
+    struct layout out_view = layout_drop_axis(out, out->rank - 1);
+    (void)device;
+    space_init(&plan->space, &step->in[0]->layout);
+    space_set_operand(&plan->space, 0, &out_view);
+    space_set_operand(&plan->space, 1, &step->in[0]->layout);
+    space_simplify(&plan->space);
+    return NULL;
+}
+
+static const char *plan_digit_vectors(const struct step *step, const struct healcl_device *device,
+                                      struct variant_plan *plan)
+{
+    const struct layout *out = &step->out->layout;
+    (void)plan_digits(step, device, plan);
+    if (plan->space.end < ELEMENTS_MIN)
+        return "there are too few elements";
     return out->stride[out->rank - 1] == 1 && out->shape[out->rank - 1] >= LANES
                ? NULL
                : "digits of a value are few, or not in order";
@@ -34,9 +42,11 @@ static const char *lacks_digit_vectors(const struct step *step, const struct hea
 /* What a work-group's values are many enough for, and bytes of local memory for one. */
 enum { DIGITS_MAX = 1 << 16, DIGITS_LOCAL_BYTES = 2 * sizeof(uint64_t) };
 
-static const char *lacks_local(const struct step *step, const struct healcl_device *device)
+static const char *plan_local(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
 {
     int64_t count = step->out->layout.shape[step->out->layout.rank - 1];
+    (void)plan_digits(step, device, plan);
     return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
            : device->info.local_memory_bytes <
                    (uint64_t)DIGITS_LOCAL_BYTES * device->tuning.local_size
@@ -68,79 +78,42 @@ static uint64_t bytes_of_digits(const struct step *step)
            (uint64_t)layout_elements(&out->layout) * dtype_size(out->storage->dtype);
 }
 
-static enum healcl_status launch_digits(struct launcher *self, const struct step *step,
-                                        const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_digits(struct launcher *self, const struct variant_plan *plan,
+                                        struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *out = &step->out->layout;
     uint32_t digit_axis = out->rank - 1;
     int64_t count = out->shape[digit_axis];
-    struct layout out_view = layout_drop_axis(out, digit_axis);
     struct job job;
-    TRY(begin(&job, self, step, variant, error));
+    TRY(begin(&job, self, plan, error));
     job.rounds = (uint64_t)count;
-    space_init(&job.space, &step->in[0]->layout);
-    space_set_operand(&job.space, 0, &out_view);
-    space_set_operand(&job.space, 1, &step->in[0]->layout);
-    space_simplify(&job.space);
     job_add_long(&job, step->value[0]);
-    if (variant->shape == SHAPE_LOCAL)
+    if (plan->variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, (uint32_t)count);
     else
         job_add_long(&job, count);
-    if (variant->shape != SHAPE_VECTORS)
+    if (plan->variant->shape != SHAPE_VECTORS)
         job_add_long(&job, out->stride[digit_axis]);
-    if (variant->shape == SHAPE_LOCAL)
+    if (plan->variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
-    job_add_written_table(&job, &self->status);
-    if (variant->shape == SHAPE_LOCAL)
+    job_add_written(&job, &self->status);
+    if (plan->variant->shape == SHAPE_LOCAL)
         job.launch.traffic.bytes = bytes_of_digits(step);
-    return variant->shape == SHAPE_LOCAL
+    return plan->variant->shape == SHAPE_LOCAL
                ? launch_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
 }
 
-static const char *lacks_digits(const struct step *step, const struct healcl_device *device)
-{
-    (void)device;
-    return layout_elements(&step->out->layout) > 0 ? NULL : "there are no digits";
-}
-
-static const char *lacks_single_digits(const struct step *step, const struct healcl_device *device)
-{
-    const char *lack = lacks_single(step, device);
-    return lack ? lack : lacks_digits(step, device);
-}
-
-static enum healcl_status launch_each_digit(struct launcher *self, const struct step *step,
-                                            const struct variant *variant,
-                                            struct healcl_error *error)
-{
-    const struct layout *out = &step->out->layout, *a = &step->in[0]->layout;
-    const int64_t count = out->shape[a->rank];
-    struct layout a_view = layout_insert_axis(a, a->rank, count, 0);
-    struct layout numbers = {.rank = out->rank};
-    struct job job;
-    numbers.stride[a->rank] = 1;
-    TRY(begin(&job, self, step, variant, error));
-    job.space = step_space(step, 0);
-    space_set_operand(&job.space, 1, &a_view);
-    space_set_operand(&job.space, 2, &numbers);
-    space_simplify(&job.space);
-    job_add_long(&job, step->value[0]);
-    job_add_long(&job, count);
-    job_add_written_table(&job, &self->status);
-    return job_launch(&job, error);
-}
-
 static const struct variant digits_variants[] = {
-    {"vectors", SHAPE_VECTORS, lacks_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
+    {"vectors", SHAPE_VECTORS, plan_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
-    {"local", SHAPE_LOCAL, lacks_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
+    {"local", SHAPE_LOCAL, plan_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
      "digits_local", "cl/digits/digits.cl", "up to 65536 digits"},
-    {"single", SHAPE_SINGLE, lacks_single_digits, launch_each_digit, 0, "digits/digits",
-     "digits_each", "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, NULL, launch_digits, OVER_ANY_VIEW, "digits/digits", "digits",
-     "cl/digits/digits.cl", "anything"},
+    {"single", SHAPE_SINGLE, plan_digits, launch_digits, 0, "digits/digits", "digits",
+     "cl/digits/digits.cl", "up to 2^31 elements"},
+    {"elements", SHAPE_GENERAL, plan_digits, launch_digits, OVER_ANY_VIEW, "digits/digits",
+     "digits", "cl/digits/digits.cl", "anything"},
 };
 
 const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
@@ -158,29 +131,6 @@ enum {
     PRIVATE_BYTES = sizeof(uint64_t),
     PRIVATE_BYTES_VECTORS = PRIVATE_BYTES + DIGITS_BLOCK * sizeof(uint64_t)
 };
-
-static struct space space_of_full_q(const struct step *step)
-{
-    struct layout a_view = layout_drop_axis(&step->in[0]->layout, 1);
-    struct layout out_view = layout_drop_axis(&step->out->layout, 1);
-    struct space space;
-    space_init(&space, &a_view);
-    space_set_operand(&space, 0, &out_view);
-    space_set_operand(&space, 1, &a_view);
-    space_simplify(&space);
-    return space;
-}
-
-static const char *lacks_full_q_vectors(const struct step *step, const struct healcl_device *device)
-{
-    struct space space = space_of_full_q(step);
-    const char *lack = lacks_many_elements(step, device, (int64_t)space.end);
-    if (lack)
-        return lack;
-    if (step->in[0]->layout.shape[1] > PRIVATE_BYTES_MAX / (int64_t)PRIVATE_BYTES_VECTORS)
-        return "there are too many moduli for private memory";
-    return space.operand[0].stride[space.rank - 1] == 1 ? NULL : "values are not in order";
-}
 
 /* The most work-items whose words, and one more, fit so many bytes together: a power of two, or 0.
  */
@@ -202,19 +152,55 @@ static uint64_t local_bytes(const struct healcl_device *device)
     return bytes < LOCAL_BYTES_MAX ? bytes : LOCAL_BYTES_MAX;
 }
 
-static const char *lacks_full_q_local(const struct step *step, const struct healcl_device *device)
+static void set_full_q_space(const struct step *step, struct space *space)
+{
+    struct layout a_view = layout_drop_axis(&step->in[0]->layout, 1);
+    struct layout out_view = layout_drop_axis(&step->out->layout, 1);
+    space_init(space, &a_view);
+    space_set_operand(space, 0, &out_view);
+    space_set_operand(space, 1, &a_view);
+    space_simplify(space);
+}
+
+/* Work-groups' words fit private memory. */
+static const char *plan_full_q(const struct step *step, const struct healcl_device *device,
+                               struct variant_plan *plan)
+{
+    set_full_q_space(step, &plan->space);
+    plan->local_size = local_size_for(step, device, PRIVATE_BYTES_MAX);
+    return NULL;
+}
+
+static const char *plan_full_q_vectors(const struct step *step, const struct healcl_device *device,
+                                       struct variant_plan *plan)
+{
+    (void)device;
+    set_full_q_space(step, &plan->space);
+    plan->local_size = 1;
+    if (plan->space.end < ELEMENTS_MIN)
+        return "there are too few elements";
+    if (step->in[0]->layout.shape[1] > PRIVATE_BYTES_MAX / (int64_t)PRIVATE_BYTES_VECTORS)
+        return "there are too many moduli for private memory";
+    return plan->space.operand[0].stride[plan->space.rank - 1] == 1 ? NULL
+                                                                    : "values are not in order";
+}
+
+static const char *plan_full_q_local(const struct step *step, const struct healcl_device *device,
+                                     struct variant_plan *plan)
 {
     int64_t count = step->out->layout.shape[1];
+    set_full_q_space(step, &plan->space);
+    plan->local_size = local_size_for(step, device, local_bytes(device));
     return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
-           : local_size_for(step, device, local_bytes(device)) > 0
-               ? NULL
-               : "there are too many moduli for local memory";
+           : plan->local_size > 0           ? NULL
+                                            : "there are too many moduli for local memory";
 }
 
 /* In work-groups whose words fit the memory that they lie in. */
-static enum healcl_status launch_full_q(struct launcher *self, const struct step *step,
-                                        const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_full_q(struct launcher *self, const struct variant_plan *plan,
+                                        struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
@@ -225,21 +211,20 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct step
     struct job job;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     TRY(derive_crt_inverses(self, step, 1, &inverses, error));
-    TRY(begin(&job, self, step, variant, error));
+    TRY(begin(&job, self, plan, error));
     job_define_number(&job, "LIMBS", (uint32_t)k);
     job.rounds = (uint64_t)(out->shape[1] + k * (k + 4));
-    job.space = space_of_full_q(step);
-    job_add_table(&job, q);
-    job_add_table(&job, inverses);
+    job_add_buffer(&job, q);
+    job_add_buffer(&job, inverses);
     job_add_uint(&job, (uint32_t)k);
     job_add_long(&job, step->value[0]);
-    if (variant->shape == SHAPE_LOCAL)
+    if (plan->variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, (uint32_t)out->shape[1]);
     else
         job_add_long(&job, out->shape[1]);
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
-    if (variant->shape == SHAPE_LOCAL) {
+    if (plan->variant->shape == SHAPE_LOCAL) {
         job_define(&job, "IN_LOCAL", "");
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
@@ -250,24 +235,20 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct step
                                               .moduli = values * (3 * limbs - 2),
                                               .twiddles = values * (limbs * (limbs - 1) / 2)};
     }
-    job_add_written_table(&job, &self->status);
-    if (variant->shape == SHAPE_VECTORS)
-        return job_launch_alone(&job, error);
-    if (variant->shape == SHAPE_LOCAL)
-        return launch_values(&job, local_size_for(step, self->device, local_bytes(self->device)),
-                             error);
-    return job_launch_of(&job, local_size_for(step, self->device, PRIVATE_BYTES_MAX), error);
+    job_add_written(&job, &self->status);
+    return plan->variant->shape == SHAPE_LOCAL ? launch_values(&job, plan->local_size, error)
+                                               : job_launch_of(&job, plan->local_size, error);
 }
 
 static const struct variant full_q_variants[] = {
-    {"vectors", SHAPE_VECTORS, lacks_full_q_vectors, launch_full_q, OVER_ELEMENTS, "digits/digits",
+    {"vectors", SHAPE_VECTORS, plan_full_q_vectors, launch_full_q, OVER_ELEMENTS, "digits/digits",
      "digits_full_q_vectors", "cl/digits/digits.cl",
      "values in order, moduli that private memory holds"},
-    {"local", SHAPE_LOCAL, lacks_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"local", SHAPE_LOCAL, plan_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q_local", "cl/digits/digits.cl", "moduli that local memory holds"},
-    {"single", SHAPE_SINGLE, lacks_single, launch_full_q, 0, "digits/digits", "digits_full_q",
+    {"single", SHAPE_SINGLE, plan_full_q, launch_full_q, 0, "digits/digits", "digits_full_q",
      "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, NULL, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"elements", SHAPE_GENERAL, plan_full_q, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "anything"},
 };
 

@@ -5,23 +5,19 @@
 __extension__ typedef unsigned __int128 uint128;
 
 struct elementwise_kernel {
-    const char *table, *tensor; /* for moduli in a table, and in a tensor */
-    const char *residues;       /* for known residues */
-    const char *repeated;       /* in cl/modular/repeated.cl; also for known residues */
+    const char *table;    /* for any values */
+    const char *residues; /* for known residues */
+    const char *repeated; /* in cl/modular/repeated.cl; also for known residues */
     const char *repeated_residues;
     const char *vectors, *interleaved; /* in cl/vectors.cl */
 };
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
-#define STEP(kind, id, name, ...)               \
-    [STEP_##kind] = {name "_table",             \
-                     name,                      \
-                     name "_residues",          \
-                     name "_repeated",          \
-                     name "_repeated_residues", \
-                     name "_vectors",           \
-                     name "_interleaved"},
+#define STEP(kind, id, name, ...)                                 \
+    [STEP_##kind] = {name "_table",    name "_residues",          \
+                     name "_repeated", name "_repeated_residues", \
+                     name "_vectors",  name "_interleaved"},
 #include "plan/steps.def"
 #undef STEP
 };
@@ -91,13 +87,13 @@ static struct space space_of(const struct step *step, const struct layout *modul
     return space;
 }
 
-static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
-                                const struct variant *variant, int inputs, const char *kernel,
+static enum healcl_status begin(struct job *job, struct launcher *self,
+                                const struct variant_plan *plan, int inputs, const char *kernel,
                                 struct healcl_error *error)
 {
     struct step arranged;
-    (void)bind_chain_operands(step, &arranged);
-    TRY(job_begin(job, self, &arranged, variant, inputs, error));
+    (void)bind_chain_operands(plan->step, &arranged);
+    TRY(job_begin(job, self, &arranged, plan, inputs, error));
     job->launch.kernel = kernel;
     return HEALCL_OK;
 }
@@ -105,24 +101,24 @@ static enum healcl_status begin(struct job *job, struct launcher *self, const st
 /* Elements that a work-item of cl/vectors.cl takes at least: starting costs as much as 200 do. */
 enum { VECTORS_GRANULE = 4096 };
 
-static const char *lacks_rows_of_vectors(const struct step *step,
-                                         const struct healcl_device *device)
+static const char *plan_vectors(const struct step *step, const struct healcl_device *device,
+                                struct variant_plan *plan)
 {
+    struct space *space = &plan->space;
     int64_t k;
-    const char *lack = lacks_double_vectors(step, device);
+    const char *lack = lacks_double_vectors(device);
     if (lack)
         return lack;
-    struct space space = space_of(step, NULL);
-    uint32_t last = space.rank - 1;
-    if (space.shape[last] < LANES || space.operand[0].stride[last] != 1)
+    *space = space_of(step, NULL);
+    uint32_t last = space->rank - 1;
+    if (space->shape[last] < LANES || space->operand[0].stride[last] != 1)
         return "no rows of eight elements or more in order";
-    if (space.shape[last] % LANES != 0 && last > 0 && space.shape[last] > VECTORS_GRANULE)
+    if (space->shape[last] % LANES != 0 && last > 0 && space->shape[last] > VECTORS_GRANULE)
         return "long rows of no multiple of eight elements";
     for (int i = 1; i <= 2; i++)
-        if (space.operand[i].stride[last] != 0 && space.operand[i].stride[last] != 1)
+        if (space->operand[i].stride[last] != 0 && space->operand[i].stride[last] != 1)
             return "an operand's elements are not in order";
-    return moduli_are_periodic(step, 2, device, &k) ? NULL
-                                                    : "moduli do not repeat along the last axis";
+    return moduli_are_periodic(step, 2, &k) ? NULL : "moduli do not repeat along the last axis";
 }
 
 /* The vector of a table of moduli that goes with the last eight elements of a row of n, which is a
@@ -135,16 +131,16 @@ static int64_t last_moduli(const struct periodic_moduli *moduli, int64_t n)
     return place;
 }
 
-static enum healcl_status launch_vectors(struct launcher *self, const struct step *step,
-                                         const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_vectors(struct launcher *self, const struct variant_plan *plan,
+                                         struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin(&job, self, step, variant, 2, kernels[step->kind].vectors, error));
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].vectors, error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
-    job.space = space_of(step, NULL);
     job.space.operand[OPERAND_Q].offset = moduli.first;
-    job_add_table(&job, moduli.lanes);
+    job_add_buffer(&job, moduli.lanes);
     int64_t n = job.space.shape[job.space.rank - 1];
     bool is_whole = n % LANES == 0 || job.space.rank == 1;
     job_add_long(&job, moduli.period);
@@ -190,57 +186,42 @@ static void space_move_axis(struct space *space, uint32_t to, const struct space
         space->operand[i].stride[to] = other->operand[i].stride[from];
 }
 
-/* Groups of k elements that lie together, along an axis. */
-struct interleaved {
-    int64_t k;
-    uint32_t axes;   /* without that of the k elements */
-    uint32_t groups; /* their axis; axes where there is none */
-};
-
-static struct interleaved interleaved_of(const struct step *step, const struct space *space)
+static const char *plan_interleaved(const struct step *step, const struct healcl_device *device,
+                                    struct variant_plan *plan)
 {
-    uint32_t last = space->rank - 1;
-    int64_t k = space->shape[last];
-    struct interleaved found = {.k = 1, .axes = space->rank};
-    if ((k == 2 || k == 4) && lies_together(space, last, scalar_mask(step)))
-        found = (struct interleaved){.k = k, .axes = last};
-    found.groups = longest_axis(space, found.axes);
-    return found;
-}
-
-static const char *lacks_interleaved(const struct step *step, const struct healcl_device *device)
-{
-    const char *lack = lacks_double_vectors(step, device);
+    struct elementwise_plan *found = &plan->elementwise;
+    struct space *space = &plan->space;
+    const char *lack = lacks_double_vectors(device);
     if (lack)
         return lack;
-    if (!has_modulus_table(step, 2, device))
-        return "there are too many moduli for a table";
-    struct layout moduli = modulus_operand(step, 2, device);
-    struct space space = space_of(step, &moduli);
-    struct interleaved found = interleaved_of(step, &space);
-    if (space.end < INTERLEAVED_MIN)
+    const struct layout moduli = modulus_operand(step, 2);
+    *space = space_of(step, &moduli);
+    const uint32_t last = space->rank - 1;
+    const int64_t k = space->shape[last];
+    found->k = (k == 2 || k == 4) && lies_together(space, last, scalar_mask(step)) ? k : 1;
+    found->axes = found->k > 1 ? last : space->rank;
+    found->groups = longest_axis(space, found->axes);
+    if (space->end < INTERLEAVED_MIN)
         return "there are too few elements";
-    return found.groups == found.axes || space.shape[found.groups] < GROUPS_MIN
+    return found->groups == found->axes || space->shape[found->groups] < GROUPS_MIN
                ? "no long axis along which moduli are the same"
                : NULL;
 }
 
 /* The blocks of the groups' axis go last, that axis behind them. */
-static enum healcl_status launch_interleaved(struct launcher *self, const struct step *step,
-                                             const struct variant *variant,
+static enum healcl_status launch_interleaved(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
-    struct layout moduli = modulus_operand(step, 2, self->device);
+    const struct step *step = plan->step;
+    const struct elementwise_plan found = plan->elementwise;
+    const struct space old = plan->space;
     const struct buffer *table;
     struct job job;
-    TRY(begin(&job, self, step, variant, 2, kernels[step->kind].interleaved, error));
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].interleaved, error));
     TRY(derive_moduli(self, step, 2, &table, error));
-    job_add_table(&job, table);
-    const struct space old = space_of(step, &moduli);
-    const struct interleaved found = interleaved_of(step, &old);
+    job_add_buffer(&job, table);
     struct space *space = &job.space;
     uint32_t blocks = found.axes - 1;
-    *space = old;
     space->rank = found.axes;
     for (uint32_t axis = found.groups; axis < blocks; axis++)
         space_move_axis(space, axis, &old, axis + 1);
@@ -257,9 +238,13 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
 
 /* ---------------------------------------------------------------- any layout */
 
-static const char *lacks_table(const struct step *step, const struct healcl_device *device)
+static const char *plan_elements(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
 {
-    return has_modulus_table(step, 2, device) ? NULL : "there are too many moduli for a table";
+    const struct layout moduli = modulus_operand(step, 2);
+    (void)device;
+    plan->space = space_of(step, &moduli);
+    return NULL;
 }
 
 /* Elements that a kernel for any values takes as a vector: Intel's compiler spills registers of
@@ -277,26 +262,18 @@ static uint32_t operands_of(const struct step *step)
     return 7u & ~(scalar_mask(step) << 1);
 }
 
-/* With moduli in a table, or where there are too many as they are. */
-static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                          const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
+                                          struct healcl_error *error)
 {
-    struct layout moduli = modulus_operand(step, 2, self->device);
+    const struct step *step = plan->step;
     const struct buffer *table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant, 2,
-              table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
-    job.space = space_of(step, &moduli);
-    if (table) {
-        job_add_table(&job, table);
-    } else {
-        job_define(&job, "MODULI_TENSOR", "");
-        TRY(job_add_input(&job, step->in[2], error));
-    }
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].table, error));
+    job_add_buffer(&job, table);
     add_scalars(&job, step);
-    job_allow_vectors(&job, step, table ? width_of_any(step) : 1, 2);
-    job_asks_for_each(&job, step, operands_of(step) | (table ? 0 : 1u << OPERAND_Q), table);
+    job_allow_vectors(&job, step, width_of_any(step), 2);
+    job_asks_for_each(&job, step, operands_of(step), true);
     if (step->kind == STEP_CHAIN) /* it reads out, too */
         job.launch.traffic.bytes = job.space.end * dtype_size(step->out->storage->dtype);
     return job_launch(&job, error);
@@ -308,12 +285,6 @@ enum {
     REPEATED_MIN = 1024,   /* elements that are worth another program */
     REPEATED_ROWS = 16,    /* of a work-item: then what comes once for it is little */
     REPEATED_ROW_MIN = 64, /* elements from one of its elements to the next one in the same row */
-};
-
-/* A space for cl/modular/repeated.cl: of rows along its first axis, which is the one to divide. */
-struct repeated {
-    struct space space;
-    int a; /* input that varies, operand 1; the other one is operand 2 */
 };
 
 static bool is_same_along(const struct space *space, uint32_t axis)
@@ -349,15 +320,15 @@ static bool divide_last(struct space *space)
 }
 
 /* Whether one of the inputs and the moduli are the same along an axis: the longest one but the
- * last, unless it is short, or the last. */
-static bool find_repeated(const struct step *step, const struct layout *moduli,
-                          struct repeated *found)
+ * last, unless it is short, or the last. Rows then go along the space's first axis. *varies: the
+ * other input, operand 1. */
+static bool find_repeated(const struct step *step, const struct layout *moduli, struct space *space,
+                          int *varies)
 {
     for (int a = 0; a < (step_traits[step->kind].commutes ? 2 : 1); a++) {
         if (is_scalar(step, a))
             continue;
-        struct space *space = &found->space;
-        found->a = a;
+        *varies = a;
         *space = space_of(step, moduli);
         if (a == 1) {
             const struct operand b = space->operand[1];
@@ -390,41 +361,37 @@ static int64_t repeated_rows(const struct space *space, const struct healcl_devi
     return most < (uint64_t)rows ? (int64_t)most : rows;
 }
 
-static const char *lacks_repeated(const struct step *step, const struct healcl_device *device)
+static const char *plan_repeated(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
 {
+    struct space *space = &plan->space;
     if (step->kind == STEP_CHAIN || !step->in[1])
         return "there is one operand";
-    if (!has_modulus_table(step, 2, device))
-        return "there are too many moduli for a table";
-    struct repeated found;
-    struct layout moduli = modulus_operand(step, 2, device);
-    if (!find_repeated(step, &moduli, &found))
+    const struct layout moduli = modulus_operand(step, 2);
+    if (!find_repeated(step, &moduli, space, &plan->elementwise.a))
         return "no operand is the same along an axis, as moduli are";
-    if (found.space.end < REPEATED_MIN || repeated_rows(&found.space, device) < 2)
+    if (space->end < REPEATED_MIN || repeated_rows(space, device) < 2)
         return "there are too few elements";
-    return axes_are_compiled(&found.space, device) ? NULL : "views are not compiled in";
+    return axes_are_compiled(space, device) ? NULL : "views are not compiled in";
 }
 
-static enum healcl_status launch_repeated(struct launcher *self, const struct step *step,
-                                          const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_repeated(struct launcher *self, const struct variant_plan *plan,
+                                          struct healcl_error *error)
 {
-    struct layout moduli = modulus_operand(step, 2, self->device);
+    const struct step *step = plan->step;
     const struct buffer *table;
-    struct repeated found;
     struct job job;
-    if (!find_repeated(step, &moduli, &found))
-        FAIL(error, HEALCL_DEVICE, "no operand is the same along an axis");
-    const int b = 1 - found.a; /* Shoup's product is faster than one of residues */
+    const int a = plan->elementwise.a,
+              b = 1 - a; /* Shoup's product is faster than one of residues */
     const bool are_residues = step->kind != STEP_MODMUL && (step->residues & 3) == 3;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant, 0,
+    TRY(begin(&job, self, plan, 0,
               are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated,
               error));
-    TRY(job_add_input(&job, step->in[found.a], error));
+    TRY(job_add_input(&job, step->in[a], error));
     TRY(job_add_input(&job, is_scalar(step, b) ? step->out : step->in[b], error));
-    job_add_table(&job, table);
+    job_add_buffer(&job, table);
     struct space *space = &job.space;
-    *space = found.space;
     const int64_t rows = repeated_rows(space, self->device);
     const int64_t distance = (space->shape[0] + rows - 1) / rows;
     job_add_uint(&job, (uint32_t)space->end);
@@ -447,27 +414,22 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct st
 
 /* ---------------------------------------------------------------- known residues */
 
-/* Where elements in C order have their moduli in a table: each is that of repeats elements, and
- * after so many moduli the first one comes again. */
-struct modulus_period {
-    int64_t repeats, moduli;
-};
-
-/* Whether moduli, seen through a table's layout, have such a period. */
-static bool find_period(const struct layout *table, struct modulus_period *period)
+/* Whether moduli, seen through a table's layout, have a period in C order: each is that of *repeats
+ * elements, and after *count of them the first one comes again. */
+static bool find_period(const struct layout *table, int64_t *repeats, int64_t *count)
 {
     bool ended = false;
-    *period = (struct modulus_period){1, 1};
+    *repeats = *count = 1;
     for (uint32_t axis = table->rank; axis-- > 0;) {
         int64_t size = table->shape[axis];
         if (size == 1)
             continue;
-        if (table->stride[axis] == 0 && period->moduli == 1)
-            period->repeats *= size;
+        if (table->stride[axis] == 0 && *count == 1)
+            *repeats *= size;
         else if (table->stride[axis] == 0)
             ended = true;
-        else if (!ended && table->stride[axis] == period->moduli)
-            period->moduli *= size;
+        else if (!ended && table->stride[axis] == *count)
+            *count *= size;
         else
             return false;
     }
@@ -475,15 +437,10 @@ static bool find_period(const struct layout *table, struct modulus_period *perio
 }
 
 /* Moduli are an operand like the others unless these are of one axis, and moduli have a period. */
-static struct space residue_space(const struct step *step, const struct layout *moduli,
-                                  struct modulus_period *period)
+static const char *plan_residues(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
 {
-    struct space space = space_of(step, NULL);
-    return space.rank == 1 && find_period(moduli, period) ? space : space_of(step, moduli);
-}
-
-static const char *lacks_residues(const struct step *step, const struct healcl_device *device)
-{
+    struct elementwise_plan *found = &plan->elementwise;
     uint32_t wanted = step->in[1] ? 3 : 1;
     if (step->kind == STEP_CHAIN)
         return "it is a chain";
@@ -491,31 +448,30 @@ static const char *lacks_residues(const struct step *step, const struct healcl_d
         return "operands may be no residues";
     if (is_scalar(step, 0) || (step->in[1] && is_scalar(step, 1)))
         return "an operand is a scalar";
-    if (!has_modulus_table(step, 2, device))
-        return "there are too many moduli for a table";
-    struct modulus_period period;
-    struct layout moduli = modulus_operand(step, 2, device);
-    struct space space = residue_space(step, &moduli, &period);
-    return axes_are_compiled(&space, device) ? NULL : "views are not compiled in";
+    found->moduli = modulus_operand(step, 2);
+    found->repeats = found->count = 1;
+    plan->space = space_of(step, NULL);
+    if (plan->space.rank != 1 || !find_period(&found->moduli, &found->repeats, &found->count))
+        plan->space = space_of(step, &found->moduli);
+    return axes_are_compiled(&plan->space, device) ? NULL : "views are not compiled in";
 }
 
-static enum healcl_status launch_residues(struct launcher *self, const struct step *step,
-                                          const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_residues(struct launcher *self, const struct variant_plan *plan,
+                                          struct healcl_error *error)
 {
-    struct modulus_period period = {1, 1};
-    struct layout moduli = modulus_operand(step, 2, self->device);
+    const struct step *step = plan->step;
+    const struct elementwise_plan *found = &plan->elementwise;
     const struct buffer *table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant, 2, kernels[step->kind].residues, error));
-    job.space = residue_space(step, &moduli, &period);
-    job_add_table(&job, table);
-    job_add_uint(&job, (uint32_t)moduli.offset);
-    job_add_uint(&job, (uint32_t)period.repeats);
-    job_add_uint(&job, reciprocal_of(period.repeats));
-    job_add_uint(&job, (uint32_t)period.moduli);
-    job_add_uint(&job, reciprocal_of(period.moduli));
-    if (job.space.rank > 1 || period.repeats % VECTOR_MOST == 0)
+    TRY(begin(&job, self, plan, 2, kernels[step->kind].residues, error));
+    job_add_buffer(&job, table);
+    job_add_uint(&job, (uint32_t)found->moduli.offset);
+    job_add_uint(&job, (uint32_t)found->repeats);
+    job_add_uint(&job, reciprocal_of(found->repeats));
+    job_add_uint(&job, (uint32_t)found->count);
+    job_add_uint(&job, reciprocal_of(found->count));
+    if (job.space.rank > 1 || found->repeats % VECTOR_MOST == 0)
         job_allow_vectors(&job, step, VECTOR_MOST, 2);
     job_asks_for_each(&job, step, step->in[1] ? 7 : 3, true);
     return job_launch(&job, error);
@@ -523,27 +479,31 @@ static enum healcl_status launch_residues(struct launcher *self, const struct st
 
 /* ---------------------------------------------------------------- one factor */
 
-static const char *lacks_constant(const struct step *step, const struct healcl_device *device)
+static const char *plan_constant(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
 {
     (void)device;
-    bool has_one = step->kind == STEP_MODMUL && is_scalar(step, 0) != is_scalar(step, 1);
-    return has_one && is_scalar(step, 2) ? NULL : "factor and modulus are no scalars";
+    const int a = is_scalar(step, 0);
+    if (step->kind != STEP_MODMUL || is_scalar(step, 1) == (a != 0) || !is_scalar(step, 2))
+        return "factor and modulus are no scalars";
+    plan->space = step_space(step, 0);
+    space_set_operand(&plan->space, 1, &step->in[a]->layout);
+    space_simplify(&plan->space);
+    return NULL;
 }
 
 /* With Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
-static enum healcl_status launch_constant(struct launcher *self, const struct step *step,
-                                          const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_constant(struct launcher *self, const struct variant_plan *plan,
+                                          struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     int a = is_scalar(step, 0);
     int64_t b = scalar_value(step, 1 - a);
     uint64_t q = (uint64_t)step->in[2]->storage->scalars[step->in[2]->layout.offset];
     uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % q;
     struct job job;
-    TRY(job_begin(&job, self, step, variant, 0, error));
+    TRY(job_begin(&job, self, step, plan, 0, error));
     TRY(job_add_input(&job, step->in[a], error));
-    job.space = step_space(step, 0);
-    space_set_operand(&job.space, 1, &step->in[a]->layout);
-    space_simplify(&job.space);
     job_add_long(&job, (int64_t)factor);
     job_add_long(&job, (int64_t)(uint64_t)(((uint128)factor << 64) / q));
     job_add_long(&job, (int64_t)q);
@@ -554,24 +514,22 @@ static enum healcl_status launch_constant(struct launcher *self, const struct st
 }
 
 static const struct variant elementwise_variants[] = {
-    {"vectors", SHAPE_VECTORS, lacks_rows_of_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
+    {"vectors", SHAPE_VECTORS, plan_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
      "cl/modular/vectors.cl",
      "rows of eight elements or more in order, moduli that repeat along them"},
-    {"interleaved", SHAPE_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
+    {"interleaved", SHAPE_VECTORS, plan_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"constant", SHAPE_LOCAL, lacks_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
+    {"constant", SHAPE_LOCAL, plan_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
-    {"repeated", SHAPE_LOCAL, lacks_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
+    {"repeated", SHAPE_LOCAL, plan_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
      NULL, "cl/modular/repeated.cl",
      "products and sums of an operand that is the same along an axis, as moduli are"},
-    {"residues", SHAPE_LOCAL, lacks_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
-     "cl/modular/general.cl", "tensors of what the plan knows to be residues, up to 2^16 moduli"},
-    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", NULL,
+    {"residues", SHAPE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
+     "cl/modular/general.cl", "tensors of what the plan knows to be residues"},
+    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", NULL,
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"table", SHAPE_GENERAL, lacks_table, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
-     "cl/modular/general.cl", "anything with up to 2^16 moduli"},
-    {"tensor", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
+    {"table", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 

@@ -8,81 +8,81 @@ enum {
 };
 
 /* The output's elements, with operands out, a at the gathered axis's first element, and idx. */
-static struct space space_of(const struct step *step)
+static const char *plan_elements(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
 {
     struct layout a_view = step->in[0]->layout;
-    struct space space = step_space(step, 2);
+    (void)device;
+    plan->space = step_space(step, 2);
     a_view.stride[step->value[0]] = 0;
-    space_set_operand(&space, 1, &a_view);
-    space_simplify(&space);
-    return space;
+    space_set_operand(&plan->space, 1, &a_view);
+    space_simplify(&plan->space);
+    return NULL;
 }
 
 /* Elements that lie back to back have one index. */
-static const char *lacks_lines(const struct step *step, const struct healcl_device *device)
+static const char *plan_lines(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
 {
-    struct space space = space_of(step);
-    uint32_t last = space.rank - 1;
-    const char *lack = lacks_vectors(step, device);
-    if (lack)
-        return lack;
-    if (space.operand[0].stride[last] != 1 || space.operand[1].stride[last] != 1 ||
-        space.operand[2].stride[last] != 0)
+    const struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
+    uint32_t last = space->rank - 1;
+    if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1 ||
+        space->operand[2].stride[last] != 0)
         return "each element has an index of its own";
-    return space.shape[last] < LINE_MIN || space.end < ELEMENTS_MIN
+    return space->shape[last] < LINE_MIN || space->end < ELEMENTS_MIN
                ? "few elements have one index, or there are few"
                : NULL;
 }
 
 /* A row is one work-item's, and most of it should be taken. */
-static const char *lacks_rows(const struct step *step, const struct healcl_device *device)
+static const char *plan_rows(const struct step *step, const struct healcl_device *device,
+                             struct variant_plan *plan)
 {
-    struct space space = space_of(step);
-    uint32_t last = space.rank - 1;
+    const struct space *space = &plan->space;
+    (void)plan_elements(step, device, plan);
+    uint32_t last = space->rank - 1;
     int64_t size = step->in[0]->layout.shape[step->value[0]];
-    const char *lack = lacks_vectors(step, device);
-    if (lack)
-        return lack;
-    if (step->in[0]->layout.stride[step->value[0]] != 1 || space.operand[0].stride[last] != 1 ||
-        space.operand[1].stride[last] != 0 || space.operand[2].stride[last] != 1)
+    if (step->in[0]->layout.stride[step->value[0]] != 1 || space->operand[0].stride[last] != 1 ||
+        space->operand[1].stride[last] != 0 || space->operand[2].stride[last] != 1)
         return "it does not go along rows in order";
-    if (size < ROW_MIN || space.shape[last] < size / 2)
+    if (size < ROW_MIN || space->shape[last] < size / 2)
         return "rows are short, or little of them is taken";
-    return space.end < ELEMENTS_MIN || space.end / (uint64_t)space.shape[last] <
-                                           2 * (uint64_t)device->info.compute_units
+    return space->end < ELEMENTS_MIN || space->end / (uint64_t)space->shape[last] <
+                                            2 * (uint64_t)device->info.compute_units
                ? "there are too few rows"
                : NULL;
 }
 
-static enum healcl_status launch(struct launcher *self, const struct step *step,
-                                 const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch(struct launcher *self, const struct variant_plan *plan,
+                                 struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     uint32_t axis = (uint32_t)step->value[0];
     int64_t size = step->in[0]->layout.shape[axis];
     struct job job;
     TRY(derive_index_check(self, step, 1, axis, size, step->value[1] != 0, error));
-    TRY(job_begin(&job, self, step, variant, 2, error));
+    TRY(job_begin(&job, self, step, plan, 2, error));
     job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
-    job.space = space_of(step);
     job_add_long(&job, size);
-    if (variant->shape == SHAPE_VECTORS)
+    if (plan->variant->shape == SHAPE_VECTORS)
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
-    if (variant->lacks != lacks_rows)
+    if (plan->variant->plan != plan_rows)
         job_add_long(&job, step->in[0]->layout.stride[axis]);
-    if (variant->shape == SHAPE_GENERAL)
+    if (plan->variant->shape == SHAPE_GENERAL)
         job.launch.traffic.bytes = job.space.end * (2 * dtype_size(step->out->storage->dtype) +
                                                     dtype_size(step->in[1]->storage->dtype));
     return job_launch(&job, error);
 }
 
 static const struct variant variants[] = {
-    {"rows", SHAPE_VECTORS, lacks_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
+    {"rows", SHAPE_VECTORS, plan_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
      "cl/gather/gather.cl", "most of long rows in order"},
-    {"lines", SHAPE_VECTORS, lacks_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
+    {"lines", SHAPE_VECTORS, plan_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
      "cl/gather/gather.cl", "elements in order that have one index"},
-    {"single", SHAPE_SINGLE, lacks_single, launch, 0, "gather/gather", "gather",
+    {"single", SHAPE_SINGLE, plan_elements, launch, 0, "gather/gather", "gather",
      "cl/gather/gather.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, NULL, launch, OVER_ANY_VIEW, "gather/gather", "gather",
+    {"elements", SHAPE_GENERAL, plan_elements, launch, OVER_ANY_VIEW, "gather/gather", "gather",
      "cl/gather/gather.cl", "anything"},
 };
 

@@ -95,9 +95,8 @@ void job_add_buffer(struct job *job, const struct buffer *buffer)
     add_buffer(job, buffer, true);
 }
 
-void job_add_written_buffer(struct job *job, const struct buffer *buffer)
+void job_add_written(struct job *job, const struct buffer *buffer)
 {
-    job->writes_output = true;
     add_buffer(job, buffer, false);
 }
 
@@ -121,23 +120,6 @@ enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
 {
     job->writes_output = true;
     return add_tensor(job, tensor, false, error);
-}
-
-static void add_table(struct job *job, const struct buffer *table, bool read_only)
-{
-    struct launch_argument *argument = add_argument(job);
-    argument->table = table;
-    argument->read_only = read_only;
-}
-
-void job_add_table(struct job *job, const struct buffer *table)
-{
-    add_table(job, table, true);
-}
-
-void job_add_written_table(struct job *job, const struct buffer *table)
-{
-    add_table(job, table, false);
 }
 
 void job_add_long(struct job *job, int64_t value)
@@ -166,15 +148,12 @@ int64_t job_rounds_max(const struct launcher *self)
     return limit > 0 ? (int64_t)(limit / 2) : INT64_MAX;
 }
 
-/* Whether every buffer is one chunk of less than 2^32 bytes. */
+/* Whether every buffer has less than 2^32 bytes. */
 static bool is_narrow(const struct launch *launch)
 {
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        const struct launch_argument *argument = &launch->arguments[i];
-        const struct buffer *buffer = argument->buffer ? argument->buffer : argument->table;
-        if (buffer && (buffer->chunk_count > 1 || buffer->bytes > UINT32_MAX))
+    for (uint32_t i = 0; i < launch->argument_count; i++)
+        if (launch->arguments[i].buffer && launch->arguments[i].buffer->bytes > UINT32_MAX)
             return false;
-    }
     return true;
 }
 

@@ -56,9 +56,7 @@ enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
 enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
                                   struct healcl_error *error);
 void job_add_buffer(struct job *job, const struct buffer *buffer);
-void job_add_written_buffer(struct job *job, const struct buffer *buffer);
-void job_add_table(struct job *job, const struct buffer *table);
-void job_add_written_table(struct job *job, const struct buffer *table);
+void job_add_written(struct job *job, const struct buffer *buffer);
 void job_add_long(struct job *job, int64_t value);
 void job_add_uint(struct job *job, uint32_t value);
 

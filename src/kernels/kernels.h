@@ -24,16 +24,8 @@ static inline int64_t scalar_value(const struct step *step, int i)
     return step->in[i] ? step->in[i]->storage->scalars[step->in[i]->layout.offset] : 0;
 }
 
-/* Whether out, a or b of a step, in[0] and in[1], lies in several chunks. */
-bool step_has_chunks(const struct step *step, const struct healcl_device *device);
-
-/* What is in the way of kernels on vectors of eight: chunks, and elementwise and in sums a device
- * without doubles. NULL where nothing is. */
-const char *lacks_vectors(const struct step *step, const struct healcl_device *device);
-const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device);
-
-/* What is in the way of a general kernel as one work-item that counts elements in 32 bits. */
-const char *lacks_single(const struct step *step, const struct healcl_device *device);
+/* Why the device has no elementwise kernels and sums on vectors of eight; NULL: it has. */
+const char *lacks_double_vectors(const struct healcl_device *device);
 
 /* Tunables of kernels over elements, and of those whose outputs may go past the caches. */
 enum {
@@ -49,18 +41,19 @@ enum {
 enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
 
 /* A family whose shape the tuning gives by the name of preference. */
-#define FAMILY_OF(name, preference, list)                                   \
-    {                                                                       \
-#name, FAMILY_##preference, list, sizeof list / sizeof *list, false \
+#define FAMILY_OF(name, preference, list)                            \
+    {                                                                \
+#name, FAMILY_##preference, list, sizeof list / sizeof *list \
     }
 
 /* The output's elements, with operands out and those of the first inputs that are tensors. Axes are
  * not simplified. */
 struct space step_space(const struct step *step, int inputs);
 
-/* A job of a variant's kernel, made for the type of the output. Its first arguments are the space,
- * which is the caller's to fill in, out and the first inputs. */
+/* A job of a plan's kernel over its space, made for the type of the output. Its first arguments are
+ * the space, out and the first inputs of a step, the plan's or one like it. */
 enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant *variant, int inputs, struct healcl_error *error);
+                             const struct variant_plan *plan, int inputs,
+                             struct healcl_error *error);
 
 #endif

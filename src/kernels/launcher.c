@@ -58,7 +58,7 @@ enum healcl_status launcher_find_places(struct launcher *self, struct places_rul
                                         struct healcl_error *error)
 {
     rule.least = self->device->place_bytes;
-    rule.most = self->device->chunk_bytes;
+    rule.most = self->device->info.max_allocation_bytes;
     TRY(places_init(&self->places, self->plan, &rule, error));
     self->first_place = device_places_begin(self->device, self->places.count);
     return HEALCL_OK;
@@ -81,7 +81,7 @@ enum healcl_status launcher_buffer(struct launcher *self, const struct storage *
 {
     struct device_storage *memory = &self->storages[storage->id];
     struct buffer_place place;
-    if (memory->buffer.chunk_count > 0)
+    if (memory->buffer.memory)
         ;
     else if (launcher_place(self, storage, &place))
         TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,

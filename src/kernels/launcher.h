@@ -11,7 +11,7 @@
 
 /* Device memory of one storage of the plan. */
 struct device_storage {
-    struct buffer buffer;    /* chunk_count 0 before the first use */
+    struct buffer buffer;    /* empty before the first use */
     uint64_t generation;     /* grows with every step that writes */
     struct derived *derived; /* what was worked out from it since the last write */
     void *contents; /* what was uploaded to it, and not written since; NULL: the host has it not */
@@ -43,7 +43,7 @@ struct launcher {
     struct places places;                      /* of is NULL: there are none */
     uint64_t first_place;                      /* the device's number of place 0 */
     struct kept kept;                          /* what was worked out from all of them */
-    struct buffer scalar_moduli, scalar_lanes; /* without chunks before the first use */
+    struct buffer scalar_moduli, scalar_lanes; /* empty before the first use */
     struct buffer status;
     struct check *checks; /* since the status buffer was read */
     size_t check_count, check_capacity;

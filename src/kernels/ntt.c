@@ -2,100 +2,63 @@
 #include "kernels/ntt.h"
 #include "core/numbers.h"
 
-/* A job of a kernel that loads or stores the rows [first, first + count). */
-static void begin_elements(struct job *job, struct launcher *self,
-                           const struct transform *transform, const char *kernel, int64_t first,
-                           int64_t count)
-{
-    transform_begin(job, self, transform, kernel, kernel);
-    job->single = false;
-    job_define_type(job, "ELEMENT", transform->step->out->storage->dtype);
-    job->space.first = (uint64_t)(first * transform->n);
-    job->space.end = (uint64_t)((first + count) * transform->n);
-}
-
-/* Short rows, of which a work-item alone does many, take one launch. */
-static bool is_done_whole(const struct launcher *self, const struct transform *transform)
-{
-    return self->device->tuning.transform_local_size == 1 && self->device->tuning.local_size == 1 &&
-           transform->n < NTT_ROW_MIN && transform_rows(transform->step) <= UINT32_MAX;
-}
-
-static enum healcl_status launch_whole(struct launcher *self, const struct transform *transform,
-                                       int64_t first, int64_t count, struct healcl_error *error)
-{
-    const struct step *step = transform->step;
-    struct job job;
-    begin_elements(&job, self, transform, transform->inverse ? "intt_whole" : "ntt_whole", first,
-                   count);
-    /* Eight rows of a modulus are done at once, where there are so many for each compute unit. */
-    const int64_t units = self->device->info.compute_units, together = LANES * transform->k;
-    job.granule = (uint64_t)(transform->n * (count / units >= together ? together : 1));
-    job.rounds = log2_of((uint64_t)transform->n);
-    job_add_written_table(&job, &transform->rows);
-    TRY(job_add_output(&job, step->out, error));
-    TRY(job_add_input(&job, step->in[0], error));
-    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
-    job_add_table(&job, transform->perm);
-    job_add_uint(&job, step->in[3] != NULL);
-    if (transform->inverse)
-        job_add_table(&job, transform->n_inv);
-    return job_launch(&job, error);
-}
-
-/* Loads, transforms and stores the rows [first, first + count). */
+/* Transforms the rows [first, first + count). */
 static enum healcl_status launch_rows(struct launcher *self, const struct transform *transform,
                                       int64_t first, int64_t count, struct healcl_error *error)
 {
     const struct step *step = transform->step;
-    uint64_t n = (uint64_t)transform->n;
-    bool permutes = step->in[3] != NULL;
+    const uint64_t n = (uint64_t)transform->n;
+    const uint32_t local_size = self->device->tuning.transform_local_size;
     struct job job;
-    if (is_done_whole(self, transform))
-        return launch_whole(self, transform, first, count, error);
-
-    begin_elements(&job, self, transform, "ntt_load", first, count);
-    job_add_written_table(&job, &transform->rows);
+    transform_begin(&job, self, transform, "ntt_stages", "intt_stages");
+    job.single = false;
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job.space.first = (uint64_t)first * n;
+    job.space.end = (uint64_t)(first + count) * n;
+    job_add_written(&job, &transform->rows);
+    TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->perm);
-    job_add_uint(&job, transform->inverse && permutes);
-    TRY(job_launch(&job, error));
-
-    job_init(&job, self, step, "core", transform->inverse ? "intt_stages" : "ntt_stages");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    job_add_written_table(&job, &transform->rows);
-    job_add_long(&job, transform->n);
-    job_add_uint(&job, (uint32_t)transform->k);
-    job_add_uint(&job, (uint32_t)(first % transform->k));
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
-    uint32_t local_size = self->device->tuning.transform_local_size;
-    for (uint64_t m = 1; m < n; m *= 2)
-        job.rounds += n / 2 / local_size + 2;
-    TRY(job_launch_groups(&job, (uint64_t)count, local_size, error));
-
-    begin_elements(&job, self, transform, "ntt_store", first, count);
-    TRY(job_add_output(&job, step->out, error));
-    job_add_table(&job, &transform->rows);
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->n_inv);
-    job_add_uint(&job, transform->inverse);
-    job_add_table(&job, transform->perm);
-    job_add_uint(&job, !transform->inverse && permutes);
-    return job_launch(&job, error);
+    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->twiddles);
+    job_add_buffer(&job, transform->perm);
+    job_add_uint(&job, step->in[3] != NULL);
+    if (transform->inverse)
+        job_add_buffer(&job, transform->n_inv);
+    job.granule = n;
+    if (local_size > 1) { /* a work-group for each row */
+        job.space.elements_per_item = n;
+        job.rounds = (n / local_size + 2) * (2 + log2_of(n));
+        return job_launch_groups(&job, (uint64_t)count, local_size, error);
+    }
+    /* Eight short rows of a modulus are done at once, where there are so many for each compute
+     * unit.
+     */
+    const int64_t units = self->device->info.compute_units, together = LANES * transform->k;
+    if (n < NTT_ROW_MIN && count / units >= together)
+        job.granule *= (uint64_t)together;
+    job.rounds = log2_of(n);
+    return job_launch_alone(&job, error);
 }
 
-/* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
-static enum healcl_status launch_stages(struct launcher *self, const struct step *step,
-                                        const struct variant *variant, struct healcl_error *error)
+static const char *plan_stages(const struct step *step, const struct healcl_device *device,
+                               struct variant_plan *plan)
 {
+    (void)step, (void)device, (void)plan;
+    return NULL;
+}
+
+/* The general way: any length, any layout. */
+static enum healcl_status launch_stages(struct launcher *self, const struct variant_plan *plan,
+                                        struct healcl_error *error)
+{
+    const struct step *step = plan->step;
     struct transform transform;
     int64_t rows = transform_rows(step), at_once;
-    TRY(transform_init(self, step, variant, &transform, error));
+    if (rows > UINT32_MAX)
+        FAIL(error, device_note_lack(self->device, HEALCL_REFUSED),
+             "%lld rows are more than 2^32-1", (long long)rows);
+    TRY(transform_init(self, plan, &transform, error));
     TRY(transform_acquire_rows(self, &transform, rows, 1, &at_once, error));
     enum healcl_status status = HEALCL_OK;
     for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
@@ -137,13 +100,13 @@ void transform_begin(struct job *job, struct launcher *self, const struct transf
     job_add_space(job);
 }
 
-enum healcl_status transform_init(struct launcher *self, const struct step *step,
-                                  const struct variant *variant, struct transform *transform,
-                                  struct healcl_error *error)
+enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
+                                  struct transform *transform, struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *out = &step->out->layout;
     *transform = (struct transform){.step = step,
-                                    .variant = variant,
+                                    .variant = plan->variant,
                                     .n = out->shape[3],
                                     .k = out->shape[2],
                                     .inverse = step->kind == STEP_INTT};
@@ -174,7 +137,7 @@ static const struct variant variants[] = {
 #define NTT(name, shape, tunables, when) \
     {#name,                              \
      SHAPE_##shape,                      \
-     lacks_ntt_##name,                   \
+     plan_ntt_##name,                    \
      launch_ntt_##name,                  \
      tunables,                           \
      "ntt/" #name,                       \
@@ -183,12 +146,8 @@ static const struct variant variants[] = {
      when},
 #include "kernels/ntt.def"
 #undef NTT
-    {"stages", SHAPE_GENERAL, NULL, launch_stages, SHARED | OVER_ANY_VIEW, "core", NULL,
-     "cl/ntt/general.cl", "anything"},
+    {"stages", SHAPE_GENERAL, plan_stages, launch_stages, SHARED | 1 << TUNABLE_elements_per_item,
+     "core", NULL, "cl/ntt/general.cl", "anything"},
 };
 
-const struct family family_transform = {.name = "transform",
-                                        .preference = FAMILY_transform,
-                                        .variants = variants,
-                                        .count = sizeof variants / sizeof *variants,
-                                        .tunes_variants = true};
+const struct family family_transform = FAMILY_OF(transform, transform, variants);

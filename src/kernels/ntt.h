@@ -14,9 +14,8 @@ struct transform {
 };
 
 /* What all variants need of a step: its tables. */
-enum healcl_status transform_init(struct launcher *self, const struct step *step,
-                                  const struct variant *variant, struct transform *transform,
-                                  struct healcl_error *error);
+enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
+                                  struct transform *transform, struct healcl_error *error);
 
 /* A job of the variant's program, by a kernel for each direction, over the whole of out with
  * operands out and in: the space is its first argument. */
@@ -32,11 +31,11 @@ enum healcl_status transform_acquire_rows(struct launcher *self, struct transfor
 /* Rows of all moduli: l*r*k. */
 int64_t transform_rows(const struct step *step);
 
-/* What each variant lacks, and launching it. */
-#define NTT(name, ...)                                                                         \
-    const char *lacks_ntt_##name(const struct step *step, const struct healcl_device *device); \
-    enum healcl_status launch_ntt_##name(struct launcher *self, const struct step *step,       \
-                                         const struct variant *variant,                        \
+/* What each variant works out of a step, and launching it. */
+#define NTT(name, ...)                                                                           \
+    const char *plan_ntt_##name(const struct step *step, const struct healcl_device *device,     \
+                                struct variant_plan *plan);                                      \
+    enum healcl_status launch_ntt_##name(struct launcher *self, const struct variant_plan *plan, \
                                          struct healcl_error *error);
 #include "kernels/ntt.def"
 #undef NTT

@@ -4,16 +4,6 @@
 #include "core/numbers.h"
 #include "kernels/ntt.h"
 
-/* How a step's rows are divided into tiles. */
-struct tiling {
-    uint32_t rows;       /* done together, of one l */
-    int64_t groups;      /* of so many rows, the last one of each l may have fewer */
-    uint32_t log2_most;  /* of the elements of a row that fit local memory */
-    uint32_t stages;     /* over columns; 0: a row fits local memory */
-    uint32_t log2_width; /* columns of a tile, at least */
-    uint32_t log2_apart; /* blocks of a row that are done together, as far apart as they can be */
-};
-
 /* One reading and writing of rows: tiles of so many elements of each go through so many stages. */
 struct tile_sweep {
     uint32_t log2_tile, stages;
@@ -76,7 +66,7 @@ static bool fits(struct tiling *tiling, const struct step *step, const struct he
     if (rows * n <= most)
         return true;
     if (most / rows < (int64_t)1 << radix ||
-        rows * n > (int64_t)(device->chunk_bytes / sizeof(uint64_t)))
+        rows * n > (int64_t)(device->info.max_allocation_bytes / sizeof(uint64_t)))
         return false;
     tiling->log2_most = log2_of((uint64_t)(most / rows));
     bool inverse = step->kind == STEP_INTT, permutes = step->in[3] != NULL;
@@ -116,13 +106,13 @@ static bool find_tiling(struct tiling *tiling, const struct step *step,
     return true;
 }
 
-const char *lacks_ntt_local(const struct step *step, const struct healcl_device *device)
+const char *plan_ntt_local(const struct step *step, const struct healcl_device *device,
+                           struct variant_plan *plan)
 {
-    struct tiling tiling;
     int64_t n = step->out->layout.shape[3];
     if (transform_rows(step) > UINT32_MAX / n) /* tiles and elements are counted in 32 bits */
         return "there are too many rows";
-    return find_tiling(&tiling, step, device) ? NULL : "rows do not fit two passes";
+    return find_tiling(&plan->tiling, step, device) ? NULL : "rows do not fit two passes";
 }
 
 /* Of a work-group: tiles, and work-items for each row of one. */
@@ -205,15 +195,16 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
     if (pass->scratch != NO_SCRATCH)
         job_define_number(&job, "SCRATCH", (uint32_t)pass->scratch);
     job_add_uint(&job, (uint32_t)first);
-    job_add_written_buffer(&job, pass->out);
+    job_add_written(&job, pass->out);
+    job.writes_output = true;
     job_add_buffer(&job, pass->in);
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
-    job_add_table(&job, pass->high ? pass->high : transform->twiddles);
-    job_add_table(&job, pass->perm ? pass->perm : transform->perm);
+    job_add_buffer(&job, transform->q);
+    job_add_buffer(&job, transform->twiddles);
+    job_add_buffer(&job, pass->high ? pass->high : transform->twiddles);
+    job_add_buffer(&job, pass->perm ? pass->perm : transform->perm);
     job_add_uint(&job, pass->perm != NULL);
     if (transform->inverse) {
-        job_add_table(&job, transform->n_inv);
+        job_add_buffer(&job, transform->n_inv);
         job_add_uint(&job, pass->scale);
     }
     /* Loading and storing the tiles, and as many stages at a time as registers allow. */
@@ -273,13 +264,13 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
     return status;
 }
 
-enum healcl_status launch_ntt_local(struct launcher *self, const struct step *step,
-                                    const struct variant *variant, struct healcl_error *error)
+enum healcl_status launch_ntt_local(struct launcher *self, const struct variant_plan *plan,
+                                    struct healcl_error *error)
 {
+    const struct step *step = plan->step;
+    const struct tiling *tiling = &plan->tiling;
     struct transform transform;
-    struct tiling tiling = {.rows = 1};
-    (void)find_tiling(&tiling, step, self->device); /* there is one */
-    TRY(transform_init(self, step, variant, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     const struct tensor *in = step->in[0], *out = step->out;
     uint32_t log2_n = log2_of((uint64_t)transform.n);
     struct tile_sweep whole = {.log2_tile = log2_n,
@@ -297,11 +288,11 @@ enum healcl_status launch_ntt_local(struct launcher *self, const struct step *st
         TRY(derive_twiddle_products(self, step, 2, 1, whole.log2_low, &whole.high, error));
     }
     bool permutes = step->in[3] != NULL;
-    if (tiling.stages == 0) {
+    if (tiling->stages == 0) {
         whole.perm = permutes ? transform.perm : NULL;
-        return launch_pass(self, &transform, &tiling, &whole, 0, tiling.groups, error);
+        return launch_pass(self, &transform, tiling, &whole, 0, tiling->groups, error);
     }
     if (permutes)
         TRY(derive_inverse_permutation(self, step, 3, &whole.perm, error));
-    return launch_in_two(self, &transform, &tiling, whole, error);
+    return launch_in_two(self, &transform, tiling, whole, error);
 }

@@ -15,17 +15,17 @@ static int64_t pitch_of(int64_t n)
     return n + NTT_ROW_PADDING;
 }
 
-const char *lacks_ntt_rows(const struct step *step, const struct healcl_device *device)
+const char *plan_ntt_rows(const struct step *step, const struct healcl_device *device,
+                          struct variant_plan *plan)
 {
+    (void)plan;
     int64_t n = step->out->layout.shape[3];
-    const char *lack = lacks_vectors(step, device);
-    if (lack)
-        return lack;
     if (n < NTT_ROW_MIN)
         return "rows are shorter than 256";
     if (transform_rows(step) > UINT32_MAX)
         return "there are too many rows";
-    return NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t) <= (int64_t)device->chunk_bytes
+    return NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t) <=
+                   (int64_t)device->info.max_allocation_bytes
                ? NULL
                : "eight rows do not fit one allocation";
 }
@@ -101,11 +101,12 @@ static int64_t limit_batch(const struct launcher *self, int64_t batch_rows, int6
     return batch_rows;
 }
 
-enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *step,
-                                   const struct variant *variant, struct healcl_error *error)
+enum healcl_status launch_ntt_rows(struct launcher *self, const struct variant_plan *plan,
+                                   struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct transform transform;
-    TRY(transform_init(self, step, variant, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
     const struct buffer *lane_twiddles;
     const uint32_t bits = word_bits(step);
@@ -149,17 +150,17 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     if (scratch) {
         TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
                                   &transform.rows, error));
-        job_add_written_table(&job, &transform.rows);
+        job_add_written(&job, &transform.rows);
     } else
-        job_add_table(&job, transform.q); /* some buffer must stand for it */
+        job_add_buffer(&job, transform.q); /* some buffer must stand for it */
     job_add_uint(&job, scratch);
-    job_add_table(&job, transform.q);
-    job_add_table(&job, transform.twiddles);
-    job_add_table(&job, lane_twiddles);
-    job_add_table(&job, transform.perm);
+    job_add_buffer(&job, transform.q);
+    job_add_buffer(&job, transform.twiddles);
+    job_add_buffer(&job, lane_twiddles);
+    job_add_buffer(&job, transform.perm);
     job_add_uint(&job, (uint32_t)batch_rows);
     job_add_uint(&job, transform.n * bits / 8 <= TWO_ROWS_MAX);
-    job_add_table(&job, transform.n_inv);
+    job_add_buffer(&job, transform.n_inv);
     enum healcl_status status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
     device_buffer_release(self->device, &transform.rows);
     return status;

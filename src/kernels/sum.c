@@ -1,10 +1,9 @@
 /* Sums of products modulo q: cl/sum. */
 #include "kernels/sum.h"
 
-const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
-                              int64_t count, int64_t n)
+const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count, int64_t n)
 {
-    const char *lack = lacks_double_vectors(step, device);
+    const char *lack = lacks_double_vectors(device);
     return lack                 ? lack
            : count >= SUM_TERMS ? "there are too many terms"
            : n % LANES != 0     ? "no rows of multiples of eight elements"
@@ -101,17 +100,18 @@ enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
 /* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
  * permutation and whether they add to out. */
 static enum healcl_status begin_product(struct job *job, struct launcher *self,
-                                        const struct step *step, const struct variant *variant,
-                                        bool adds, struct healcl_error *error)
+                                        const struct variant_plan *plan, bool adds,
+                                        struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct buffer *q, *perm;
     TRY(derive_modulus_vector(self, step, 2, &q, error));
     perm = q; /* some buffer must stand for one that is not used */
     if (step->in[3])
         TRY(derive_permutation(self, step, 3, &perm, error));
-    TRY(job_begin(job, self, step, variant, 2, error));
-    job_add_table(job, q);
-    job_add_table(job, perm);
+    TRY(job_begin(job, self, step, plan, 2, error));
+    job_add_buffer(job, q);
+    job_add_buffer(job, perm);
     job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
     return HEALCL_OK;
 }
@@ -128,12 +128,13 @@ static void add_batch(struct space *space, uint32_t axis, const struct product_s
     space->operand[2].stride[axis] = sum->b_distance;
 }
 
-static const char *lacks_product_columns(const struct step *step,
-                                         const struct healcl_device *device)
+static const char *plan_product_columns(const struct step *step, const struct healcl_device *device,
+                                        struct variant_plan *plan)
 {
-    const struct product_sum sum = step_product_sum(step);
-    const struct layout *a = &sum.a, *out = &sum.out;
-    const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *out = &sum->out;
+    plan->products.sum = step_product_sum(step);
+    const char *lack = lacks_sum_vectors(device, a->shape[1], out->shape[2]);
     if (lack)
         return lack;
     if (a->stride[3] != 1)
@@ -145,16 +146,17 @@ static const char *lacks_product_columns(const struct step *step,
 }
 
 /* The space is as modmul_axis_sum_vectors wants it. */
-static enum healcl_status launch_product_columns(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
+static enum healcl_status launch_product_columns(struct launcher *self,
+                                                 const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct product_sum sum = step_product_sum(step);
-    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     const int64_t block = (int64_t)LANES * SUM_COLUMNS;
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
     struct operand *operand = job.space.operand;
     space_init(&job.space, &blocks);
@@ -162,7 +164,7 @@ static enum healcl_status launch_product_columns(struct launcher *self, const st
         (struct operand){.offset = out->offset, .stride = {out->stride[1], 0, out->stride[0]}};
     operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[2], 0, a->stride[0]}};
     operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[2], 0, b->stride[0]}};
-    add_batch(&job.space, 2, &sum);
+    add_batch(&job.space, 2, sum);
     const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1; /* behind the space's own */
     job.space.shape[axis_n] = n;
     job.space.shape[axis_terms] = a->shape[1];
@@ -175,38 +177,41 @@ static enum healcl_status launch_product_columns(struct launcher *self, const st
 }
 
 /* In HEAL's layout: see modmul_axis_sum_rows. */
-static const char *lacks_product_rows(const struct step *step, const struct healcl_device *device)
+static const char *plan_product_rows(const struct step *step, const struct healcl_device *device,
+                                     struct variant_plan *plan)
 {
-    const struct product_sum sum = step_product_sum(step);
-    const struct layout *a = &sum.a, *b = &sum.b;
-    int64_t k = sum.out.shape[1], count = a->shape[1], period;
-    const char *lack = lacks_sum_vectors(step, device, count, sum.out.shape[2]);
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b;
+    plan->products.sum = step_product_sum(step);
+    int64_t k = sum->out.shape[1], count = a->shape[1], period;
+    const char *lack = lacks_sum_vectors(device, count, sum->out.shape[2]);
     if (lack)
         return lack;
     if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
         b->stride[1] != k || count * k < LANES)
         return "terms do not make rows in order";
-    return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
+    return moduli_are_periodic(step, 2, &period) ? NULL : "moduli do not repeat";
 }
 
-static enum healcl_status launch_product_rows(struct launcher *self, const struct step *step,
-                                              const struct variant *variant,
+static enum healcl_status launch_product_rows(struct launcher *self,
+                                              const struct variant_plan *plan,
                                               struct healcl_error *error)
 {
-    const struct product_sum sum = step_product_sum(step);
-    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t reps = out->shape[0], n = out->shape[2];
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
     job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
-    add_batch(&job.space, 1, &sum);
-    job_add_table(&job, moduli.lanes);
+    add_batch(&job.space, 1, sum);
+    job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, out->shape[1]);
@@ -217,11 +222,19 @@ static enum healcl_status launch_product_rows(struct launcher *self, const struc
     return job_launch_alone(&job, error);
 }
 
-static const char *lacks_shared_products(const struct step *step,
-                                         const struct healcl_device *device)
+static const char *plan_products(const struct step *step, const struct healcl_device *device,
+                                 struct variant_plan *plan)
 {
-    const char *lack = lacks_vectors(step, device); /* what a kernel's arguments may take */
-    return lack ? lack : lacks_local(step, device, step_product_sum(step).a.shape[1]);
+    (void)device;
+    plan->products.sum = step_product_sum(step);
+    return NULL;
+}
+
+static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
+                                        struct variant_plan *plan)
+{
+    (void)plan_products(step, device, plan);
+    return lacks_local(step, device, plan->products.sum.a.shape[1]);
 }
 
 /* Whether all columns of each work-group, which follow each other along n, have the same a, and
@@ -235,12 +248,13 @@ static bool shares_a(const struct product_sum *sum, const struct sharing *sharin
 }
 
 /* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
-static enum healcl_status launch_shared_products(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
+static enum healcl_status launch_shared_products(struct launcher *self,
+                                                 const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct product_sum sum = step_product_sum(step);
-    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     int64_t all_reps = out->shape[0], k = out->shape[1], n = out->shape[2], terms = a->shape[1];
     bool n_last = k == 1 || n == 1 || a->stride[3] <= a->stride[2];
     uint32_t k_axis = n_last ? 1 : 2, n_axis = n_last ? 2 : 1;
@@ -248,11 +262,11 @@ static enum healcl_status launch_shared_products(struct launcher *self, const st
     int64_t blocks = (all_reps + most - 1) / most;
     int64_t reps = (all_reps + blocks - 1) / blocks;
     int64_t beside = n_last ? a->stride[1] == 1 : a->stride[2] == 1 && a->stride[1] == k ? k : 0;
-    struct sharing sharing = share_terms(self->device, (uint64_t)(sum.batch * blocks * k * n),
+    struct sharing sharing = share_terms(self->device, (uint64_t)(sum->batch * blocks * k * n),
                                          terms, beside, (uint32_t)reps);
     struct layout shape = {.rank = 3, .shape = {blocks}};
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     shape.shape[k_axis] = k;
     shape.shape[n_axis] = n;
     space_init(&job.space, &shape);
@@ -265,7 +279,7 @@ static enum healcl_status launch_shared_products(struct launcher *self, const st
     operand[2].stride[k_axis] = b->stride[2];
     operand[3].stride[k_axis] = 1;
     operand[1].stride[n_axis] = a->stride[3];
-    add_batch(&job.space, 0, &sum);
+    add_batch(&job.space, 0, sum);
     job.rounds = (uint64_t)(terms / sharing.parts + reps);
     job_add_long(&job, terms);
     job_add_long(&job, a->stride[1]);
@@ -279,9 +293,9 @@ static enum healcl_status launch_shared_products(struct launcher *self, const st
     job_add_uint(&job, sharing.reps);
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
-    const uint64_t sums = (uint64_t)(sum.batch * all_reps * k * n), columns = job.space.end;
+    const uint64_t sums = (uint64_t)(sum->batch * all_reps * k * n), columns = job.space.end;
     uint64_t a_columns = sums; /* that a is read for */
-    if (reps > 1 && n_last && shares_a(&sum, &sharing, self->device)) {
+    if (reps > 1 && n_last && shares_a(sum, &sharing, self->device)) {
         job_define(&job, "SAME_ALONG_N", "");
         a_columns /= columns_of_group(&sharing);
     }
@@ -291,61 +305,44 @@ static enum healcl_status launch_shared_products(struct launcher *self, const st
     return launch_shared(&job, &sharing, error);
 }
 
-/* A sum of products as modmul_axis_sum_interleaved does it. The axes that terms do not go along are
- * [reps,k,n]. */
-struct grouped_products {
-    struct product_sum sum;
-    uint32_t rows;         /* the axis along which vectors go */
-    uint32_t inner;        /* the one along which a work-item goes first */
-    bool swaps;            /* b streams by, and a is packed */
-    int64_t k;             /* elements of a group */
-    int64_t strides[3][3]; /* of out, a, b along the axes */
-};
-
 /* Which operand along an axis is the same again and again: b, else a, else none. */
-static bool is_shared(const struct grouped_products *found, uint32_t axis, bool *by_a)
+static bool is_shared(const struct products *found, uint32_t axis, bool *by_a)
 {
     *by_a = found->strides[2][axis] != 0 && found->strides[1][axis] == 0;
     return found->strides[2][axis] == 0 || *by_a;
 }
 
-static struct grouped_products grouped_products_of(const struct step *step)
+static const char *plan_product_groups(const struct step *step, const struct healcl_device *device,
+                                       struct variant_plan *plan)
 {
-    const struct product_sum sum = step_product_sum(step);
-    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
+    struct products *found = &plan->products;
+    found->sum = step_product_sum(step);
+    const struct layout *a = &found->sum.a, *b = &found->sum.b, *out = &found->sum.out;
+    const struct layout *const layouts[] = {out, a, b};
     const int64_t k = out->shape[1];
-    struct grouped_products found = {.sum = sum,
-                                     .rows = out->shape[2] % LANES == 0 ? 2 : 0,
-                                     .k = (k == 2 || k == 4) && a->stride[2] == 1 &&
-                                                  b->stride[2] == 1 && out->stride[1] == 1
-                                              ? k
-                                              : 1,
-                                     .strides = {{out->stride[0], out->stride[1], out->stride[2]},
-                                                 {a->stride[0], a->stride[2], a->stride[3]},
-                                                 {b->stride[0], b->stride[2], b->stride[3]}}};
-    const uint32_t other = 2 - found.rows;
+    const bool lie_together = a->stride[2] == 1 && b->stride[2] == 1 && out->stride[1] == 1;
+    found->rows = out->shape[2] % LANES == 0 ? 2 : 0;
+    found->k = (k == 2 || k == 4) && lie_together ? k : 1;
+    for (int i = 0; i < 3; i++) /* those of a and b but along the terms */
+        for (int axis = 0; axis < 3; axis++)
+            found->strides[i][axis] = layouts[i]->stride[axis + (i > 0 && axis > 0)];
+    const uint32_t other = 2 - found->rows;
     bool swaps;
-    found.inner = other;
-    if (is_shared(&found, 1, &swaps) && found.k == 1 &&
-        (k > out->shape[other] || !is_shared(&found, other, &swaps)))
-        found.inner = 1;
-    is_shared(&found, found.inner, &found.swaps);
-    return found;
-}
-
-static const char *lacks_product_groups(const struct step *step, const struct healcl_device *device)
-{
-    const struct grouped_products found = grouped_products_of(step);
-    const int64_t n = found.sum.out.shape[found.rows];
-    const char *lack = lacks_sum_vectors(step, device, found.sum.a.shape[1], n);
+    found->inner = other;
+    if (is_shared(found, 1, &swaps) && found->k == 1 &&
+        (k > out->shape[other] || !is_shared(found, other, &swaps)))
+        found->inner = 1;
+    is_shared(found, found->inner, &found->swaps);
+    const char *lack = lacks_sum_vectors(device, a->shape[1], out->shape[found->rows]);
     return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
 }
 
-static enum healcl_status launch_product_groups(struct launcher *self, const struct step *step,
-                                                const struct variant *variant,
+static enum healcl_status launch_product_groups(struct launcher *self,
+                                                const struct variant_plan *plan,
                                                 struct healcl_error *error)
 {
-    const struct grouped_products found = grouped_products_of(step);
+    const struct step *step = plan->step;
+    const struct products found = plan->products;
     const struct layout *a = &found.sum.a, *b = &found.sum.b, *out = &found.sum.out;
     const uint32_t axes[2] = {found.inner == 1 ? 2 - found.rows : 1, found.inner};
     const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* of found.strides */
@@ -353,7 +350,7 @@ static enum healcl_status launch_product_groups(struct launcher *self, const str
     const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / found.k;
     struct layout blocks = {.rank = 3, .shape = {(n + block - 1) / block}};
     struct job job;
-    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(step), error));
     if (found.swaps) {
         struct launch_argument *arguments = job.launch.arguments + 2, first = arguments[0];
         arguments[0] = arguments[1];
@@ -389,12 +386,13 @@ static enum healcl_status launch_product_groups(struct launcher *self, const str
 }
 
 /* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
-static enum healcl_status launch_modmul_axis_sum(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
+static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
+                                                 const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct product_sum sum = step_product_sum(step);
-    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
+    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
     struct layout b_view = layout_drop_axis(b, 1);
     const struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
@@ -404,7 +402,7 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self, const st
     do {
         int64_t count = terms_at_once(self, terms - first);
         struct job job;
-        TRY(begin_product(&job, self, step, variant, step_adds(step) || first > 0, error));
+        TRY(begin_product(&job, self, plan, step_adds(step) || first > 0, error));
         job.rounds = (uint64_t)count;
         space_init(&job.space, out);
         space_set_operand(&job.space, 0, &out_view);
@@ -413,7 +411,7 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self, const st
         space_set_operand(&job.space, 3, &q_view);
         job.space.operand[1].offset += first * a->stride[1];
         job.space.operand[2].offset += first * b->stride[1];
-        add_batch(&job.space, 0, &sum);
+        add_batch(&job.space, 0, sum);
         job_add_long(&job, count);
         job_add_long(&job, a->stride[1]);
         job_add_long(&job, b->stride[1]);
@@ -429,20 +427,19 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self, const st
 }
 
 static const struct variant product_variants[] = {
-    {"vectors", SHAPE_VECTORS, lacks_product_columns, launch_product_columns, MULTIPLIED,
-     "products", "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
+    {"vectors", SHAPE_VECTORS, plan_product_columns, launch_product_columns, MULTIPLIED, "products",
+     "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
      "rows of multiples of eight elements in order"},
-    {"rows", SHAPE_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "products",
+    {"rows", SHAPE_VECTORS, plan_product_rows, launch_product_rows, MULTIPLIED, "products",
      "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
-    {"single", SHAPE_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
+    {"single", SHAPE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", SHAPE_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
-     "modmul_axis_sum_local", "cl/sum/local.cl",
-     "8192 terms, or 256 of a sum; tensors of one chunk"},
-    {"interleaved", SHAPE_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
+    {"shared", SHAPE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
+     "modmul_axis_sum_local", "cl/sum/local.cl", "8192 terms, or 256 of a sum"},
+    {"interleaved", SHAPE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},
-    {"elements", SHAPE_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
+    {"elements", SHAPE_GENERAL, plan_products, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };
 

@@ -4,12 +4,6 @@
 
 #include "kernels/kernels.h"
 
-/* How a work-group of cl/sum/local.cl does inner * rows sums, or where several go with the same
- * terms of b reps times as many: each has parts work-items. */
-struct sharing {
-    uint32_t inner, parts, rows, reps;
-};
-
 enum { REPS_MAX = 8 };
 
 /* Tunables of what shares sums out. */
@@ -19,8 +13,7 @@ enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
 
 /* Whether cl/sum/columns.cl, or product_columns.cl, can do sums of so many terms in rows of n
  * elements. */
-const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
-                              int64_t count, int64_t n);
+const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count, int64_t n);
 
 /* Of so many terms, those that one launch adds up: work-items of some devices cannot go round a
  * loop as often as they like. */

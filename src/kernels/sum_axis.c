@@ -1,4 +1,4 @@
-/* Sums modulo q along an axis: cl/sum, and cl/modular/interleaved.cl. */
+/* Sums modulo q along an axis: cl/sum. */
 #include "kernels/sum.h"
 
 /* Elements of a row whose lanes are worth adding up one by one. */
@@ -24,129 +24,75 @@ static void add_summed_axis(struct job *job, const struct step *step)
     job_add_long(job, step->in[0]->layout.stride[step->value[0]]);
 }
 
-static const char *lacks_columns(const struct step *step, const struct healcl_device *device)
+static const char *plan_columns(const struct step *step, const struct healcl_device *device,
+                                struct variant_plan *plan)
 {
-    struct space space = space_of_sum(step);
+    struct space *space = &plan->space;
     int64_t k;
-    space_simplify(&space);
-    uint32_t last = space.rank - 1;
-    const char *lack = lacks_sum_vectors(step, device, terms_of(step), space.shape[last]);
+    *space = space_of_sum(step);
+    space_simplify(space);
+    uint32_t last = space->rank - 1;
+    const char *lack = lacks_sum_vectors(device, terms_of(step), space->shape[last]);
     if (lack)
         return lack;
-    if (space.operand[0].stride[last] != 1 || space.operand[1].stride[last] != 1)
+    if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1)
         return "rows are not in order";
-    return moduli_are_periodic(step, 1, device, &k) ? NULL : "moduli do not repeat";
+    return moduli_are_periodic(step, 1, &k) ? NULL : "moduli do not repeat";
 }
 
-static enum healcl_status launch_columns(struct launcher *self, const struct step *step,
-                                         const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_columns(struct launcher *self, const struct variant_plan *plan,
+                                         struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     struct job job;
     struct periodic_moduli moduli;
-    TRY(job_begin(&job, self, step, variant, 1, error));
+    TRY(job_begin(&job, self, step, plan, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
-    job.space = space_of_sum(step);
-    space_simplify(&job.space);
-    job_add_table(&job, moduli.lanes);
+    job_add_buffer(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     add_summed_axis(&job, step);
     job.granule = LANES;
     return job_launch_alone(&job, error);
 }
 
-/* Where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only k by k or
- * one by one: see axis_modsum_interleaved. */
-struct interleaved {
-    struct space space; /* out has stride 0 along the last axis */
-    int64_t k, out_stride;
-};
-
-static struct interleaved interleaved_of(const struct step *step)
-{
-    struct interleaved found = {.space = space_of_sum(step), .k = 1};
-    struct space *space = &found.space;
-    space_simplify(space);
-    uint32_t last = space->rank - 1;
-    int64_t k = space->shape[last];
-    if (last > 0 && (k == 2 || k == 4) && space->operand[0].stride[last] == 1 &&
-        space->operand[1].stride[last] == 1 && space->operand[1].stride[last - 1] == k) {
-        found.k = k;
-        space->rank = last--;
-        space->shape[last] *= k;
-        space->operand[1].stride[last] = 1;
-    }
-    found.out_stride = space->operand[0].stride[last];
-    space->operand[0].stride[last] = 0;
-    return found;
-}
-
-static const char *lacks_interleaved(const struct step *step, const struct healcl_device *device)
-{
-    struct interleaved found = interleaved_of(step);
-    uint32_t last = found.space.rank - 1;
-    int64_t k;
-    const char *lack = lacks_sum_vectors(step, device, terms_of(step), found.space.shape[last]);
-    if (lack)
-        return lack;
-    if (found.space.operand[1].stride[last] != 1)
-        return "terms are not in order";
-    return moduli_are_periodic(step, 1, device, &k) && (k == 1 || k == found.k)
-               ? NULL
-               : "moduli do not repeat as elements lie together";
-}
-
-static enum healcl_status launch_interleaved(struct launcher *self, const struct step *step,
-                                             const struct variant *variant,
-                                             struct healcl_error *error)
-{
-    struct interleaved found = interleaved_of(step);
-    struct periodic_moduli moduli;
-    struct job job;
-    TRY(job_begin(&job, self, step, variant, 1, error));
-    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
-    job.space = found.space;
-    job_add_table(&job, moduli.lanes);
-    add_summed_axis(&job, step);
-    job_add_long(&job, found.k);
-    job_add_long(&job, found.out_stride);
-    job.granule = LANES;
-    return job_launch_alone(&job, error);
-}
-
 /* The axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
-static const char *lacks_rows(const struct step *step, const struct healcl_device *device)
+static const char *plan_rows(const struct step *step, const struct healcl_device *device,
+                             struct variant_plan *plan)
 {
     const struct layout *a = &step->in[0]->layout;
     uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
     int64_t count = a->shape[axis], k = a->shape[last], period;
-    const char *lack = lacks_sum_vectors(step, device, count, LANES);
+    const char *lack = lacks_sum_vectors(device, count, LANES);
     if (lack)
         return lack;
     if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
         count * k < ROW_MIN)
         return "terms do not make rows in order";
-    return moduli_are_periodic(step, 1, device, &period) ? NULL : "moduli do not repeat";
+    if (!moduli_are_periodic(step, 1, &period))
+        return "moduli do not repeat";
+    struct layout a_rows = layout_drop_axis(a, last);
+    struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);
+    a_rows = layout_drop_axis(&a_rows, axis);
+    space_init(&plan->space, &out_rows);
+    space_set_operand(&plan->space, 0, &out_rows);
+    space_set_operand(&plan->space, 1, &a_rows);
+    space_simplify(&plan->space);
+    return NULL;
 }
 
-static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
-                                      const struct variant *variant, struct healcl_error *error)
+static enum healcl_status launch_rows(struct launcher *self, const struct variant_plan *plan,
+                                      struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
-    uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
-    struct layout a_rows = layout_drop_axis(a, last), out_rows = layout_drop_axis(out, last - 1);
     struct periodic_moduli moduli;
     struct job job;
-    a_rows = layout_drop_axis(&a_rows, axis);
-    TRY(job_begin(&job, self, step, variant, 1, error));
+    TRY(job_begin(&job, self, step, plan, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
-    space_init(&job.space, &out_rows);
-    space_set_operand(&job.space, 0, &out_rows);
-    space_set_operand(&job.space, 1, &a_rows);
-    space_simplify(&job.space);
-    job_add_table(&job, moduli.table);
+    job_add_buffer(&job, moduli.table);
     job_add_long(&job, moduli.k);
     job_add_long(&job, terms_of(step));
-    job_add_long(&job, a->shape[last]);
+    job_add_long(&job, a->shape[a->rank - 1]);
     job_add_long(&job, out->stride[out->rank - 1]);
     return job_launch_alone(&job, error);
 }
@@ -172,77 +118,62 @@ static int64_t columns_beside(const struct space *space, int64_t stride)
     return size == stride ? size : 0;
 }
 
-/* How a sum's terms are shared out: in segments, where columns are so few that work-groups share
- * one. */
-struct shared_sum {
-    struct space space; /* operands: out, a, q */
-    struct sharing sharing;
-    int64_t terms, stride, segment, segments;
-};
-
 enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
 
-static struct shared_sum shared_sum_of(const struct step *step, const struct healcl_device *device)
+/* Terms are shared out in segments, where columns are so few that work-groups share one. Operands:
+ * out, a, q. */
+static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
+                                   struct variant_plan *plan)
 {
-    struct shared_sum sum = {.space = space_of_sum(step),
-                             .terms = terms_of(step),
-                             .stride = step->in[0]->layout.stride[step->value[0]],
-                             .segments = 1};
-    struct layout q_view = moduli_view(step);
-    space_set_operand(&sum.space, 2, &q_view);
-    space_simplify(&sum.space);
-    sum.sharing =
-        share_terms(device, sum.space.end, sum.terms, columns_beside(&sum.space, sum.stride), 1);
-    uint64_t items = sum.space.end * sum.sharing.parts;
-    int64_t most = sum.terms / ((int64_t)sum.sharing.parts * SEGMENT_TERMS);
-    while (items * (uint64_t)sum.segments < items_wanted(device) && sum.segments * 2 <= most &&
-           sum.segments < SEGMENTS_MAX && sum.space.end * 2 * (uint64_t)sum.segments <= INT32_MAX)
-        sum.segments *= 2;
-    sum.segment = (sum.terms + sum.segments - 1) / sum.segments;
-    return sum;
-}
-
-static const char *lacks_shared_sum(const struct step *step, const struct healcl_device *device)
-{
+    struct space *space = &plan->space;
+    struct axis_sum *sum = &plan->sum;
+    const struct layout q_view = moduli_view(step);
     const char *lack = lacks_local(step, device, terms_of(step));
     if (lack)
         return lack;
-    struct shared_sum sum = shared_sum_of(step, device);
-    return sum.sharing.parts > 1 || sum.segments > 1
+    *sum = (struct axis_sum){.terms = terms_of(step),
+                             .stride = step->in[0]->layout.stride[step->value[0]],
+                             .segments = 1};
+    *space = space_of_sum(step);
+    space_set_operand(space, 2, &q_view);
+    space_simplify(space);
+    sum->sharing =
+        share_terms(device, space->end, sum->terms, columns_beside(space, sum->stride), 1);
+    uint64_t items = space->end * sum->sharing.parts;
+    int64_t most = sum->terms / ((int64_t)sum->sharing.parts * SEGMENT_TERMS);
+    while (items * (uint64_t)sum->segments < items_wanted(device) && sum->segments * 2 <= most &&
+           sum->segments < SEGMENTS_MAX && space->end * 2 * (uint64_t)sum->segments <= INT32_MAX)
+        sum->segments *= 2;
+    sum->segment = (sum->terms + sum->segments - 1) / sum->segments;
+    return sum->sharing.parts > 1 || sum->segments > 1
                ? NULL
                : "there are many columns, and terms do not lie beside each other";
 }
 
 /* Adds up the segments of a sum: out and a, unless NULL, stand for the step's. */
-static enum healcl_status launch_segments(struct launcher *self, const struct step *step,
-                                          const struct variant *variant,
-                                          const struct shared_sum *sum, const struct buffer *out,
-                                          const struct buffer *a, struct healcl_error *error)
+static enum healcl_status launch_segments(struct launcher *self, const struct variant_plan *plan,
+                                          const struct buffer *out, const struct buffer *a,
+                                          struct healcl_error *error)
 {
-    struct job job;
+    const struct step *step = plan->step;
+    const struct axis_sum *sum = &plan->sum;
     const struct buffer *q;
+    struct job job;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
-    job_init(&job, self, step, variant->program, variant->kernel);
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    job_add_space(&job);
+    TRY(job_begin(&job, self, step, plan, 1, error));
     if (out)
-        job_add_written_buffer(&job, out);
-    else
-        TRY(job_add_output(&job, step->out, error));
+        job.launch.arguments[1].buffer = out;
     if (a)
-        job_add_buffer(&job, a);
-    else
-        TRY(job_add_input(&job, step->in[0], error));
-    job.space = sum->space;
+        job.launch.arguments[2].buffer = a;
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
-    job_add_table(&job, q);
+    job_add_buffer(&job, q);
     job_add_long(&job, sum->terms);
     job_add_long(&job, sum->stride);
     job_add_long(&job, sum->segment);
-    const uint64_t outputs = sum->space.end / (uint64_t)sum->segments;
+    const uint64_t outputs = plan->space.end / (uint64_t)sum->segments;
     job_add_uint(&job, (uint32_t)outputs);
     job.launch.traffic =
-        traffic_of_sums(step, sum->space.end, outputs * (uint64_t)sum->terms, false);
+        traffic_of_sums(step, plan->space.end, outputs * (uint64_t)sum->terms, false);
     return launch_shared(&job, &sum->sharing, error);
 }
 
@@ -256,55 +187,64 @@ static void pack_operand(struct space *space, uint32_t operand)
 }
 
 /* The sums of segments, reduced, lie in scratch memory before they are added up. */
-static enum healcl_status launch_shared_sum(struct launcher *self, const struct step *step,
-                                            const struct variant *variant,
+static enum healcl_status launch_shared_sum(struct launcher *self, const struct variant_plan *plan,
                                             struct healcl_error *error)
 {
-    struct shared_sum sum = shared_sum_of(step, self->device), whole = sum;
+    const struct step *step = plan->step;
+    struct variant_plan parts = *plan, whole = *plan;
+    struct axis_sum *sum = &whole.sum;
+    const int64_t segments = sum->segments;
+    const uint64_t outputs = whole.space.end;
     struct buffer scratch;
-    if (sum.segments == 1)
-        return launch_segments(self, step, variant, &sum, NULL, NULL, error);
-    uint64_t outputs = sum.space.end;
-    space_add_axis(&sum.space);
-    sum.space.shape[0] = sum.segments;
-    sum.space.end *= (uint64_t)sum.segments;
-    sum.space.operand[1].stride[0] = sum.segment * sum.stride;
-    pack_operand(&sum.space, 0);
+    if (segments == 1)
+        return launch_segments(self, plan, NULL, NULL, error);
+    space_add_axis(&parts.space);
+    parts.space.shape[0] = segments;
+    parts.space.end *= (uint64_t)segments;
+    parts.space.operand[1].stride[0] = sum->segment * sum->stride;
+    pack_operand(&parts.space, 0);
     pack_operand(&whole.space, 1);
-    whole.segments = 1;
-    whole.terms = whole.segment = sum.segments;
-    whole.stride = (int64_t)outputs;
-    whole.sharing = share_terms(self->device, outputs, whole.terms,
-                                columns_beside(&whole.space, whole.stride), 1);
-    TRY(device_buffer_acquire(self->device, sum.space.end * dtype_size(step->out->storage->dtype),
+    *sum = (struct axis_sum){
+        .terms = segments, .stride = (int64_t)outputs, .segment = segments, .segments = 1};
+    sum->sharing = share_terms(self->device, outputs, sum->terms,
+                               columns_beside(&whole.space, sum->stride), 1);
+    TRY(device_buffer_acquire(self->device, parts.space.end * dtype_size(step->out->storage->dtype),
                               false, &scratch, error));
-    enum healcl_status status = launch_segments(self, step, variant, &sum, &scratch, NULL, error);
+    enum healcl_status status = launch_segments(self, &parts, &scratch, NULL, error);
     if (status == HEALCL_OK)
-        status = launch_segments(self, step, variant, &whole, NULL, &scratch, error);
+        status = launch_segments(self, &whole, NULL, &scratch, error);
     device_buffer_release(self->device, &scratch);
     return status;
 }
 
+/* Operands: out, a at the axis's first element, q. */
+static const char *plan_terms(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
+{
+    const struct layout q_view = moduli_view(step);
+    (void)device;
+    plan->space = space_of_sum(step);
+    space_set_operand(&plan->space, 2, &q_view);
+    space_simplify(&plan->space);
+    return NULL;
+}
+
 /* Some terms after others: later ones are added to out. */
-static enum healcl_status launch_axis_modsum(struct launcher *self, const struct step *step,
-                                             const struct variant *variant,
+static enum healcl_status launch_axis_modsum(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
 {
+    const struct step *step = plan->step;
     int64_t stride = step->in[0]->layout.stride[step->value[0]];
     const struct buffer *q;
-    struct layout q_view = moduli_view(step);
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     int64_t terms = terms_of(step), first = 0;
     do {
         int64_t count = terms_at_once(self, terms - first);
         struct job job;
-        TRY(job_begin(&job, self, step, variant, 1, error));
+        TRY(job_begin(&job, self, step, plan, 1, error));
         job.rounds = (uint64_t)count;
-        job.space = space_of_sum(step);
         job.space.operand[1].offset += first * stride;
-        space_set_operand(&job.space, 2, &q_view);
-        space_simplify(&job.space);
-        job_add_table(&job, q);
+        job_add_buffer(&job, q);
         job_add_long(&job, count);
         job_add_long(&job, stride);
         job_add_uint(&job, first > 0);
@@ -317,20 +257,17 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
 }
 
 static const struct variant axis_modsum_variants[] = {
-    {"vectors", SHAPE_VECTORS, lacks_columns, launch_columns, MULTIPLIED, "vectors",
+    {"vectors", SHAPE_VECTORS, plan_columns, launch_columns, MULTIPLIED, "vectors",
      "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
-    {"rows", SHAPE_VECTORS, lacks_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
+    {"rows", SHAPE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"interleaved", SHAPE_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
-     "axis_modsum_interleaved", "cl/modular/interleaved.cl",
-     "terms in order, an output whose elements lie together by ones, twos or fours"},
-    {"single", SHAPE_SINGLE, lacks_single, launch_axis_modsum, 0, "core", "axis_modsum",
+    {"single", SHAPE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
      "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", SHAPE_LOCAL, lacks_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
+    {"shared", SHAPE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
      "axis_modsum_local", "cl/sum/local.cl",
      "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
-    {"elements", SHAPE_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
-     "cl/sum/general.cl", "anything"},
+    {"elements", SHAPE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core",
+     "axis_modsum", "cl/sum/general.cl", "anything"},
 };
 
 const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);

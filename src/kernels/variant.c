@@ -49,57 +49,48 @@ uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, 
     return tunables;
 }
 
-const char *kernel_variant_named(enum kernel_family tuned_as, enum kernel_shape shape,
-                                 const char *name, size_t length)
-{
-    const struct family *family;
-    for (size_t place = 0; (family = family_at(place)); place++)
-        for (size_t i = 0; family->preference == tuned_as && i < family->count; i++) {
-            const struct variant *variant = &family->variants[i];
-            if (variant->shape == shape && strlen(variant->name) == length &&
-                strncmp(variant->name, name, length) == 0)
-                return variant->name;
-        }
-    return NULL;
-}
-
 /* Work-items of these shapes go round loops as often as their sizes say. */
 static bool is_fat(enum kernel_shape shape)
 {
     return shape == SHAPE_VECTORS || shape == SHAPE_SINGLE;
 }
 
-const char *variant_obstacle(const struct family *family, const struct variant *variant,
-                             const struct step *step, const struct healcl_device *device)
+static const char *obstacle_of(const struct family *family, const struct variant *variant,
+                               const struct step *step, const struct healcl_device *device,
+                               struct variant_plan *plan)
 {
     if (variant->shape != SHAPE_GENERAL &&
         variant->shape != device->tuning.shapes[family->preference])
         return "the device's tuning asks for another shape";
     if (is_fat(variant->shape) && device->info.loop_limit > 0)
         return "loops end early on this device";
-    return variant->lacks ? variant->lacks(step, device) : NULL;
+    if (variant->shape == SHAPE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
+        return "there are too many elements";
+    return variant->plan(step, device, plan);
 }
 
-bool variant_is_preferred(const struct family *family, const struct variant *variant,
-                          const struct healcl_device *device)
+const char *variant_obstacle(const struct family *family, const struct variant *variant,
+                             const struct step *step, const struct healcl_device *device)
 {
-    const struct device_tuning *tuning = &device->tuning;
-    const char *name = tuning->preferred[family->preference];
-    return name && variant->shape == tuning->shapes[family->preference] &&
-           strcmp(variant->name, name) == 0;
+    struct variant_plan ignored;
+    return obstacle_of(family, variant, step, device, &ignored);
+}
+
+void plan_variant(const struct step *step, const struct healcl_device *device,
+                  struct variant_plan *plan)
+{
+    const struct family *family = family_of(step->kind);
+    plan->step = step;
+    plan->variant = family->variants;
+    while (obstacle_of(family, plan->variant, step, device, plan))
+        plan->variant++; /* the last one has none */
 }
 
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device)
 {
-    const struct family *family = family_of(step->kind);
-    for (size_t i = 0; i < family->count; i++)
-        if (variant_is_preferred(family, &family->variants[i], device) &&
-            !variant_obstacle(family, &family->variants[i], step, device))
-            return &family->variants[i];
-    size_t i = 0;
-    while (variant_obstacle(family, &family->variants[i], step, device))
-        i++; /* the last one has none */
-    return &family->variants[i];
+    struct variant_plan plan;
+    plan_variant(step, device, &plan);
+    return plan.variant;
 }
 
 /* ---------------------------------------------------------------- what a device lacks */
@@ -163,26 +154,25 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
         launcher_storage_written(self, step->out->storage);
         return HEALCL_OK;
     }
-    const struct variant *variant = variant_for(step, self->device);
-    TRY(variant->launch(self, step, variant, error));
+    struct variant_plan plan;
+    plan_variant(step, self->device, &plan);
+    TRY(plan.variant->launch(self, &plan, error));
     launcher_storage_written(self, step->out->storage);
     return HEALCL_OK;
 }
 
 enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */
 
-static bool packs_bytes(const struct launcher *self, const struct tensor *tensor, uint64_t bytes)
+static bool packs_bytes(const struct tensor *tensor, uint64_t bytes)
 {
-    return bytes <= SMALL_RESULT_BYTES &&
-           self->storages[tensor->storage->id].buffer.chunk_count == 1 &&
-           layout_is_contiguous(&tensor->layout);
+    return bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&tensor->layout);
 }
 
 const char *pack_lack(const struct launcher *self, const struct step *step,
                       const struct tensor *tensor, uint64_t bytes)
 {
     struct step copy = {.kind = STEP_COPY, .origins = step->origins};
-    return bytes == 0 || packs_bytes(self, tensor, bytes) ? NULL : step_lack(&copy, self->device);
+    return bytes == 0 || packs_bytes(tensor, bytes) ? NULL : step_lack(&copy, self->device);
 }
 
 /* The packed elements are an output like any other: that of a storage behind those of the plan. */
@@ -193,9 +183,9 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     const struct buffer *from;
     uint64_t size = dtype_size(tensor->storage->dtype);
     TRY(launcher_buffer(self, tensor->storage, &from, error));
-    if (packs_bytes(self, tensor, out->bytes))
-        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out,
-                           step->origins, error);
+    if (packs_bytes(tensor, out->bytes))
+        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out, 0,
+                           out->bytes, step->origins, error);
     struct storage packed = {.id = (uint32_t)self->plan->storage_count,
                              .dtype = tensor->storage->dtype,
                              .elements = layout_elements(&tensor->layout)};
@@ -205,43 +195,20 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     copy.out = &to;
     copy.in[0] = tensor;
     *launcher_memory(self, &packed) = *out;
-    const struct variant *variant = variant_for(&copy, self->device);
-    enum healcl_status status = variant->launch(self, &copy, variant, error);
+    struct variant_plan plan;
+    plan_variant(&copy, self->device, &plan);
+    enum healcl_status status = plan.variant->launch(self, &plan, error);
     *launcher_memory(self, &packed) = (struct buffer){0}; /* it is the caller's */
     return status;
 }
 
 /* ---------------------------------------------------------------- what families share */
 
-static bool has_chunks(const struct tensor *tensor, const struct healcl_device *device)
-{
-    return tensor && !tensor->storage->scalars &&
-           storage_bytes(tensor->storage) > device->chunk_bytes;
-}
-
-bool step_has_chunks(const struct step *step, const struct healcl_device *device)
-{
-    return has_chunks(step->out, device) || has_chunks(step->in[0], device) ||
-           has_chunks(step->in[1], device) ||
-           (step->kind == STEP_CHAIN && has_chunks(step->in[3], device));
-}
-
-const char *lacks_vectors(const struct step *step, const struct healcl_device *device)
-{
-    return step_has_chunks(step, device) ? "a tensor lies in several chunks" : NULL;
-}
-
-const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device)
+const char *lacks_double_vectors(const struct healcl_device *device)
 {
     return device->info.double_width == 0 && device->tuning.multiply == MULTIPLY_BY_DOUBLES
                ? "the device has no doubles"
-               : lacks_vectors(step, device);
-}
-
-const char *lacks_single(const struct step *step, const struct healcl_device *device)
-{
-    (void)device;
-    return layout_elements(&step->out->layout) > INT32_MAX ? "there are too many elements" : NULL;
+               : NULL;
 }
 
 struct space step_space(const struct step *step, int inputs)
@@ -256,13 +223,16 @@ struct space step_space(const struct step *step, int inputs)
 }
 
 enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
-                             const struct variant *variant, int inputs, struct healcl_error *error)
+                             const struct variant_plan *plan, int inputs,
+                             struct healcl_error *error)
 {
+    const struct variant *variant = plan->variant;
     job_init(job, launcher, step, variant->program, variant->kernel);
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job->single = variant->shape == SHAPE_SINGLE;
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
+    job->space = plan->space;
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));
     for (int i = 0; i < inputs; i++) /* some buffer must stand for a scalar's */

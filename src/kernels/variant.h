@@ -3,24 +3,25 @@
  *
  * A family runs some kinds of steps (plan/steps.def names it). Its variants are ways to do so, the
  * best first; the last one, which is general, does everything. A step gets the first variant whose
- * shape the device's tuning asks for and that lacks nothing, where one that the tuning prefers goes
- * before all. Asking has no side effects, so that anybody may ask which kernel serves a step, and
- * why not another: `healcl inspect --kernels` does.
+ * shape the device's tuning asks for and that lacks nothing. Asking has no side effects, so that
+ * anybody may ask which kernel serves a step, and why not another: `healcl inspect --kernels` does.
  */
 #ifndef HEALCL_KERNELS_VARIANT_H
 #define HEALCL_KERNELS_VARIANT_H
 
 #include "kernels/launcher.h"
+#include "kernels/variant_plan.h"
 
 struct variant {
     const char *name;        /* its kernel's, without what tells kinds of steps apart */
     enum kernel_shape shape; /* of its work-items: what the tuning chooses by */
-    /* Why it cannot run a step on a device, or NULL where it can. The function is NULL where
-     * nothing is in its way. No side effects. */
-    const char *(*lacks)(const struct step *step, const struct healcl_device *device);
+    /* Why it cannot run a step on a device; NULL where it can: then the plan has what its launch
+     * takes. No other effects. */
+    const char *(*plan)(const struct step *step, const struct healcl_device *device,
+                        struct variant_plan *plan);
     /* Enqueues a step that it can run, and waits for nothing. */
-    enum healcl_status (*launch)(struct launcher *self, const struct step *step,
-                                 const struct variant *variant, struct healcl_error *error);
+    enum healcl_status (*launch)(struct launcher *self, const struct variant_plan *plan,
+                                 struct healcl_error *error);
     uint32_t tunables;   /* that shape it: bit t for enum tunable t */
     const char *program; /* its kernel's, see struct launch */
     const char *kernel;  /* NULL where it is another one for each kind of step */
@@ -33,7 +34,6 @@ struct family {
     enum kernel_family preference; /* of the tuning: which shape it should have */
     const struct variant *variants;
     size_t count;
-    bool tunes_variants; /* `healcl tune` measures each, for those of one shape do the same */
 };
 
 /* The family of a kind of step; NULL for one that takes no kernel. */
@@ -52,11 +52,11 @@ uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, 
 const char *variant_obstacle(const struct family *family, const struct variant *variant,
                              const struct step *step, const struct healcl_device *device);
 
-/* Whether a device's tuning wants a variant before others of its shape. */
-bool variant_is_preferred(const struct family *family, const struct variant *variant,
-                          const struct healcl_device *device);
+/* Plans a step that takes a kernel by the first variant without an obstacle. */
+void plan_variant(const struct step *step, const struct healcl_device *device,
+                  struct variant_plan *plan);
 
-/* The preferred variant, or else the first one, without an obstacle; the step takes a kernel. */
+/* That variant alone. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
 
 /* Why a device must not run a step that takes kernels: the self-test of their family has failed

@@ -13,19 +13,6 @@ bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct devic
            strstr(info->platform, kernel->device);
 }
 
-static bool is_in_chunks(const struct tensor *tensor, const struct healcl_device *device)
-{
-    return tensor && storage_bytes(tensor->storage) > device->chunk_bytes;
-}
-
-static bool has_chunks(const struct step *step, const struct healcl_device *device)
-{
-    bool found = is_in_chunks(step->out, device);
-    for (int i = 0; i < STEP_INPUTS; i++)
-        found = found || is_in_chunks(step->in[i], device);
-    return found;
-}
-
 /* A kernel in one of its alternatives, and its launch for a step. */
 struct pick {
     const struct vendor_kernel *kernel;
@@ -41,8 +28,7 @@ static bool pick(const struct step *step, const struct healcl_device *device, ui
 {
     const struct vendor_call *call = step->vendor;
     const struct vendor_kernel *kernel = call->operation->kernels[i];
-    if (device_has_failed(device, kernel) || !vendor_is_for_device(kernel, &device->info) ||
-        (step->kind == STEP_VENDOR && has_chunks(step, device)))
+    if (device_has_failed(device, kernel) || !vendor_is_for_device(kernel, &device->info))
         return false;
     picked->kernel = kernel;
     picked->name = kernel->names[alternative];
@@ -155,7 +141,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
         const struct tensor *tensor = tensor_at(step, number);
         TRY(launcher_buffer(self, tensor->storage, &buffer, error));
         native.tensors[i] = (struct healcl_vendor_tensor){
-            .memory = buffer->chunks[0],
+            .memory = buffer->memory,
             .element_bytes = (uint32_t)dtype_size(tensor->storage->dtype),
             .rank = tensor->layout.rank,
             .offset = tensor->layout.offset,
@@ -195,9 +181,9 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
         }
         TRY(launcher_buffer(self, tensor_at(step, number)->storage, &buffer, error));
         if (number == VENDOR_OUT)
-            job_add_written_table(&job, buffer);
+            job_add_written(&job, buffer);
         else
-            job_add_table(&job, buffer);
+            job_add_buffer(&job, buffer);
     }
     job.launch.groups = launch->groups;
     job.launch.local_size = launch->local;
@@ -206,11 +192,10 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
 
 /* ---------------------------------------------------------------- operations */
 
-static enum healcl_status launch_operation(struct launcher *self, const struct step *step,
-                                           const struct variant *variant,
+static enum healcl_status launch_operation(struct launcher *self, const struct variant_plan *plan,
                                            struct healcl_error *error)
 {
-    (void)variant;
+    const struct step *step = plan->step;
     const struct pick picked = pick_for(step, self->device);
     if (!picked.kernel)
         REFUSE_FOR(error, OPERATION, "it has no kernel for %s, and no body",
@@ -221,8 +206,16 @@ static enum healcl_status launch_operation(struct launcher *self, const struct s
     return HEALCL_OK;
 }
 
+static const char *plan_operation(const struct step *step, const struct healcl_device *device,
+                                  struct variant_plan *plan)
+{
+    (void)step, (void)device, (void)plan;
+    return NULL;
+}
+
 static const struct variant variants[] = {
-    {"a manifest's", SHAPE_GENERAL, NULL, launch_operation, 0, "", NULL, "a vendor's", "always"},
+    {"a manifest's", SHAPE_GENERAL, plan_operation, launch_operation, 0, "", NULL, "a vendor's",
+     "always"},
 };
 
 const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);
@@ -264,12 +257,11 @@ static bool is_replacement(const struct vendor_replacement *replacement, uint32_
 
 /* All kernels of manifests for steps of such a kind; NULL: none may run this one. */
 static const struct vendor_replacement *replacements_for(const struct plan *plan,
-                                                         const struct step *step,
-                                                         const struct healcl_device *device)
+                                                         const struct step *step)
 {
     const struct vendor_operations *all = vendor_of_table(plan->table);
     const struct vendor_replacement *first = all ? all->replacements[step->kind] : NULL;
-    return first && !is_of_passes(step) && !has_chunks(step, device) ? first : NULL;
+    return first && !is_of_passes(step) ? first : NULL;
 }
 
 /* A kernel of a manifest for a step, the one that was chosen for the device before others; none is
@@ -279,7 +271,7 @@ static struct pick replacement_for(const struct plan *plan, const struct step *s
 {
     const struct pick none = {.kernel = NULL};
     const struct vendor_operations *all = vendor_of_table(plan->table);
-    const struct vendor_replacement *first = replacements_for(plan, step, device);
+    const struct vendor_replacement *first = replacements_for(plan, step);
     struct expression_values values;
     if (!first)
         return none;
@@ -341,7 +333,7 @@ static bool operation_has_failed(const struct step *step, const struct healcl_de
 static bool replacement_has_failed(const struct plan *plan, const struct step *step,
                                    const struct healcl_device *device)
 {
-    const struct vendor_replacement *all = replacements_for(plan, step, device);
+    const struct vendor_replacement *all = replacements_for(plan, step);
     struct expression_values values;
     struct vendor_launch made;
     if (all)

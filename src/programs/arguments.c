@@ -117,7 +117,7 @@ enum { GIVEN_SIZE = 160 };
 /* "the memory of 'a'", "a long, 'size(a)'" */
 static const char *given_text(const struct launch_argument *argument, char text[GIVEN_SIZE])
 {
-    snprintf(text, GIVEN_SIZE, "%s '%.120s'", argument->table ? "the memory of" : "a long,",
+    snprintf(text, GIVEN_SIZE, "%s '%.120s'", argument->buffer ? "the memory of" : "a long,",
              argument->name ? argument->name : "");
     return text;
 }
@@ -143,7 +143,7 @@ static enum healcl_status check_argument(struct healcl_device *device, const str
     if (!type || type == name)
         return HEALCL_OK;
     *type++ = *name++ = 0;
-    if (argument->table ? takes_memory(word, type) : takes_long(word, type))
+    if (argument->buffer ? takes_memory(word, type) : takes_long(word, type))
         return HEALCL_OK;
     const bool is_private = strcmp(word, "private") == 0;
     FAIL(error, wrong(device),
@@ -169,7 +169,7 @@ uint64_t kernel_arguments_hash(const struct launch *launch)
     if (!launch->source)
         return 0;
     for (uint32_t i = 0; i < launch->argument_count; i++)
-        is_memory[i] = launch->arguments[i].table != NULL;
+        is_memory[i] = launch->arguments[i].buffer != NULL;
     return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
                                 XXH3_64bits(is_memory, launch->argument_count * sizeof *is_memory));
 }

@@ -38,9 +38,8 @@ struct kernel {
 struct program {
     struct program *next;
     struct shared_program *shared; /* NULL: it could not be built */
-    uint64_t hash;                 /* of the five fields that follow */
+    uint64_t hash;                 /* of the four fields that follow */
     char *name, *options;
-    uint32_t chunks;
     size_t local_size;
     uint64_t arguments; /* kernel_arguments_hash of the launches that it is for */
     char *all_options;  /* as the compiler gets them */
@@ -59,9 +58,6 @@ struct program_source {
     struct program_source *next;
     const char *name, *text;
 };
-
-/* Kernel arguments that a `buffer` argument of a launch becomes: 1 or BUFFER_CHUNKS_MAX. */
-uint32_t launch_chunks(const struct launch *launch);
 
 /* Tell the programs, and the kernels, of launches apart. */
 uint64_t launch_program_hash(const struct launch *launch);

@@ -5,58 +5,15 @@ enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host
 
 /* ---------------------------------------------------------------- arguments */
 
-static cl_int set_memory(const struct opencl *cl, cl_kernel kernel, cl_uint *index, cl_mem memory)
-{
-    return cl->clSetKernelArg(kernel, (*index)++, sizeof memory, &memory);
-}
-
-static cl_int set_argument(const struct opencl *cl, cl_kernel kernel, uint32_t chunks,
-                           const struct launch_argument *argument, cl_uint *index)
-{
-    if (argument->table)
-        return set_memory(cl, kernel, index, argument->table->chunks[0]);
-    if (!argument->buffer)
-        return cl->clSetKernelArg(kernel, (*index)++, argument->size, argument->value);
-    const struct buffer *buffer = argument->buffer;
-    cl_int code = CL_SUCCESS;
-    for (uint32_t i = 0; code == CL_SUCCESS && i < chunks; i++)
-        code = set_memory(cl, kernel, index, buffer->chunks[i < buffer->chunk_count ? i : 0]);
-    return code;
-}
-
-/* As the driver may count them: each aligned to 8 bytes. */
-static size_t parameter_bytes(const struct launch *launch, uint32_t chunks)
-{
-    enum { ALIGNMENT = 8 };
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        const struct launch_argument *argument = &launch->arguments[i];
-        size_t size = argument->table    ? sizeof(cl_ulong)
-                      : argument->buffer ? chunks * sizeof(cl_ulong)
-                                         : argument->size;
-        bytes += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    }
-    return bytes;
-}
-
 static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel kernel,
                                         const struct launch *launch, struct healcl_error *error)
 {
-    uint32_t chunks = launch_chunks(launch);
-    cl_uint index = 0;
-    size_t bytes = parameter_bytes(launch, chunks);
-    if (bytes > device->info.max_parameter_bytes)
-        FAIL(error, device_note_lack(device, HEALCL_DEVICE),
-             "its arguments take %zu bytes, and the device takes %zu", bytes,
-             device->info.max_parameter_bytes);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct launch_argument *argument = &launch->arguments[i];
-        if (argument->table && argument->table->chunk_count > 1)
-            FAIL(error, device_note_lack(device, HEALCL_REFUSED),
-                 "a table of %llu bytes is larger than the %llu of one allocation",
-                 (unsigned long long)argument->table->bytes,
-                 (unsigned long long)device->chunk_bytes);
-        cl_int code = set_argument(device->cl, kernel, chunks, argument, &index);
+        const struct buffer *buffer = argument->buffer;
+        cl_int code =
+            device->cl->clSetKernelArg(kernel, i, buffer ? sizeof buffer->memory : argument->size,
+                                       buffer ? (const void *)&buffer->memory : argument->value);
         if (launch->source && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
                                code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
             return kernel_argument_refused(device, launch, i, code, error);

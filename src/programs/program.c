@@ -173,16 +173,10 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
                                        struct healcl_error *error)
 {
     char options[LAUNCH_OPTIONS_SIZE + 128];
-    /* chunk_bytes follows what the driver says of its memory, which may change between runs: only
-     * a program that needs it is built anew then. */
-    char chunk_shift[32] = "";
-    if (program->chunks > 1)
-        snprintf(chunk_shift, sizeof chunk_shift, " -D CHUNK_SHIFT=%u",
-                 log2_of(device->chunk_bytes));
     /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
      * registers: -w. Vendors want those of their own sources. */
-    snprintf(options, sizeof options, "-cl-std=CL1.2%s -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
-             program->text ? "" : " -w", program->chunks, chunk_shift, program->local_size,
+    snprintf(options, sizeof options, "-cl-std=CL1.2%s -D LOCAL_SIZE=%zu%s %s",
+             program->text ? "" : " -w", program->local_size,
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
     program->all_options = strdup(options);
@@ -356,25 +350,11 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
     return HEALCL_OK;
 }
 
-uint32_t launch_chunks(const struct launch *launch)
-{
-    for (uint32_t i = 0; i < launch->argument_count; i++)
-        if (launch->arguments[i].buffer && launch->arguments[i].buffer->chunk_count > 1)
-            return BUFFER_CHUNKS_MAX;
-    return 1;
-}
-
-static uint64_t program_hash(const struct launch *launch, uint32_t chunks)
-{
-    uint64_t seed = launch->local_size * 2 * BUFFER_CHUNKS_MAX + chunks;
-    seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
-                                seed ^ kernel_arguments_hash(launch));
-    return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
-}
-
 uint64_t launch_program_hash(const struct launch *launch)
 {
-    return program_hash(launch, launch_chunks(launch));
+    uint64_t seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
+                                         launch->local_size ^ kernel_arguments_hash(launch));
+    return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
 }
 
 uint64_t launch_kernel_hash(const struct launch *launch)
@@ -420,11 +400,9 @@ static _Atomic uint64_t *begin_build(struct healcl_device *device, uint64_t hash
     return mine;
 }
 
-static bool is_program(const struct program *program, const struct launch *launch, uint32_t chunks,
-                       uint64_t hash)
+static bool is_program(const struct program *program, const struct launch *launch, uint64_t hash)
 {
-    return program->hash == hash && program->chunks == chunks &&
-           program->local_size == launch->local_size &&
+    return program->hash == hash && program->local_size == launch->local_size &&
            program->arguments == kernel_arguments_hash(launch) &&
            strcmp(program->name, launch->program) == 0 &&
            strcmp(program->options, launch->options) == 0;
@@ -432,11 +410,11 @@ static bool is_program(const struct program *program, const struct launch *launc
 
 /* Moves the program to the front of the list: the next launch often wants the same one. */
 static struct program *find_program(struct healcl_device *device, const struct launch *launch,
-                                    uint32_t chunks, uint64_t hash)
+                                    uint64_t hash)
 {
     for (struct program **link = &device->programs->list; *link; link = &(*link)->next) {
         struct program *program = *link;
-        if (!is_program(program, launch, chunks, hash))
+        if (!is_program(program, launch, hash))
             continue;
         *link = program->next;
         program->next = device->programs->list;
@@ -481,7 +459,7 @@ static enum healcl_status build_or_share(struct healcl_device *device, struct pr
 }
 
 static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
-                                      uint32_t chunks, uint64_t hash, struct healcl_error *error)
+                                      uint64_t hash, struct healcl_error *error)
 {
     struct program *program = calloc(1, sizeof *program);
     if (!program)
@@ -492,7 +470,6 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->text = launch->source;
     program->arguments = kernel_arguments_hash(launch);
     program->may_be_kept = true;
-    program->chunks = chunks;
     program->local_size = launch->local_size;
     enum healcl_status status = program->name && program->options
                                     ? build_or_share(device, program, error)
@@ -559,10 +536,10 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
 
 /* Builds what is missing; the wanted program is then the first one. */
 static enum healcl_status make_kernel(struct healcl_device *device, const struct launch *launch,
-                                      uint32_t chunks, uint64_t hash, struct healcl_error *error)
+                                      uint64_t hash, struct healcl_error *error)
 {
-    if (!find_program(device, launch, chunks, hash))
-        TRY(add_program(device, launch, chunks, hash, error));
+    if (!find_program(device, launch, hash))
+        TRY(add_program(device, launch, hash, error));
     return add_kernel(device, device->programs->list, launch->kernel, error);
 }
 
@@ -571,9 +548,8 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
 {
     *kernel = NULL;
     device->programs->lack_met = false;
-    uint32_t chunks = launch_chunks(launch);
-    uint64_t hash = program_hash(launch, chunks);
-    struct program *program = find_program(device, launch, chunks, hash);
+    const uint64_t hash = launch_program_hash(launch);
+    struct program *program = find_program(device, launch, hash);
     if (program && program->failure)
         FAIL(error, device_note_lack(device, HEALCL_DEVICE), "%s", program->failure);
     struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
@@ -582,7 +558,7 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
         struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
         size_t span = trace_begin(trace, "build", launch->kernel);
         await_compilation(device, launch);
-        enum healcl_status status = make_kernel(device, launch, chunks, hash, error);
+        enum healcl_status status = make_kernel(device, launch, hash, error);
         trace_end(trace, span);
         device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
         TRY(status);

@@ -60,9 +60,7 @@ struct traffic {
 
 /*
  * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
- * built with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer
- * has several chunks, and then -D CHUNK_SHIFT=<log2 of chunk_bytes>) and -D
- * LOCAL_SIZE=<local_size>.
+ * built with options and -D LOCAL_SIZE=<local_size>.
  */
 struct launch {
     const char *program, *kernel;
@@ -121,8 +119,7 @@ enum healcl_status device_build_kernel(struct healcl_device *device, const struc
                                        struct healcl_error *error);
 
 /* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
- * device has no room: then as device_buffer_acquire. HEALCL_DEVICE where the arguments take more
- * than the device's max_parameter_bytes. */
+ * device has no room: then as device_buffer_acquire. */
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error);
 

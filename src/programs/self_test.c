@@ -313,10 +313,11 @@ static enum healcl_status prepare_launch(struct healcl_device *device,
                             : i == COUNTERS_BUFFER ? &counters_before
                                                    : NULL;
         if (given)
-            TRY(device_upload_memory(device, buffer_bytes[i], given, &test->buffers[i], error));
+            TRY(device_upload_memory(device, NULL, buffer_bytes[i], given, &test->buffers[i],
+                                     error));
         else
             TRY(device_buffer_acquire(device, buffer_bytes[i], false, &test->buffers[i], error));
-        launch->arguments[launch->argument_count++].table = &test->buffers[i];
+        launch->arguments[launch->argument_count++].buffer = &test->buffers[i];
     }
     test->is_first = true;
     launch->arguments[launch->argument_count++] =
@@ -467,9 +468,6 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     struct outputs *outputs = calloc(2, sizeof *outputs); /* what is, and what should be */
     if (!outputs)
         NO_MEMORY(error);
-    /* Each buffer is one chunk, however small the environment wants chunks. */
-    uint64_t chunk_bytes = device->chunk_bytes;
-    device->chunk_bytes = sizeof *outputs;
     device->programs->distrusted = false;
     enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
     /* What fails leaves nothing behind; a binary that was there may be at fault, and not what the
@@ -483,7 +481,6 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     }
     device->programs->distrusted = status != HEALCL_OK;
     device_pool_empty(device);
-    device->chunk_bytes = chunk_bytes;
     free(outputs);
     return status;
 }

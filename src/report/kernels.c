@@ -5,23 +5,18 @@
 #include "kernels/variant.h"
 #include "report/report.h"
 
-/* Why a variant does not run a step; NULL where it does. text: room for a reason. */
+/* Why a variant does not run a step; NULL where it does. */
 static const char *why_not(const struct plan *plan, const struct step *step,
-                           const struct variant *variant, const struct healcl_device *device,
-                           char text[64])
+                           const struct variant *variant, const struct healcl_device *device)
 {
     const struct family *family = family_of(step->kind);
     const char *lack = step_lack(step, device);
     if (lack || vendor_kernel_for(plan, step, device).name)
         return lack ? lack : "a manifest's kernel does";
-    const struct variant *serves = variant_for(step, device);
-    if (serves == variant)
+    if (variant_for(step, device) == variant)
         return NULL;
     const char *reason = variant_obstacle(family, variant, step, device);
-    if (reason || !variant_is_preferred(family, serves, device))
-        return reason ? reason : "one before it can";
-    snprintf(text, 64, "the tuning prefers %s", serves->name);
-    return text;
+    return reason ? reason : "one before it can";
 }
 
 static cJSON *add_kernel(cJSON *list, enum step_kind kind, const char *family, const char *kernel,
@@ -40,7 +35,6 @@ static void add_variant(cJSON *list, const struct plan *plan, const struct healc
                         enum step_kind kind, const struct variant *variant)
 {
     cJSON *object = NULL;
-    char text[64];
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
         if (step->kind != kind || step_is_left_out(step, device))
@@ -48,7 +42,7 @@ static void add_variant(cJSON *list, const struct plan *plan, const struct healc
         if (!object)
             object = add_kernel(list, kind, family_of(kind)->name, variant->name,
                                 kernel_shape_name(variant->shape));
-        const char *reason = why_not(plan, step, variant, device, text);
+        const char *reason = why_not(plan, step, variant, device);
         cJSON *reasons = cJSON_GetObjectItemCaseSensitive(object, "why_not");
         json_increase(reason ? json_row(reasons, "reason", reason) : object, "steps", 1);
     }

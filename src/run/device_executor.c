@@ -367,7 +367,7 @@ static enum healcl_status begin(struct device_executor *self, struct healcl_erro
     if (plan->constants.count == 0)
         return HEALCL_OK;
     const struct storage *storage = plan->constants.storage;
-    return device_upload_memory(self->launcher.device, storage_bytes(storage),
+    return device_upload_memory(self->launcher.device, NULL, storage_bytes(storage),
                                 plan->constants.values, launcher_memory(&self->launcher, storage),
                                 error);
 }

@@ -10,7 +10,7 @@
  * in a buffer of its own. */
 struct download {
     const struct step *step;
-    struct buffer buffer; /* without chunks where nobody wants the data */
+    struct buffer buffer; /* without memory where nobody wants the data */
     uint64_t offset;      /* of the result in it, in bytes */
     bool is_shared;       /* another one releases the buffer: the storage, or a result of it */
     uint64_t place;       /* of the result in its slab, where it lies in one */

@@ -52,7 +52,7 @@ static enum healcl_status deliver(struct device_executor *self, const struct ste
                                   const struct buffer *buffer, uint64_t offset, uint64_t bytes,
                                   struct healcl_error *error)
 {
-    if (buffer->chunk_count == 0) /* nobody wants the data */
+    if (!buffer->memory) /* nobody wants the data */
         return device_executor_call_sink(self, step, NULL, error);
     if (bytes == 0)
         return device_executor_call_sink(self, step, "", error);
@@ -105,7 +105,7 @@ struct group {
 static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
                         uint64_t *offset)
 {
-    if (!buffer->slab || (group->end > 0 && buffer->slab != group->slab.chunks[0]))
+    if (!buffer->slab || (group->end > 0 && buffer->slab != group->slab.memory))
         return false;
     *offset = buffer->slab_offset;
     uint64_t first = group->end > 0 && group->first < *offset ? group->first : *offset;
@@ -125,7 +125,7 @@ static void find_group(struct group *group)
     uint64_t offset;
     for (size_t i = group->from; i < self->download_count; i++, group->count++) {
         struct download *download = &self->downloads[i];
-        if (download->buffer.chunk_count == 0 || packed_bytes(download->step->in[0]) == 0)
+        if (!download->buffer.memory || packed_bytes(download->step->in[0]) == 0)
             continue; /* no data are wanted */
         if (!group_takes(group, &download->buffer,
                          download->offset + packed_bytes(download->step->in[0]), &offset))
@@ -149,7 +149,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
     for (size_t i = 0; i < group->count; i++) {
         const struct download *download = &self->downloads[group->from + i];
         group->step = download->step;
-        const void *data = download->buffer.chunk_count == 0 ? NULL
+        const void *data = !download->buffer.memory ? NULL
                            : packed_bytes(group->step->in[0]) == 0
                                ? ""
                                : slab + (download->place - group->first);

@@ -48,8 +48,8 @@ static enum healcl_status upload_whole(struct decoding *decoding, const struct b
         NO_MEMORY(error);
     enum healcl_status status = decode_piece(decoding, 0, bytes, whole, error);
     if (status == HEALCL_OK)
-        status = device_upload_memory_at(decoding->self->launcher.device, place, bytes, whole,
-                                         buffer, error);
+        status = device_upload_memory(decoding->self->launcher.device, place, bytes, whole, buffer,
+                                      error);
     free(whole);
     return status;
 }
@@ -68,8 +68,8 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
     TRY(payload_check_data(payload, error));
     if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
         return upload_whole(&decoding, place, storage_bytes(storage), buffer, error);
-    return device_upload_at(device, place, storage_bytes(storage),
-                            &(struct device_filler){decode_piece, &decoding}, buffer, error);
+    return device_upload(device, place, storage_bytes(storage),
+                         &(struct device_filler){decode_piece, &decoding}, buffer, error);
 }
 
 /* ---------------------------------------------------------------- steps on the host */
@@ -166,9 +166,9 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
     struct buffer_place place;
     char *copy = launcher_keeps_contents(&self->launcher, storage) ? malloc(bytes) : NULL;
     enum healcl_status status =
-        bound ? device_upload_memory_at(self->launcher.device,
-                                        launcher_place(&self->launcher, storage, &place), bytes,
-                                        bound, launcher_memory(&self->launcher, storage), error)
+        bound ? device_upload_memory(self->launcher.device,
+                                     launcher_place(&self->launcher, storage, &place), bytes, bound,
+                                     launcher_memory(&self->launcher, storage), error)
               : upload(self, storage, step->payload, copy, error);
     if (status != HEALCL_OK) {
         free(copy);
@@ -229,14 +229,14 @@ static bool clears_small(const struct device_executor *self, const struct step *
 static bool clears_new(const struct device_executor *self, const struct step *step)
 {
     return clears_small(self, step) &&
-           self->launcher.storages[step->out->storage->id].buffer.chunk_count == 0;
+           !self->launcher.storages[step->out->storage->id].buffer.memory;
 }
 
 /* That is an upload, which takes no command. */
 static enum healcl_status clear_new(struct device_executor *self, const struct storage *storage,
                                     struct healcl_error *error)
 {
-    TRY(device_upload(self->launcher.device, storage_bytes(storage),
+    TRY(device_upload(self->launcher.device, NULL, storage_bytes(storage),
                       &(struct device_filler){clear_piece, NULL},
                       launcher_memory(&self->launcher, storage), error));
     launcher_storage_written(&self->launcher, storage);

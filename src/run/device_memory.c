@@ -13,8 +13,8 @@ enum healcl_status device_executor_write(struct executor *executor, const struct
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
     TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
-    return device_write_any(launcher->device, buffer, begin_of(tensor), packed_bytes(tensor), data,
-                            error);
+    return device_write(launcher->device, buffer, begin_of(tensor), packed_bytes(tensor), data,
+                        error);
 }
 
 void device_executor_written(struct executor *executor, const struct storage *storage)
@@ -28,16 +28,16 @@ enum healcl_status device_executor_map(struct executor *executor, const struct t
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
     TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
-    return device_buffer_map(launcher->device, buffer, begin_of(tensor), packed_bytes(tensor), data,
-                             error);
+    return device_buffer_map(launcher->device, buffer, CL_MAP_READ | CL_MAP_WRITE, begin_of(tensor),
+                             packed_bytes(tensor), data, error);
 }
 
 enum healcl_status device_executor_unmap(struct executor *executor, const struct tensor *tensor,
                                          void *data, struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
-    return device_buffer_unmap(launcher->device, launcher_memory(launcher, tensor->storage),
-                               begin_of(tensor), data, error);
+    return device_buffer_unmap(launcher->device, launcher_memory(launcher, tensor->storage), data,
+                               error);
 }
 
 enum healcl_status device_executor_lend_memory(struct executor *executor,
@@ -47,10 +47,7 @@ enum healcl_status device_executor_lend_memory(struct executor *executor,
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
     TRY(launcher_buffer(launcher, storage, &buffer, error));
-    if (buffer->chunk_count > 1)
-        REFUSE_FOR(error, LIMIT, "the tensor lies in %u buffers of the device",
-                   (unsigned)buffer->chunk_count);
-    *memory = buffer->chunks[0];
+    *memory = buffer->memory;
     return device_await_uploads(launcher->device, error);
 }
 

@@ -52,8 +52,8 @@ static enum healcl_status write_tensor(struct launcher *launcher, struct referen
         struct buffer *whole = launcher_memory(launcher, tensor->storage);
         struct buffer_place place;
         device_buffer_release(device, whole);
-        return device_upload_memory_at(device, launcher_place(launcher, tensor->storage, &place),
-                                       extent.bytes, memory, whole, error);
+        return device_upload_memory(device, launcher_place(launcher, tensor->storage, &place),
+                                    extent.bytes, memory, whole, error);
     }
     TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
     for (uint64_t done = 0; done < extent.bytes; done += PIECE_BYTES) {
@@ -106,7 +106,7 @@ enum healcl_status host_step_pack(struct launcher *launcher, struct reference *r
     if (status == HEALCL_OK)
         status = reference_read(reference, tensor, memory, error);
     if (status == HEALCL_OK)
-        status = device_upload_memory(launcher->device, bytes, memory, packed, error);
+        status = device_upload_memory(launcher->device, NULL, bytes, memory, packed, error);
     reference_forget(reference, tensor->storage);
     free(memory);
     return status;

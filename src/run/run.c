@@ -211,19 +211,37 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
 
 /* ---------------------------------------------------------------- running */
 
+/* "tensor \"x\"" by the transfer that names it; what an operation makes is its result. */
+static const char *name_of(const struct plan *plan, const struct storage *storage, char text[128])
+{
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        const struct tensor *tensor = step->kind == STEP_UPLOAD     ? step->out
+                                      : step->kind == STEP_DOWNLOAD ? step->in[0]
+                                                                    : NULL;
+        if (tensor && tensor->storage == storage && *step->tensor_name) {
+            snprintf(text, 128, "tensor %.100s", step->tensor_name);
+            return text;
+        }
+    }
+    return "its result";
+}
+
 enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error)
 {
-    uint64_t limit = device_buffer_limit(device);
+    const uint64_t limit = device->info.max_allocation_bytes;
+    char name[128];
     for (size_t i = 0; i < plan->storage_count; i++) {
         const struct storage *storage = plan->storages[i];
         if (storage == plan->constants.storage || storage_bytes(storage) <= limit)
             continue;
         REFUSE_FOR(error, LIMIT,
-                   "entry %zu (%s): %" PRIu64 " bytes, but the device holds at most %" PRIu64
-                   " in one tensor",
-                   storage->origin->entry, storage->origin->name, storage_bytes(storage), limit);
+                   "entry %zu (%s): %s takes %" PRIu64 " bytes, and %s allocates at most %" PRIu64
+                   " at once",
+                   storage->origin->entry, storage->origin->name, name_of(plan, storage, name),
+                   storage_bytes(storage), device->info.name, limit);
     }
     return HEALCL_OK;
 }

@@ -108,11 +108,11 @@ static enum healcl_status do_move(struct spill *spill, enum memory_move kind,
     case MEMORY_MOVE_HOLD: return hold(spill, storage, error);
     case MEMORY_MOVE_SPILL:
         TRY(make_held(spill, storage, error));
-        return memory->chunk_count > 0 ? device_read(launcher->device, memory, 0, bytes,
-                                                     spill->held[storage->id], error)
-                                       : HEALCL_OK;
+        return memory->memory ? device_read(launcher->device, memory, 0, bytes,
+                                            spill->held[storage->id], error)
+                              : HEALCL_OK;
     case MEMORY_MOVE_BACK:
-        return device_upload_memory(launcher->device, bytes, spill->held[storage->id], memory,
+        return device_upload_memory(launcher->device, NULL, bytes, spill->held[storage->id], memory,
                                     error);
     case MEMORY_MOVE_DROP: device_executor_release(spill->executor, storage); return HEALCL_OK;
     case MEMORY_MOVE_FORGET: forget(spill, storage); return HEALCL_OK;
@@ -271,7 +271,7 @@ static enum healcl_status upload_slice(struct spill *spill, const struct step *s
     struct buffer *buffer = launcher_memory(spill->launcher, part);
     uint64_t bytes = storage_bytes(part);
     if (state->source != MEMORY_UPLOAD)
-        return device_upload_memory(spill->launcher->device, bytes,
+        return device_upload_memory(spill->launcher->device, NULL, bytes,
                                     spill->held[whole->id] +
                                         (size_t)slice->first[i] * dtype_size(whole->dtype),
                                     buffer, error);
@@ -281,7 +281,7 @@ static enum healcl_status upload_slice(struct spill *spill, const struct step *s
     enum healcl_status status =
         read_upload(spill, state->upload, slice->first[i], part->elements, memory, error);
     if (status == HEALCL_OK)
-        status = device_upload_memory(spill->launcher->device, bytes, memory, buffer, error);
+        status = device_upload_memory(spill->launcher->device, NULL, bytes, memory, buffer, error);
     free(memory);
     return status;
 }

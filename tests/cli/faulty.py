@@ -26,7 +26,7 @@ NO_FAULT = ("", "")
 ADDITION = ("sum >= q ? sum - q : sum", "sum > q ? sum - q : sum")
 NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value - rest);")
 # In every 64-bit program, but only in element 37 of what one work-item does.
-ELEMENT = "x.element[j] = (ELEMENT)compute_##operation("
+ELEMENT = "x.element[j] = (ELEMENT)compute_##name("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 37) + ("))
 ROW_70 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 70 * 65536) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
@@ -152,10 +152,20 @@ def check_check():
     assert "a valid call is refused: " in told["failures"][0]["message"], told["failures"][0]
     # What is beyond the device comes first here; what is wrong is told nevertheless.
     text = expect(run(FAR_AND_STRIDED, "check", "--quick", "--op", "mod",
-                      HEALCL_CHUNK_BYTES="4096"), 1)
+                      FAULTY_ALLOCATION="16384"), 1)
     assert ", some WRONG" in text, text
     assert re.findall(r"(int\d+), .*\] is -?\d+, not -?\d+", text) == ["int32", "int64"], text
-    assert "in one tensor" not in text, text
+    assert "in one allocation" not in text, text
+
+
+def check_allocation():
+    """A tensor that no allocation holds is refused before anything runs, by its name."""
+    transcript, limit = "transcripts/encrypted_digits_toy.json.gz", {"FAULTY_ALLOCATION": "262144"}
+    result = run(NO_FAULT, "run", transcript, **limit)
+    assert result.returncode == 3 and not result.stdout, result
+    assert re.search(r'entry \d+ \(host_to_device\): tensor "?\w+"? takes \d+ bytes, and .* allocates '
+                     r"at most 262144 at once\n", result.stderr), result.stderr
+    expect(run(NO_FAULT, "run", "-q", "--reference", transcript, **limit), 0)
 
 
 def check_diagnosis(fault, transcript, operation, folder):
@@ -193,6 +203,7 @@ def main():
         check_loops(folder)
         check_warnings(folder)
         check_check()
+        check_allocation()
         check_bench()
         told, case = check_diagnosis(NEGATION, "transcripts/modular.json", "modneg", folder)
         assert re.search(r"smallest .*a int\d+ \[1(, 1)*\]", told), told

@@ -3,7 +3,7 @@
  * environment's FAULTY_FROM replaced by FAULTY_TO. Where FAULTY_WARNINGS names a file, it builds
  * without -w, appends the build logs, and launches nothing. Where FAULTY_NO_COMPILER is set there
  * is no compiler: devices say so, and no program is made of a source. Where FAULTY_NO_ARGUMENTS is
- * set it does not tell what kernels take.
+ * set it does not tell what kernels take. FAULTY_ALLOCATION is the most bytes of an allocation.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -81,6 +81,9 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, vo
     if (code == CL_SUCCESS && what == CL_DEVICE_COMPILER_AVAILABLE && value &&
         getenv("FAULTY_NO_COMPILER"))
         *(cl_bool *)value = CL_FALSE;
+    const char *most = getenv("FAULTY_ALLOCATION");
+    if (code == CL_SUCCESS && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE && value && most)
+        *(cl_ulong *)value = strtoull(most, NULL, 10);
     return code;
 }
 

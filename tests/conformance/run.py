@@ -98,14 +98,12 @@ SIMULATED_BYTES = 100000
 # What they run: the device's own choice, and what every device should be able to.
 VENDOR_SHAPES = [{}, {"HEALCL_AS": "cpu"}, {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}]
 
-# Random programs run on the device as it is, then by turns overlapping, in buffers of several
-# chunks, with work-groups of several work-items, the last of them not full, with the variants of
+# Random programs run on the device as it is, then by turns overlapping, with work-groups of several work-items, the last of them not full, with the variants of
 # other devices, and as if nothing fitted the caches.
 SEEDS = range(101, 141)
 ENVIRONMENTS = [
     {},
     {"HEALCL_TUNING": "launches_at_once=16"},
-    {"HEALCL_CHUNK_BYTES": "16384"},
     {"HEALCL_TUNING": "general,local_size=4,elements_per_item=3,transform_local_size=4"},
     {"HEALCL_AS": "gpu", "HEALCL_TUNING": "local_size=8,transform_local_size=8,staging_bytes=4096"},
     {"HEALCL_AS": "accelerator"},
@@ -343,8 +341,7 @@ def run_random(runner, source):
     with tempfile.TemporaryDirectory(prefix="healcl-random-") as folder:
         def check(seed):
             environment = ENVIRONMENTS[seed % len(ENVIRONMENTS)]
-            path = make_random(maker, folder, seed,
-                               elements=500 if "HEALCL_CHUNK_BYTES" in environment else 300)
+            path = make_random(maker, folder, seed)
             if environment and (HAS_VARIANTS or IS_ALL):
                 runner.expect_good(path, environment={**environment, **COMPILE_FAST})
             runner.expect_good(path)

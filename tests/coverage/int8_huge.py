@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a transcript with more than 2^31 int8 elements: in storages of several chunks, and whole; one of
-both in each run (tests/share.py).
+"""Runs a transcript with more than 2^31 int8 elements.
 
 usage: int8_huge.py HEALCL FOLDER
 """
@@ -14,10 +13,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from devices import use_device  # noqa: E402
 from find_python import find_python  # noqa: E402
-from share import share  # noqa: E402
 
 NEEDED_BYTES = 6 << 30
-CHUNK_BYTES = 1 << 30
 SKIPPED = 77
 
 
@@ -47,11 +44,7 @@ def main():
     path = os.path.join(folder, "int8_huge.json")
     subprocess.run([python, "-B", os.path.join(ROOT, "scripts", "make_transcripts.py"),
                     "--int8-huge", path], check=True)
-    status = 0
-    for chunk_bytes in share("huge", (str(CHUNK_BYTES), ""), 2):
-        print("HEALCL_CHUNK_BYTES=%s" % chunk_bytes, flush=True)
-        environment = dict(os.environ, HEALCL_CHUNK_BYTES=chunk_bytes)
-        status |= subprocess.run([healcl, "run", "-q", path], env=environment, check=False).returncode
+    status = subprocess.run([healcl, "run", "-q", path], check=False).returncode
     os.remove(path)
     return 1 if status else 0
 

@@ -157,8 +157,7 @@ enum healcl_status __wrap_device_launch(struct healcl_device *device, const stru
         return __real_device_launch(device, launch, error);
     char kernel[256], options[LAUNCH_OPTIONS_SIZE + 128];
     snprintf(kernel, sizeof kernel, "%s:%s", launch->program, launch->kernel);
-    snprintf(options, sizeof options, "%s -D LOCAL_SIZE=%zu -D CHUNKS=%u", launch->options,
-             launch->local_size, launch_chunks(launch));
+    snprintf(options, sizeof options, "%s -D LOCAL_SIZE=%zu", launch->options, launch->local_size);
     const bool misses = is_new(&launched, hash_text(options, hash_text(kernel, 0)), !looks);
     missing += misses;
     if (misses || !looks)

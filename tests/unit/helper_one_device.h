@@ -6,15 +6,13 @@
 
 static struct healcl_device *device;
 
-/* The set-up and tear-down of the group. No kernel's arguments may take more than is asked of
- * devices. */
+/* The set-up and tear-down of the group. */
 static inline int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
     if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK)
         return -1;
-    device->info.max_parameter_bytes = KERNEL_PARAMETER_BYTES;
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* A whole run on a device: upload, small write, launch, download, for one chunk or several. */
+/* A whole run on a device: upload, small write, launch, download. */
 #ifndef HEALCL_TESTS_HELPER_SCENARIO_H
 #define HEALCL_TESTS_HELPER_SCENARIO_H
 
@@ -7,7 +7,7 @@
 
 /* out[i] = a[i] + table[i % 4] + AMOUNT */
 static const char scenario_source[] =
-    "KERNEL add(BUFFER(const int, a), BUFFER(int, out), global const int *table, ulong count)\n"
+    "KERNEL add(global const int *a, global int *out, global const int *table, ulong count)\n"
     "{\n"
     "    ulong i = get_global_id(0);\n"
     "    if (i < count)\n"
@@ -54,7 +54,7 @@ static inline enum healcl_status scenario_launch(struct healcl_device *device,
         .argument_count = 4,
         .arguments = {{.buffer = &scenario->a},
                       {.buffer = &scenario->out},
-                      {.table = &scenario->table},
+                      {.buffer = &scenario->table},
                       {.value = &scenario->count, .size = sizeof scenario->count}},
         .local_size = scenario->local_size,
         .groups = (scenario->count + scenario->local_size - 1) / scenario->local_size,
@@ -87,8 +87,8 @@ static inline enum healcl_status scenario_run(struct healcl_device *device,
     TRY(device_buffer_acquire(device, bytes, false, &scenario->out, failure));
     TRY(device_buffer_acquire(device, sizeof table, false, &scenario->table, failure));
     TRY(device_write(device, &scenario->table, 0, sizeof table, table, failure));
-    TRY(device_upload(device, bytes, &(struct device_filler){scenario_fill, NULL}, &scenario->a,
-                      failure));
+    TRY(device_upload(device, NULL, bytes, &(struct device_filler){scenario_fill, NULL},
+                      &scenario->a, failure));
     TRY(scenario_launch(device, scenario, failure));
     return device_download(device, &scenario->out, 0, bytes,
                            &(struct device_taker){scenario_take, right}, failure);

@@ -56,8 +56,7 @@ bool share_takes(const char *sweep, uint64_t number, uint32_t of)
 
 static bool is_of_others(void)
 {
-    return getenv("HEALCL_TUNING") || getenv("HEALCL_VARIANT") || getenv("HEALCL_AS") ||
-           getenv("HEALCL_CHUNK_BYTES");
+    return getenv("HEALCL_TUNING") || getenv("HEALCL_VARIANT") || getenv("HEALCL_AS");
 }
 
 enum share_programs share_programs_wanted(void)

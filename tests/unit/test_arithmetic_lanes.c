@@ -64,7 +64,6 @@ static ulong same(ulong x)
 }
 
 /* What stands around the arithmetic; the kernels are compiled, and not run. */
-#define CHUNKS 1
 #define ELEMENT long
 #define KERNEL static void
 #define SPACE(name) struct space name
@@ -73,8 +72,7 @@ static ulong same(ulong x)
 #define JOIN(a, b) JOIN_(a, b)
 #define WIDEN(x) ((long)(x))
 #define global
-#define BUFFER(type, name) type *name##0
-#define AT(name, i) (name##0 [i])
+#define AT(name, i) (name[i])
 #define POSITION(space, span, k, i) ((span).position[k] + (long)(i) + (long)(space).rank)
 #define convert_long8(x) ((long)(x))
 #define vload8(i, from) ((from)[i])

@@ -19,7 +19,7 @@ static struct buffer acquire(struct healcl_device *device, uint64_t bytes, bool 
     struct buffer buffer;
     OK(device_buffer_acquire(device, bytes, fresh, &buffer, &error));
     assert_int_equal(buffer.bytes, bytes);
-    assert_true(buffer.chunk_count >= 1);
+    assert_non_null(buffer.memory);
     return buffer;
 }
 
@@ -28,14 +28,14 @@ static void uses_buffers_again(void **state)
     (void)state;
     struct healcl_device *device = open_device();
     struct buffer first = acquire(device, 1000, false);
-    cl_mem memory = first.chunks[0];
+    cl_mem memory = first.memory;
     device_buffer_release(device, &first);
-    assert_int_equal(first.chunk_count, 0);
+    assert_null(first.memory);
     device_buffer_release(device, &first); /* an empty one is ignored */
     struct buffer second = acquire(device, 1020, false);
-    assert_ptr_equal(second.chunks[0], memory);
+    assert_ptr_equal(second.memory, memory);
     struct buffer third = acquire(device, 1000, false);
-    assert_ptr_not_equal(third.chunks[0], memory);
+    assert_ptr_not_equal(third.memory, memory);
     assert_int_equal(helper.count[CALL_clCreateBuffer], 2);
     device_buffer_release(device, &second);
     device_buffer_release(device, &third);
@@ -49,14 +49,14 @@ static void takes_what_fits_best(void **state)
     struct buffer large = acquire(device, 11 * MIB, false);
     struct buffer fitting = acquire(device, 10 * MIB, false);
     struct buffer huge = acquire(device, 20 * MIB, false);
-    cl_mem memory = fitting.chunks[0], larger = large.chunks[0];
+    cl_mem memory = fitting.memory, larger = large.memory;
     device_buffer_release(device, &fitting);
     device_buffer_release(device, &large);
     device_buffer_release(device, &huge);
     struct buffer a = acquire(device, 10 * MIB, false);
-    assert_ptr_equal(a.chunks[0], memory);
+    assert_ptr_equal(a.memory, memory);
     struct buffer b = acquire(device, 9 * MIB + 1, false);
-    assert_ptr_equal(b.chunks[0], larger);
+    assert_ptr_equal(b.memory, larger);
     assert_int_equal(device->bytes_pooled, 20 * MIB);
     device_buffer_release(device, &a);
     device_buffer_release(device, &b);
@@ -68,13 +68,13 @@ static void fresh_buffers_are_idle(void **state)
     (void)state;
     struct healcl_device *device = open_device();
     struct buffer buffer = acquire(device, MIB, false);
-    cl_mem memory = buffer.chunks[0];
+    cl_mem memory = buffer.memory;
     device_buffer_release(device, &buffer);
     struct buffer fresh = acquire(device, MIB, true);
-    assert_ptr_not_equal(fresh.chunks[0], memory);
+    assert_ptr_not_equal(fresh.memory, memory);
     OK(device_finish(device, &error)); /* nothing can use the first one any more */
     struct buffer idle = acquire(device, MIB, true);
-    assert_ptr_equal(idle.chunks[0], memory);
+    assert_ptr_equal(idle.memory, memory);
     device_buffer_release(device, &fresh);
     device_buffer_release(device, &idle);
     healcl_device_close(device);
@@ -91,30 +91,30 @@ static struct buffer acquire_at(struct healcl_device *device, uint64_t number, u
     return buffer;
 }
 
-static void places_keep_their_chunks(void **state)
+static void places_keep_their_buffers(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
     uint64_t first = device_places_begin(device, 2), other = device_places_begin(device, 1);
     assert_true(first > 0 && other == first + 2);
     struct buffer a = acquire_at(device, first, MIB, false);
-    cl_mem memory = a.chunks[0];
+    cl_mem memory = a.memory;
     device_buffer_release(device, &a);
     struct buffer anyone = acquire(device, 2 * MIB, false); /* nobody else gets it */
     struct buffer b = acquire_at(device, first + 1, MIB, false);
     a = acquire_at(device, first, 2 * MIB, false);
-    assert_ptr_equal(a.chunks[0], memory);
-    assert_ptr_not_equal(anyone.chunks[0], memory);
-    assert_ptr_not_equal(b.chunks[0], memory);
+    assert_ptr_equal(a.memory, memory);
+    assert_ptr_not_equal(anyone.memory, memory);
+    assert_ptr_not_equal(b.memory, memory);
     assert_int_equal(device->bytes_placed, 4 * MIB);
     struct buffer second = acquire_at(device, first, MIB, false); /* it is in use: one more */
-    assert_ptr_not_equal(second.chunks[0], memory);
+    assert_ptr_not_equal(second.memory, memory);
     assert_int_equal(device->bytes_placed, 6 * MIB);
     device_buffer_release(device, &second);
     device_buffer_release(device, &a);
     assert_int_equal(helper.count[CALL_clFinish], 0);
     a = acquire_at(device, first, MIB, true); /* it is waited for */
-    assert_ptr_equal(a.chunks[0], memory);
+    assert_ptr_equal(a.memory, memory);
     assert_int_equal(helper.count[CALL_clFinish], 1);
     device_buffer_release(device, &b);
     device_buffer_release(device, &a);
@@ -122,7 +122,7 @@ static void places_keep_their_chunks(void **state)
     assert_int_equal(device->bytes_placed, 0);
     assert_int_equal(device->placed_peak, 6 * MIB);
     b = acquire(device, 2 * MIB, false); /* like others now */
-    assert_ptr_equal(b.chunks[0], memory);
+    assert_ptr_equal(b.memory, memory);
     device_buffer_release(device, &b);
     device_buffer_release(device, &anyone);
     device_pool_empty(device);
@@ -130,22 +130,18 @@ static void places_keep_their_chunks(void **state)
     healcl_device_close(device);
 }
 
-static void makes_chunks(void **state)
+static void refuses_what_no_allocation_holds(void **state)
 {
     (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
     struct healcl_device *device = open_device();
-    static const struct {
-        uint64_t bytes, chunks;
-    } cases[] = {{0, 1}, {1, 1}, {4096, 1}, {4097, 2}, {8192, 2}, {12289, 4}, {16384, 4}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct buffer buffer = acquire(device, cases[i].bytes, false);
-        assert_int_equal(buffer.chunk_count, cases[i].chunks);
-        device_buffer_release(device, &buffer);
-    }
     struct buffer buffer;
-    assert_int_equal(device_buffer_acquire(device, 16385, false, &buffer, &error), HEALCL_REFUSED);
-    assert_int_equal(buffer.chunk_count, 0);
+    device->info.max_allocation_bytes = 100000;
+    buffer = acquire(device, 100000, false); /* not rounded up */
+    assert_int_equal(buffer.allocated, 100000);
+    device_buffer_release(device, &buffer);
+    assert_int_equal(device_buffer_acquire(device, 100001, false, &buffer, &error), HEALCL_REFUSED);
+    assert_non_null(strstr(error.message, "100001 bytes are more than the 100000 that "));
+    assert_null(buffer.memory);
     healcl_device_close(device);
 }
 
@@ -250,8 +246,8 @@ static void asks_for_huge_pages(void **state)
         print_message("skipped: no huge pages, or a driver that keeps buffers elsewhere\n");
     else {
         bool huge = false;
-        OK(device_upload(device, 32 * MIB, &(struct device_filler){look_for_huge_pages, &huge},
-                         &buffer, &error));
+        OK(device_upload(device, NULL, 32 * MIB,
+                         &(struct device_filler){look_for_huge_pages, &huge}, &buffer, &error));
         assert_true(huge);
     }
     OK(device_finish(device, &error));
@@ -319,11 +315,16 @@ static void parts_hold_their_slab(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DEVICE_TEST(uses_buffers_again),     DEVICE_TEST(takes_what_fits_best),
-        DEVICE_TEST(fresh_buffers_are_idle), DEVICE_TEST(places_keep_their_chunks),
-        DEVICE_TEST(makes_chunks),           DEVICE_TEST(counts_bytes),
-        DEVICE_TEST(does_not_hoard),         DEVICE_TEST(empties_the_pool_for_room),
-        DEVICE_TEST(asks_for_huge_pages),    DEVICE_TEST(parts_hold_their_slab),
+        DEVICE_TEST(uses_buffers_again),
+        DEVICE_TEST(takes_what_fits_best),
+        DEVICE_TEST(fresh_buffers_are_idle),
+        DEVICE_TEST(places_keep_their_buffers),
+        DEVICE_TEST(refuses_what_no_allocation_holds),
+        DEVICE_TEST(counts_bytes),
+        DEVICE_TEST(does_not_hoard),
+        DEVICE_TEST(empties_the_pool_for_room),
+        DEVICE_TEST(asks_for_huge_pages),
+        DEVICE_TEST(parts_hold_their_slab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,21 +67,18 @@ static void fail_each(cl_int code, bool lost, bool may_recover, uint64_t count)
 static void each_call_fails_once(void **state)
 {
     (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
     fail_each(CL_INVALID_OPERATION, false, false, 2500);
 }
 
-static void each_call_fails_on_mapped_chunks(void **state)
+static void each_call_fails_on_mapped_memory(void **state)
 {
     (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "131072", 1);
     fail_each(CL_INVALID_OPERATION, false, false, 80000);
 }
 
 static void device_is_lost(void **state)
 {
     (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "131072", 1);
     fail_each(CL_OUT_OF_RESOURCES, true, false, 80000);
 }
 
@@ -96,7 +93,6 @@ static void each_call_fails_on_staging(void **state)
 {
     (void)state;
     setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
-    setenv("HEALCL_CHUNK_BYTES", "16384", 1);
     fail_each(CL_INVALID_OPERATION, false, false, 8000);
 }
 
@@ -104,7 +100,6 @@ static void device_is_lost_on_staging(void **state)
 {
     (void)state;
     setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
-    setenv("HEALCL_CHUNK_BYTES", "16384", 1);
     fail_each(CL_OUT_OF_RESOURCES, true, false, 8000);
 }
 
@@ -120,7 +115,7 @@ int main(void)
     unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(each_call_fails_once),
-        DEVICE_TEST(each_call_fails_on_mapped_chunks),
+        DEVICE_TEST(each_call_fails_on_mapped_memory),
         DEVICE_TEST(device_is_lost),
         DEVICE_TEST(each_call_runs_out_of_memory),
         DEVICE_TEST(each_call_fails_on_staging),

@@ -53,8 +53,8 @@ static cl_uint step_with(const char *options, int from, int to, uint32_t rounds)
     struct launch launch = {.program = "overlap",
                             .kernel = "increase",
                             .argument_count = 3,
-                            .arguments = {{.table = &buffers[from], .read_only = true},
-                                          {.table = &buffers[to]},
+                            .arguments = {{.buffer = &buffers[from], .read_only = true},
+                                          {.buffer = &buffers[to]},
                                           {.value = &rounds, .size = sizeof rounds}},
                             .local_size = 1,
                             .groups = groups};
@@ -246,11 +246,11 @@ static void orders_buffers_that_are_used_again(void **state)
 {
     (void)state;
     NEEDS_OVERLAP();
-    cl_mem memory = buffers[0].chunks[0];
+    cl_mem memory = buffers[0].memory;
     (void)step(0, 1, SLOW);
     device_buffer_release(device, &buffers[0]);
     OK(device_buffer_acquire(device, sizeof(int32_t), false, &buffers[0], &error));
-    assert_ptr_equal(buffers[0].chunks[0], memory);
+    assert_ptr_equal(buffers[0].memory, memory);
     assert_int_equal(step(3, 0, 0), 1);
     assert_int_equal(read(1), 1);
     close_device();

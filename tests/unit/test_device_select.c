@@ -19,7 +19,7 @@ static struct device_info make_device(uint32_t platform, uint32_t device, const 
         .available = true,
         .compiler_available = true,
         .little_endian = *(const unsigned char *)&one == 1,
-        .long_supported = true,
+        .full_profile = true,
     };
     strcpy(info.platform, platform_name);
     strcpy(info.name, name);
@@ -220,8 +220,8 @@ static void unusable_devices(void **state)
     info.available = false;
     assert_string_equal(device_unusable(&info), "it is not available");
     info = good;
-    info.long_supported = false;
-    assert_string_equal(device_unusable(&info), "it has no 64-bit integers");
+    info.full_profile = false;
+    assert_string_equal(device_unusable(&info), "it has the embedded profile of OpenCL alone");
     info = good;
     info.little_endian = !good.little_endian;
     assert_string_equal(device_unusable(&info), "its byte order is not that of the host");
@@ -247,9 +247,8 @@ struct made_up {
     cl_int platforms_code; /* of clGetPlatformIDs */
     cl_uint count;
     cl_int devices_code[2]; /* of clGetDeviceIDs */
-    const char *profile[2], *extensions[2];
-    cl_device_info fails;   /* a query of device 0 */
-    size_t parameter_bytes; /* of kernels, of device 0; 0: enough */
+    const char *profile[2];
+    cl_device_info fails; /* a query of device 0 */
 };
 
 static struct made_up made_up;
@@ -306,14 +305,9 @@ static cl_int CL_API_CALL made_up_device(cl_device_id id, cl_device_info what, s
     if (i == 0 && what == made_up.fails && what != 0)
         return CL_OUT_OF_RESOURCES;
     static const size_t sizes[] = {64, 64, 64};
-    if (i == 0 && what == CL_DEVICE_MAX_PARAMETER_SIZE && made_up.parameter_bytes > 0) {
-        memcpy(value, &made_up.parameter_bytes, size);
-        return CL_SUCCESS;
-    }
     switch (what) {
     case CL_DEVICE_NAME: return give_text("  padded name \n", size, value, needed);
     case CL_DEVICE_PROFILE: return give_text(made_up.profile[i], size, value, needed);
-    case CL_DEVICE_EXTENSIONS: return give_text(made_up.extensions[i], size, value, needed);
     case CL_DEVICE_VENDOR:
     case CL_DRIVER_VERSION:
     case CL_DEVICE_VERSION:
@@ -339,8 +333,7 @@ static void set_made_up(cl_uint count)
 {
     made_up = (struct made_up){
         .count = count,
-        .profile = {"FULL_PROFILE", "EMBEDDED_PROFILE"},
-        .extensions = {"", "cl_khr_icd cles_khr_int64 cl_khr_spir"},
+        .profile = {"EMBEDDED_PROFILE", "FULL_PROFILE"},
     };
 }
 
@@ -464,38 +457,6 @@ static void broken_device_is_chosen(void **state)
     }
 }
 
-/* As small as the embedded profile allows, and by one byte. */
-static void few_parameters(void **state)
-{
-    (void)state;
-    const struct {
-        size_t bytes;
-        const char *why;
-    } cases[] = {
-        {256, "its kernels take 256 bytes of arguments, not the 976 that are needed"},
-        {975, "its kernels take 975 bytes of arguments, not the 976 that are needed"},
-        {976, NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct device_info *list = NULL;
-        struct healcl_device *device = NULL;
-        size_t count = 0;
-        set_made_up(1);
-        made_up.parameter_bytes = cases[i].bytes;
-        OK(device_list(&made_up_opencl, &list, &count, &error));
-        assert_int_equal(count, 1);
-        if (!cases[i].why) {
-            assert_null(device_unusable(&list[0]));
-        } else {
-            assert_string_equal(device_unusable(&list[0]), cases[i].why);
-            assert_int_equal(device_open(&made_up_opencl, "0:0", &device, &error), HEALCL_USAGE);
-            assert_non_null(strstr(error.message, cases[i].why));
-            assert_null(device);
-        }
-        free(list);
-    }
-}
-
 static void properties(void **state)
 {
     (void)state;
@@ -506,13 +467,9 @@ static void properties(void **state)
     assert_int_equal(count, 2);
     assert_string_equal(list[0].name, "padded name");
     assert_string_equal(list[0].platform, "Made up");
-    assert_true(list[0].long_supported);
-    assert_true(list[1].long_supported);
+    assert_false(list[0].full_profile);
+    assert_true(list[1].full_profile);
     assert_int_equal(list[0].max_work_group_size, 64);
-    free(list);
-    made_up.extensions[1] = "cl_khr_icd";
-    OK(device_list(&made_up_opencl, &list, &count, &error));
-    assert_false(list[1].long_supported);
     free(list);
 }
 
@@ -557,7 +514,6 @@ int main(void)
         DEVICE_TEST(broken_platform),
         DEVICE_TEST(broken_device),
         DEVICE_TEST(broken_device_is_chosen),
-        DEVICE_TEST(few_parameters),
         DEVICE_TEST(properties),
         DEVICE_TEST(installed_devices),
         DEVICE_TEST(code_names),

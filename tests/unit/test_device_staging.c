@@ -66,7 +66,7 @@ static struct buffer upload(uint64_t bytes)
 {
     struct buffer buffer;
     seen.pieces = seen.bytes = 0;
-    OK(device_upload(device, bytes, &(struct device_filler){fill, NULL}, &buffer, &error));
+    OK(device_upload(device, NULL, bytes, &(struct device_filler){fill, NULL}, &buffer, &error));
     assert_int_equal(seen.bytes, bytes);
     return buffer;
 }
@@ -79,18 +79,14 @@ static void download(const struct buffer *buffer, uint64_t offset, uint64_t byte
     assert_int_equal(seen.bytes, bytes);
 }
 
-/* Pieces of a half, which chunks end too; and an upload that fits beside others in a half. */
+/* Pieces of a half; and an upload that fits beside others in a half. */
 static void hands_out_pieces(void **state)
 {
     (void)state;
     static const struct {
-        uint64_t bytes;
-        const char *chunk_bytes;
-        uint64_t pieces;
-    } cases[] = {{1, "", 1},          {HALF, "", 1},         {HALF + 1, "", 2},
-                 {10 * HALF, "", 10}, {2 * HALF, "4096", 2}, {3 * HALF + 5, "8192", 4}};
+        uint64_t bytes, pieces;
+    } cases[] = {{1, 1}, {HALF, 1}, {HALF + 1, 2}, {10 * HALF, 10}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        setenv("HEALCL_CHUNK_BYTES", cases[i].chunk_bytes, 1);
         open_with("staging_bytes=4096");
         assert_int_equal(device_piece_bytes(device), HALF);
         struct buffer buffer = upload(cases[i].bytes);
@@ -109,12 +105,10 @@ static void hands_out_pieces(void **state)
 static void maps_shared_memory(void **state)
 {
     (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "131072", 1);
     open_with("staging_bytes=0");
     struct buffer buffer = upload(300000);
-    assert_int_equal(seen.pieces, 3);
     download(&buffer, 0, 300000);
-    assert_int_equal(seen.pieces, 3);
+    assert_int_equal(seen.pieces, 1);
     assert_int_equal(helper.count[CALL_clEnqueueWriteBuffer], 0);
     assert_int_equal(helper.count[CALL_clEnqueueReadBuffer], 0);
     device_buffer_release(device, &buffer);
@@ -181,17 +175,16 @@ static void copies_memory(void **state)
     static const char *const tunings[] = {"staging_bytes=0", "staging_bytes=4096"};
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = byte_at(i);
-    setenv("HEALCL_CHUNK_BYTES", "8192", 1);
     for (size_t i = 0; i < 2; i++) {
         struct buffer buffer;
         open_with(tunings[i]);
-        OK(device_upload_memory(device, sizeof bytes, bytes, &buffer, &error));
+        OK(device_upload_memory(device, NULL, sizeof bytes, bytes, &buffer, &error));
         memset(read, 0, sizeof read);
         OK(device_read(device, &buffer, 0, sizeof read, read, &error));
         assert_memory_equal(read, bytes, sizeof bytes);
         OK(device_read(device, &buffer, 5, 0, read, &error));
         device_buffer_release(device, &buffer);
-        OK(device_upload_memory(device, 0, NULL, &buffer, &error));
+        OK(device_upload_memory(device, NULL, 0, NULL, &buffer, &error));
         device_buffer_release(device, &buffer);
         healcl_device_close(device);
     }
@@ -202,26 +195,25 @@ static void passes_errors_on(void **state)
 {
     (void)state;
     static const char *const tunings[] = {"staging_bytes=0", "staging_bytes=4096"};
-    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
     for (size_t i = 0; i < 2; i++) {
         struct buffer buffer;
         uint64_t first = 0;
         open_with(tunings[i]);
-        seen.fails_at = 2;
-        assert_int_equal(
-            device_upload(device, 4 * HALF, &(struct device_filler){fill, NULL}, &buffer, &error),
-            HEALCL_REFUSED);
-        assert_string_equal(error.message, "piece 2");
-        assert_int_equal(buffer.chunk_count, 0);
+        seen.fails_at = 2 * i; /* mapped memory is one piece */
+        assert_int_equal(device_upload(device, NULL, 4 * HALF, &(struct device_filler){fill, NULL},
+                                       &buffer, &error),
+                         HEALCL_REFUSED);
+        assert_string_equal(error.message, i == 0 ? "piece 0" : "piece 2");
+        assert_null(buffer.memory);
         healcl_error_clear(&error);
         seen.fails_at = UINT64_MAX;
         buffer = upload(4 * HALF);
         seen.pieces = seen.bytes = 0;
-        seen.fails_at = 1;
+        seen.fails_at = i;
         assert_int_equal(device_download(device, &buffer, 0, 4 * HALF,
                                          &(struct device_taker){take, &first}, &error),
                          HEALCL_REFUSED);
-        assert_string_equal(error.message, "piece 1");
+        assert_string_equal(error.message, i == 0 ? "piece 0" : "piece 1");
         healcl_error_clear(&error);
         seen.fails_at = UINT64_MAX;
         download(&buffer, 0, 4 * HALF);

@@ -97,28 +97,6 @@ static void keeps_and_reads(void **state)
     assert_same(&other, &unchanged);
 }
 
-/* A variant goes before others until its family is given a shape again. */
-static void prefers_variants(void **state)
-{
-    (void)state;
-    char text[TUNING_TEXT_SIZE];
-    struct device_tuning tuning = tuning_of("transform=local:local,copy=vectors:lines"), read;
-    assert_string_equal(tuning.preferred[FAMILY_transform], "local");
-    assert_string_equal(tuning.preferred[FAMILY_copy], "lines");
-    assert_null(tuning.preferred[FAMILY_sum]);
-    tuning_format(&tuning, text);
-    assert_non_null(strstr(text, ",copy=vectors:lines,"));
-    assert_non_null(strstr(text, ",transform=local:local,"));
-    keep(&tuning, NULL);
-    read = tuning_default(&info);
-    assert_true(tuning_read_kept(&read, &info));
-    assert_same(&read, &tuning);
-    OK(tuning_parse(&tuning, "transform=local", "test", &info, &error));
-    assert_null(tuning.preferred[FAMILY_transform]);
-    OK(tuning_parse(&tuning, "vectors", "test", &info, &error));
-    assert_null(tuning.preferred[FAMILY_copy]);
-}
-
 static void shapes_emulated_gpus_as_gpus(void **state)
 {
     (void)state;
@@ -386,7 +364,6 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(keeps_and_reads),
-        TEST(prefers_variants),
         TEST(shapes_emulated_gpus_as_gpus),
         TEST(ignores_what_it_cannot_read),
         TEST(keeps_nothing_where_it_cannot),

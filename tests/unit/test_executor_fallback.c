@@ -2,7 +2,7 @@
  * What a device lacks runs on the host: each operation, families, all; programs that do not build;
  * answers of the self-test that are wrong. Results are right and counts exact, on transcripts, in
  * sessions, by call, and in bodies of vendors' operations. Runs once more shaped as for other
- * devices, and in chunks.
+ * devices.
  */
 #include "helper_device.h"
 #include "programs/internal.h"
@@ -442,7 +442,7 @@ static void bodies_stand_for_kernels(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* The shape and the chunks that the environment asks for are kept. */
+/* The shape that the environment asks for is kept. */
 static int set_up(void **state)
 {
     (void)state;

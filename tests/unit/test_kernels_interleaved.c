@@ -84,50 +84,6 @@ static void components(void **state)
             check_components(dtypes[d], sizes[rows[i] == 23 ? 4 : i % 2], rows[i]);
 }
 
-/* Sums over s of [l,s,n,k] into a component of [l,n,2,k], behind which more elements lie. */
-static void check_sums(enum dtype dtype, int l, int64_t n, int64_t k)
-{
-    enum { BEHIND = 64 };
-    struct script script = {0};
-    char what[96];
-    int rows = (int)n, width = (int)k;
-    snprintf(what, sizeof what, "sums of %s into [%d,%d,2,%d]", dtype_name(dtype), l, rows, width);
-    upload(&script, "a", dtype, 4, VALUES(l, 7, n, k));
-    upload(&script, "all", dtype, 4, VALUES(l, n + BEHIND, 2, k));
-    upload_moduli(&script, "q", dtype, k);
-    upload_moduli(&script, "one", dtype, 1);
-    call(&script, "same", "expand", "one 0 %d", width);
-    for (int part = 0; part < 2; part++) {
-        call(&script, "out", "get_slice", "all [0:%d:1,0:%d:1,%d,0:%d:1]", l, rows, part, width);
-        call(&script, NULL, "axis_modsum", "a 1 %s out", part ? "q" : "same");
-        script_download(&script, "all");
-    }
-    /* Rows that do not lie side by side, and a modulus for each of n. */
-    upload(&script, "apart", dtype, 5, VALUES(l, 7, n, 2, k));
-    call(&script, "a", "get_slice", "apart [0:%d:1,0:7:1,0:%d:1,1,0:%d:1]", l, rows, width);
-    call(&script, NULL, "axis_modsum", "a 1 q out");
-    script_download(&script, "all");
-    upload_moduli(&script, "many", dtype, n);
-    call(&script, "a", "get_slice", "apart [0:%d:1,0:7:1,0:%d:1,0,0]", l, rows);
-    call(&script, "packed", "contiguous", "a");
-    call(&script, "out", "get_slice", "all [0:%d:1,0:%d:1,0,0]", l, rows);
-    call(&script, NULL, "axis_modsum", "packed 1 many out");
-    script_download(&script, "all");
-    expect_same(&script, what);
-}
-
-static void sums(void **state)
-{
-    (void)state;
-    static const int64_t lengths[] = {2, 4, 8, 12, 64, 520, 1028};
-    for (int d = 0; d < 2; d++) {
-        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-            for (int64_t k = 1; k <= 4; k++)
-                check_sums(dtypes[d], 2, lengths[i], k);
-        check_sums(dtypes[d], 40, 260, 2); /* work-items have whole rows, of more than a block */
-    }
-}
-
 /* What sums of products add up: numbers below 2^62, which is the fast way, or one of them is not,
  * or any. */
 enum summands { SMALL, ONE_ODD, ANY, SUMMANDS };
@@ -296,8 +252,9 @@ static void one_factor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(components),  cmocka_unit_test(sums),
-        cmocka_unit_test(conversions), cmocka_unit_test(reversed_bits),
+        cmocka_unit_test(components),
+        cmocka_unit_test(conversions),
+        cmocka_unit_test(reversed_bits),
         cmocka_unit_test(one_factor),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

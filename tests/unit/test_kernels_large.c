@@ -130,14 +130,12 @@ static void check_moduli(enum dtype dtype, int64_t count, const char *tuning)
     expect_same(&script, tuning);
 }
 
-/* As many moduli as get a table, and one more. */
+/* More moduli than the host makes a table of, as many as there are elements in a row. */
 static void many_moduli(void **state)
 {
     (void)state;
-    enum { MOST = 1 << 16 };
-    for (int64_t count = MOST - 1; count <= MOST + 1; count++)
-        check_moduli(DTYPE_INT64, count, count % 2 ? NULL : "general");
-    check_moduli(DTYPE_INT32, MOST + 1, NULL);
+    check_moduli(DTYPE_INT64, (1 << 16) + 1, NULL);
+    check_moduli(DTYPE_INT32, (1 << 16) + 1, "general");
 }
 
 int main(void)

@@ -116,9 +116,9 @@ static void script_transform(struct script *script, const struct transform *tran
 
 /* ---------------------------------------------------------------- passes */
 
-#define PARAMETERS                                                             \
-    "(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in)," \
-    " global const struct modulus *q, global const struct twiddle *twiddles,"  \
+#define PARAMETERS                                                            \
+    "(SPACE(space), uint first_group, global OUT *out, global const IN *in,"  \
+    " global const struct modulus *q, global const struct twiddle *twiddles," \
     " global const struct twiddle *high, global const uint *perm, uint use_perm"
 
 static int launches_of(const struct transform *transform)
@@ -194,7 +194,7 @@ static const char notes[] = "static inline uint note(global const long *at, uint
                             "    return 0;\n"
                             "}\n"
                             "#undef AT\n"
-                            "#define AT(name, i) x[note(name##0 + (i), turn)]\n";
+                            "#define AT(name, i) x[note(name + (i), turn)]\n";
 
 enum { WAVE = 64, LINE_ELEMENTS = 8 };
 

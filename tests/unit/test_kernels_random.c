@@ -16,7 +16,7 @@
 static const uint64_t seed = 0x4ea1;
 enum { SHARE = 8, ROUNDS = 40, ELEMENTS = 1500 };
 
-static int checked, split, too_large; /* problems; split: with a storage of several chunks */
+static int checked; /* problems */
 static struct healcl_device *device;
 
 /* Programs are built once for all tests. */
@@ -29,9 +29,7 @@ static int open_device(void **state)
         print_error("%s\n", error.message);
         return -1;
     }
-    device->info.max_parameter_bytes = KERNEL_PARAMETER_BYTES; /* no kernel takes more */
-    print_message("seed %#" PRIx64 ", %d rounds, chunks of %" PRIu64 " bytes\n", seed, ROUNDS,
-                  device->chunk_bytes);
+    print_message("seed %#" PRIx64 ", %d rounds\n", seed, ROUNDS);
     return 0;
 }
 
@@ -40,9 +38,8 @@ static int close_device(void **state)
     (void)state;
     healcl_device_close(device);
     healcl_error_clear(&error);
-    print_message("%d problems, %d with several chunks, %d too large for the device\n", checked,
-                  split, too_large);
-    return too_large * 4 < checked || !share_is_all() ? 0 : -1;
+    print_message("%d problems\n", checked);
+    return 0;
 }
 
 static void check_one(const struct form *form, const struct problem_dtypes *dtypes,
@@ -58,20 +55,8 @@ static void check_one(const struct form *form, const struct problem_dtypes *dtyp
     enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
     problem_data_release(&data);
     checked++;
-    for (uint32_t i = 0; i < placement.storage_count; i++)
-        if (placement_bytes(&placement, i) > device->chunk_bytes) {
-            split++;
-            break;
-        }
     if (result == CHECK_EQUAL)
         return;
-    /* With small chunks some storages do not fit four of them, or some tables one. */
-    if (result == CHECK_REFUSED && getenv("HEALCL_CHUNK_BYTES") &&
-        strstr(error.message, " bytes ")) {
-        healcl_error_clear(&error);
-        too_large++;
-        return;
-    }
     char text[PROBLEM_TEXT_SIZE];
     print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");
     fail_msg("variant %" PRIu64 ", random state %#" PRIx64 ": %s", variant, start, error.message);

@@ -19,7 +19,6 @@ static int open_small_gpu(void **state)
     setenv("HEALCL_AS", "gpu", 1);
     unsetenv("HEALCL_TUNING");
     unsetenv("HEALCL_VARIANT");
-    unsetenv("HEALCL_CHUNK_BYTES");
     if (open_device(state))
         return -1;
     device->tuning.local_size = 2;

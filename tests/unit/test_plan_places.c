@@ -241,7 +241,8 @@ static void a_device_keeps_to_it(void **state)
         assert_true(script_same_results(&expected, &found));
         device_executor_price(executor, &report);
         struct places places;
-        const struct places_rule rule = {.least = device->place_bytes, .most = device->chunk_bytes};
+        const struct places_rule rule = {.least = device->place_bytes,
+                                         .most = device->info.max_allocation_bytes};
         OK(places_init(&places, script.plan, &rule, &error));
         assert_true(places.count > 0);
         assert_int_equal(report.tensor_bytes_allocated, places.place_bytes + places.other_bytes);

@@ -1,4 +1,4 @@
-/* Uploads, writes, launches, times and downloads, with one chunk and with several. */
+/* Uploads, writes, launches, times and downloads. */
 #include <string.h>
 
 #include "core/clock.h"
@@ -35,21 +35,9 @@ static void launches(void **state)
     healcl_device_close(device);
 }
 
-static void launches_on_chunks(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
-    struct healcl_device *device = open_device();
-    for (uint64_t count = 1000; count <= 4096; count += 516)
-        run(device, count, 4);
-    assert_int_equal(helper.count[CALL_clBuildProgram], 2); /* with CHUNKS 1 and 4 */
-    healcl_device_close(device);
-}
-
 static void uploads_by_mapping(void **state)
 {
     (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "131072", 1);
     struct healcl_device *device = open_device();
     run(device, 100000, 16);
     assert_int_equal(helper.count[CALL_clEnqueueBarrierWithWaitList], 1);
@@ -89,59 +77,6 @@ static void reports_a_refused_launch(void **state)
         error.message,
         "kernel 'add': argument 0: clSetKernelArg failed: CL_INVALID_ARG_SIZE (-51)");
     assert_int_equal(error.opencl_code, CL_INVALID_ARG_SIZE);
-    healcl_device_close(device);
-}
-
-/* With both numbers, before the driver is asked. */
-static void refuses_too_many_parameters(void **state)
-{
-    (void)state;
-    struct healcl_device *device = open_device();
-    struct scenario scenario = {.count = 4, .local_size = 1};
-    bool right = false;
-    OK(scenario_run(device, &scenario, &right, &error));
-    uint64_t before = helper.count[CALL_clSetKernelArg];
-    device->info.max_parameter_bytes = 8;
-    assert_int_equal(scenario_launch(device, &scenario, &error), HEALCL_DEVICE);
-    assert_non_null(strstr(error.message, "bytes, and the device takes 8"));
-    assert_int_equal(helper.count[CALL_clSetKernelArg], before);
-    scenario_release(device, &scenario);
-    healcl_device_close(device);
-}
-
-static void refuses_chunked_tables(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
-    struct healcl_device *device = open_device();
-    struct scenario scenario = {.count = 1, .local_size = 1};
-    OK(device_buffer_acquire(device, 4, false, &scenario.a, &error));
-    OK(device_buffer_acquire(device, 4, false, &scenario.out, &error));
-    OK(device_buffer_acquire(device, 5000, false, &scenario.table, &error));
-    assert_int_equal(scenario_launch(device, &scenario, &error), HEALCL_REFUSED);
-    scenario_release(device, &scenario);
-    healcl_device_close(device);
-}
-
-static void writes_across_chunks(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
-    struct healcl_device *device = open_device();
-    struct buffer buffer;
-    OK(device_buffer_acquire(device, 10000, false, &buffer, &error));
-    unsigned char data[5000];
-    for (size_t i = 0; i < sizeof data; i++)
-        data[i] = (unsigned char)(i * 7 + 1);
-    OK(device_write(device, &buffer, 4000, sizeof data, data, &error));
-    OK(device_write(device, &buffer, 0, 0, NULL, &error));
-    memset(data, 0, sizeof data); /* they have been copied */
-    for (uint64_t i = 4000; i < 9000; i += 613) {
-        unsigned char byte;
-        OK(device_read(device, &buffer, i, 1, &byte, &error));
-        assert_int_equal(byte, (unsigned char)((i - 4000) * 7 + 1));
-    }
-    device_buffer_release(device, &buffer);
     healcl_device_close(device);
 }
 
@@ -233,13 +168,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(launches),
-        DEVICE_TEST(launches_on_chunks),
         DEVICE_TEST(uploads_by_mapping),
         DEVICE_TEST(no_groups_no_launch),
         DEVICE_TEST(reports_a_refused_launch),
-        DEVICE_TEST(refuses_too_many_parameters),
-        DEVICE_TEST(refuses_chunked_tables),
-        DEVICE_TEST(writes_across_chunks),
         DEVICE_TEST(takes_times),
         DEVICE_TEST(takes_times_by_the_host),
         DEVICE_TEST(flushes_now_and_then),

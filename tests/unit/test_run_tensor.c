@@ -343,35 +343,6 @@ static void sees_changes_of_lent_memory(void **state)
     clReleaseMemObject(memory);
 }
 
-/* A tensor of several buffers is written, but has no address and no cl_mem. */
-static void refuses_chunks(void **state)
-{
-    (void)state;
-    enum { N = 3 << 13 };
-    static int64_t data[N], got[N];
-    const uint64_t chunk_bytes = device->chunk_bytes;
-    device->chunk_bytes = 1 << 16;
-    struct healcl_queue *queue = open_queue(device);
-    device->chunk_bytes = chunk_bytes;
-    struct healcl_tensor *a = create_tensor(queue, 1, (int64_t[]){N}, NULL), *adopted = NULL;
-    void *memory = NULL;
-    size_t offset;
-    for (int i = 0; i < N; i++)
-        data[i] = 3 * i;
-    OK(healcl_tensor_write(a, data, sizeof data, &error));
-    OK(healcl_tensor_read(a, got, sizeof got, &error));
-    assert_memory_equal(got, data, sizeof data);
-    FAILS(HEALCL_REFUSED, "several buffers", healcl_tensor_map(a, &memory, &error));
-    FAILS(HEALCL_REFUSED, "lies in 3 buffers", healcl_tensor_memory(a, &memory, &offset, &error));
-    cl_int code = CL_SUCCESS;
-    cl_mem own = clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof data, NULL, &code);
-    FAILS(HEALCL_REFUSED, "takes several buffers",
-          healcl_tensor_adopt(queue, HEALCL_INT64, 1, (int64_t[]){N}, own, &adopted, &error));
-    clReleaseMemObject(own);
-    healcl_tensor_release(a);
-    healcl_queue_close(queue);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,7 +354,6 @@ int main(void)
         cmocka_unit_test(lends_memory),
         cmocka_unit_test(adopts_memory),
         cmocka_unit_test(sees_changes_of_lent_memory),
-        cmocka_unit_test(refuses_chunks),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

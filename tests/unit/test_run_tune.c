@@ -82,7 +82,7 @@ static void lists_one_subject(void **state)
 /* ---------------------------------------------------------------- measuring */
 
 static const char does_nothing[] =
-    "#define ARGUMENTS struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),"
+    "#define ARGUMENTS struct space space, uint rows, global OUT *out, global const IN *in,"
     " global const struct modulus *q, global const struct twiddle *twiddles,"
     " global const uint *perm, uint use_perm\n"
     "KERNEL ntt_single(ARGUMENTS) { }\n"
@@ -190,15 +190,12 @@ static enum healcl_status measure(struct healcl_device *device,
                                   const struct bench_options *bench_options,
                                   struct bench_result *result, struct healcl_error *ignored)
 {
-    (void)given, (void)ignored;
+    (void)device, (void)given, (void)ignored;
     assert_non_null(operation);
     assert_true(bench_options->repeat > 1);
     assert_true(measured.count < MEASUREMENTS_MAX);
     const struct measurement *next = &measured.list[measured.count++];
-    *result = (struct bench_result){.min_ns = next->min_ns,
-                                    .median_ns = next->median_ns,
-                                    .by_preferred = device->tuning.preferred[FAMILY_digits] &&
-                                                    !device->tuning.preferred[FAMILY_gather]};
+    *result = (struct bench_result){.min_ns = next->min_ns, .median_ns = next->median_ns};
     return HEALCL_OK;
 }
 
@@ -208,7 +205,7 @@ static const char *const two_of_each[][2] = {{"digits", "digits=vectors"},
                                              {"gather", "gather=general"}};
 
 /* Tunes a device with two choices of digits, the default first, and two of gather; each of them has
- * one case. Variants are preferred in vain but for those of digits. */
+ * one case. */
 static enum healcl_status tune_among(const char *const choices[4][2],
                                      const struct measurement *list, size_t count,
                                      struct tune_options options, struct device_tuning *chosen)
@@ -280,26 +277,6 @@ static void chooses_on_a_busy_machine_if_forced(void **state)
     assert_true(report.alternatives[1].chosen);
 }
 
-/* A variant may be chosen too, unless another one has run in its place. */
-static void chooses_variants(void **state)
-{
-    (void)state;
-    static const char *const choices[][2] = {{"digits", "digits=vectors"},
-                                             {"digits", "digits=general:elements"},
-                                             {"gather", "gather=vectors"},
-                                             {"gather", "gather=vectors:lines"}};
-    static const struct measurement list[] = {{3e6, 3e6}, {2e6, 2e6}, {3e6, 3e6}, {1e6, 1e6}};
-    struct device_tuning chosen;
-    OK(tune_among(choices, list, 4, no_options, &chosen));
-    assert_int_equal(measured.count, 4);
-    assert_int_equal(report.alternatives[1].outcome, TUNE_RIGHT);
-    assert_string_equal(chosen.preferred[FAMILY_digits], "elements");
-    assert_int_equal(chosen.shapes[FAMILY_digits], SHAPE_GENERAL);
-    assert_int_equal(report.alternatives[3].outcome, TUNE_FAILED);
-    assert_non_null(strstr(report.alternatives[3].reason, "runs none of the operations"));
-    assert_null(chosen.preferred[FAMILY_gather]);
-}
-
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, device_tear_down)
@@ -312,7 +289,6 @@ int main(void)
         TEST(refuses_what_a_busy_machine_measured),
         TEST(takes_a_steady_try),
         TEST(chooses_on_a_busy_machine_if_forced),
-        TEST(chooses_variants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
