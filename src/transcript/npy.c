@@ -34,6 +34,7 @@ enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
 
 struct text {
     const char *next, *end;
+    unsigned version;
 };
 
 static char peek(const struct text *text)
@@ -43,8 +44,11 @@ static char peek(const struct text *text)
 
 static void skip_space(struct text *text)
 {
-    while (peek(text) != 0 && strchr(" \t\r\n", peek(text)))
-        text->next++;
+    for (bool comment = false; peek(text) > 0; text->next++) {
+        comment = comment ? !strchr("\r\n", peek(text)) : peek(text) == '#';
+        if (!comment && !strchr(" \t\r\n\f", peek(text)))
+            return;
+    }
 }
 
 /* Skips white space, then takes the word if it is next. */
@@ -58,11 +62,12 @@ static bool take(struct text *text, const char *word)
     return true;
 }
 
-/* A string without escapes, of which word keeps as much as fits. */
+/* A string without escapes, of which word keeps as much as fits. It may have Python's u or r. */
 static bool take_string(struct text *text, char *word, size_t size)
 {
     size_t length = 0;
     skip_space(text);
+    text->next += peek(text) != 0 && strchr("uUrR", peek(text));
     const char quote = peek(text);
     if (quote != '\'' && quote != '"')
         return false;
@@ -80,16 +85,21 @@ static bool take_string(struct text *text, char *word, size_t size)
 /* INT64_MIN: a number that is beyond 2^63-1. */
 static bool take_integer(struct text *text, int64_t *value)
 {
-    const bool is_negative = take(text, "-");
+    const bool is_negative = take(text, "-"), is_signed = is_negative || take(text, "+");
     bool is_huge = false;
-    if (peek(text) < '0' || peek(text) > '9')
+    if (is_signed)
+        skip_space(text);
+    const char first = peek(text);
+    if (first < '0' || first > '9')
         return false;
     for (*value = 0; peek(text) >= '0' && peek(text) <= '9'; text->next++)
         is_huge |= __builtin_mul_overflow(*value, 10, value) ||
                    __builtin_add_overflow(*value, *text->next - '0', value);
+    const bool is_octal = first == '0' && *value != 0; /* of Python 2, as the L */
     *value = is_huge ? INT64_MIN : is_negative ? -*value : *value;
-    (void)take(text, "L"); /* of Python 2 */
-    return true;
+    if (text->version < 3)
+        (void)take(text, "L");
+    return !is_octal;
 }
 
 static enum healcl_status read_dtype(struct text *text, struct npy_header *header,
@@ -145,8 +155,8 @@ static enum healcl_status read_shape(struct text *text, struct npy_header *heade
     return HEALCL_OK;
 }
 
-enum healcl_status npy_read_header(const char *bytes, size_t length, struct npy_header *header,
-                                   struct healcl_error *error)
+enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t length,
+                                   struct npy_header *header, struct healcl_error *error)
 {
     static const struct {
         const char *name;
@@ -154,9 +164,12 @@ enum healcl_status npy_read_header(const char *bytes, size_t length, struct npy_
                                    struct healcl_error *error);
     } keys[] = {{"descr", read_dtype}, {"fortran_order", read_order}, {"shape", read_shape}};
     enum { KEYS = sizeof keys / sizeof *keys };
-    struct text text = {.next = bytes, .end = bytes + length};
+    struct text text = {bytes, bytes + length, version};
     bool seen[KEYS] = {false};
-    if (!take(&text, "{"))
+    skip_space(&text);
+    const bool is_indented = text.next > bytes + 1 && strchr(" \t", text.next[-1]) &&
+                             memchr(bytes, '\n', (size_t)(text.next - bytes));
+    if (is_indented || !take(&text, "{"))
         REFUSE(error, "the .npy header is not a dict");
     for (bool comma = true; !take(&text, "}"); comma = take(&text, ",")) {
         char name[41];

@@ -29,12 +29,13 @@ enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
                                    struct healcl_error *error);
 
 /*
- * Reads the header text: a Python dict literal with exactly the keys 'descr', 'fortran_order' and
- * 'shape' in any order, as NumPy and others write it. Refuses dtypes other than <i8 >i8 <i4 >i4 |i1
- * <i1 >i1 by name, ranks above MAX_RANK and shapes beyond 2^63-1 bytes.
+ * Reads the header text of a file of a version: a Python dict literal with exactly the keys
+ * 'descr', 'fortran_order' and 'shape' in any order, as NumPy and others write it. Refuses dtypes
+ * other than <i8 >i8 <i4 >i4 |i1 <i1 >i1 by name, ranks above MAX_RANK and shapes beyond 2^63-1
+ * bytes.
  */
-enum healcl_status npy_read_header(const char *bytes, size_t length, struct npy_header *header,
-                                   struct healcl_error *error);
+enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t length,
+                                   struct npy_header *header, struct healcl_error *error);
 
 /*
  * Reads a .npy file whole into an array of dtype, in C order, with room for layout's elements; its

@@ -128,7 +128,7 @@ static enum healcl_status read_npy(const struct payload *payload, uint64_t decod
         REFUSE(error, "the .npy file ends within its header");
     size_t header_length = *data_offset - header_offset;
     read_bytes(payload, header_offset, header_length, text);
-    return npy_read_header(text, header_length, header, error);
+    return npy_read_header(prefix[6], text, header_length, header, error);
 }
 
 /* Whether C and Fortran order put elements at different places. */

@@ -14,7 +14,8 @@ static bool read_file(const uint8_t *data, size_t size, struct npy_header *heade
     if (status == HEALCL_OK && *start > size)
         return false;
     if (status == HEALCL_OK)
-        status = npy_read_header((const char *)data + offset, *start - offset, header, &error);
+        status =
+            npy_read_header(data[6], (const char *)data + offset, *start - offset, header, &error);
     expect_told(status, &error);
     healcl_error_clear(&error);
     return status == HEALCL_OK;

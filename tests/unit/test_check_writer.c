@@ -42,7 +42,7 @@ static void headers_are_read_again(void **state)
             expect_ok(npy_read_prefix((unsigned char *)text, length, &start, &data, &error),
                       &error);
             assert_int_equal(data, length);
-            expect_ok(npy_read_header(text + start, data - start, &header, &error), &error);
+            expect_ok(npy_read_header(1, text + start, data - start, &header, &error), &error);
             assert_int_equal(header.dtype, dtype / 2);
             assert_int_equal(header.fortran_order, dtype % 2);
             assert_true(layout_same_shape(&header.layout, &shape));

@@ -51,7 +51,7 @@ static enum healcl_status read_header(const char *text, struct npy_header *heade
                                       struct healcl_error *error)
 {
     char *copy = exact_copy(text, strlen(text));
-    enum healcl_status status = npy_read_header(copy, strlen(text), header, error);
+    enum healcl_status status = npy_read_header(1, copy, strlen(text), header, error);
     free(copy);
     return status;
 }
@@ -87,6 +87,8 @@ static void test_headers(void **state)
            shape);
     accept("{'descr': '>i1', 'fortran_order': False, 'shape': (2L,)}", DTYPE_INT8, false, false, 1,
            shape);
+    accept("\f{u'descr': '>i1', 'fortran_order': False, #\n 'shape': (+2, )} # ", DTYPE_INT8, false,
+           false, 1, shape);
     accept("{'descr':'<i8','fortran_order':False,'shape':(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
            DTYPE_INT64, false, false, 16, ones);
     const int64_t huge[] = {INT64_MAX};
@@ -117,6 +119,8 @@ static void test_refused_headers(void **state)
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (,)}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (3,", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (3.5,)}", "not a tuple of integers"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (03,)}", "not a tuple of integers"},
+        {"\n {'descr': '<i8', 'fortran_order': False, 'shape': (3,)}", "is not a dict"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (-3,)}", "is negative"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (9223372036854775808,)}",
          "beyond 2^63-1"},
@@ -143,7 +147,7 @@ static void test_cut_headers(void **state)
         struct healcl_error error = {.detail = NULL};
         struct npy_header header = {.big_endian = false};
         char *copy = exact_copy(text, length);
-        assert_int_equal(npy_read_header(copy, length, &header, &error), HEALCL_REFUSED);
+        assert_int_equal(npy_read_header(1, copy, length, &header, &error), HEALCL_REFUSED);
         free(copy);
     }
 }
