@@ -1,3 +1,4 @@
+#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +53,43 @@ static struct named_file name_file(const struct command_option *option, const ch
     return (struct named_file){option, text, path, is_written_by(option)};
 }
 
+/* Hard links are one file. */
+static bool is_same_path(const char *a, const char *b)
+{
+    struct stat one, other;
+    if (stat(a, &one) == 0 && stat(b, &other) == 0)
+        return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    return strcmp(a, b) == 0;
+}
+
+/* Whether commands read the file from such a folder, or write it there. */
+static bool is_of_folder(const struct named_file *file, const struct named_file *folder)
+{
+    static const char *const read[] = {"*.json", "examples/*.json", "*.cl",     "*.so", "*.npy",
+                                       "*.bin",  "*.aocx",          "binary_*", NULL};
+    static const char *const written[] = {"entry_*.npy", "results.json", "manifest.json", NULL};
+    const char *const *pattern = folder->is_written ? written : read;
+    bool is_found = false;
+    if (!folder->option || folder->option->kind == OPTION_FILE ||
+        folder->option->kind == OPTION_REPORT || folder->option->kind == OPTION_NEW_FILE)
+        return false;
+    for (; *pattern && !is_found; pattern++) {
+        glob_t found;
+        char *path = xasprintf("%s/%s", folder->path, *pattern);
+        if (glob(path, GLOB_NOCHECK, NULL, &found) == 0) {
+            for (size_t i = 0; i < found.gl_pathc; i++)
+                is_found |= is_same_path(file->path, found.gl_pathv[i]);
+            globfree(&found);
+        }
+        free(path);
+    }
+    return is_found;
+}
+
 static bool is_same(const struct named_file *a, const struct named_file *b)
 {
-    return a->path && b->path && strcmp(a->path, b->path) == 0;
+    return a->path && b->path &&
+           (is_same_path(a->path, b->path) || is_of_folder(a, b) || is_of_folder(b, a));
 }
 
 /* A report on standard output takes the place of what else would stand there. */
@@ -68,14 +103,15 @@ static int check_pair(const struct command *command, const struct named_file *wr
 {
     const char *dashes = written->option ? "--" : "";
     const char *name = written->option ? written->option->name : "standard output";
+    const bool is_folder = !written->option || written->option->kind == OPTION_NEW_FOLDER;
     if (!other->is_written && is_same(written, other))
         return usage_error(command, "%s%s writes over the input '%.400s'", dashes, name,
-                           written->option ? written->text : other->text);
+                           is_folder ? other->text : written->text);
     if (!other->is_written || other <= written || !is_same(other, written) ||
         other->option == written->option || (!written->option && is_for_stdout(other)))
         return GOES_ON;
     return usage_error(command, "%s%s and --%s both write '%.400s'", dashes, name,
-                       other->option->name, written->option ? written->text : other->text);
+                       other->option->name, is_folder ? other->text : written->text);
 }
 
 /* Refuses to replace what is read, or to write a file twice. */

@@ -64,16 +64,24 @@ enum healcl_status find_input(const struct healcl_transcript *transcript, const 
                               struct healcl_error *error)
 {
     const int shown = length < 100 ? (int)length : 100;
-    const bool is_number = length > 0 && length < 19 && strspn(text, "0123456789") >= length;
-    const size_t entry = is_number ? strtoull(text, NULL, 10) : 0;
+    const bool by_entry = length > 6 && strncmp(text, "entry:", 6) == 0;
+    const bool by_name = length > 5 && strncmp(text, "name:", 5) == 0;
+    const size_t prefix = by_entry ? 6 : by_name ? 5 : 0, rest = length - prefix;
+    const char *key = text + prefix;
+    const bool is_number = !by_name && rest > 0 && rest < 19 && strspn(key, "0123456789") >= rest;
+    const size_t entry = is_number ? strtoull(key, NULL, 10) : 0;
     size_t count = 0, found = 0;
     const struct healcl_tensor_info *inputs = healcl_transcript_inputs(transcript, &count);
     for (size_t i = 0; i < count; i++) {
-        if (is_number ? inputs[i].entry != entry : !is_named(&inputs[i], text, length))
+        if (!(is_number && inputs[i].entry == entry) &&
+            (by_entry || !is_named(&inputs[i], key, rest)))
             continue;
         if (found++ > 0)
-            FAIL(error, HEALCL_USAGE, "--%s: entries %zu and %zu are called '%.*s': name one",
-                 option, inputs[*input].entry, inputs[i].entry, shown, text);
+            FAIL(error, HEALCL_USAGE,
+                 "--%s: '%.*s' is ambiguous: it names entries %zu and %zu; 'entry:%zu' or "
+                 "'entry:%zu' says which",
+                 option, shown, text, inputs[*input].entry, inputs[i].entry, inputs[*input].entry,
+                 inputs[i].entry);
         *input = i;
     }
     if (found == 0)

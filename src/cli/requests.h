@@ -22,8 +22,8 @@ int take_kept_segment(const struct command *command, const struct command_option
                       void *self, const char *text);
 
 /* The number of the input that text, of so many characters, names as ENTRY of an option: by the
- * number of its entry, or else by the name of its tensor. Errors: HEALCL_USAGE where it names none,
- * or several. */
+ * number of its entry or the name of its tensor; "entry:" or "name:" before it says which. Errors:
+ * HEALCL_USAGE where it names none, or several. */
 enum healcl_status find_input(const struct healcl_transcript *transcript, const char *option,
                               const char *text, size_t length, size_t *input,
                               struct healcl_error *error);

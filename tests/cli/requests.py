@@ -78,9 +78,9 @@ def check_inputs(program, place, where):
     """Named by entry or by tensor, of another dtype too."""
     (place / "x.npy").write_bytes(npy([5, -6, 2**62]))
     (place / "narrow.npy").write_bytes(npy([5, 6, 7], kind="<i4"))
-    for what, model, expected in (("4=x", "model", [10, -18, 2**62 * 4 % MODULUS]),
+    for what, model, expected in (("entry:4=x", "model", [10, -18, 2**62 * 4 % MODULUS]),
                                   ("x=x", "model", [10, -18, 2**62 * 4 % MODULUS]),
-                                  ("4=x", "numbers", [10, -18, 2**62 * 4 % MODULUS]),
+                                  ("name:1=x", "numbers", [10, -18, 2**62 * 4 % MODULUS]),
                                   ("x=narrow", "model", [10, 18, 28])):
         program.run(*where, "--input", f"{what}.npy", "--dump", "out", "--quiet", f"{model}.json")
         result, = (place / "out").glob("*.npy")
@@ -103,6 +103,9 @@ def check_refusals(program, place, where):
     program.fails("No such file", *where, "-i", "x=none.npy", "model.json", code=2)
     program.fails("no host_to_device is entry y", *where, "-i", "y=x.npy", "model.json", code=2)
     program.fails("no host_to_device is entry 5", *where, "-i", "5=x.npy", "model.json", code=2)
+    program.fails("no host_to_device is entry name:4", *where, "-i", "name:4=x.npy", "model.json", code=2)
+    program.fails("--input: '1' is ambiguous: it names entries 1 and 4; 'entry:1' or 'entry:4' says "
+                  "which", *where, "-i", "1=x.npy", "numbers.json", code=2)
     program.fails("--input takes ENTRY=FILE.npy", *where, "-i", "x", "model.json", code=2)
     program.fails("--requests or --steady is missing", *where, "--keep", "weights", "model.json", code=2)
     program.fails("there is no segment 'keys'", *where, "--requests", "2", "--keep", "keys",
