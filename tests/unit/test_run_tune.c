@@ -281,14 +281,10 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, device_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(lists_what_a_device_can),
-        TEST(lists_one_subject),
-        TEST(chooses_only_what_is_right),
-        TEST(goes_on_behind_a_refusal),
-        TEST(fails_where_nothing_is_right),
-        TEST(refuses_what_a_busy_machine_measured),
-        TEST(takes_a_steady_try),
-        TEST(chooses_on_a_busy_machine_if_forced),
+        TEST(lists_what_a_device_can),      TEST(lists_one_subject),
+        TEST(chooses_only_what_is_right),   TEST(goes_on_behind_a_refusal),
+        TEST(fails_where_nothing_is_right), TEST(refuses_what_a_busy_machine_measured),
+        TEST(takes_a_steady_try),           TEST(chooses_on_a_busy_machine_if_forced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
