@@ -121,11 +121,11 @@ static int test_device(const char *selector)
 }
 
 static void fail(struct self_test_result *self_test, const struct device_info *info,
-                 const char *what)
+                 const char *what, const char *line)
 {
     self_test->outcome = SELF_TEST_FAILED;
-    snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s %s", info->platform_index,
-             info->device_index, info->name, what);
+    snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s %s%s%.300s",
+             info->platform_index, info->device_index, info->name, what, *line ? ": " : "", line);
 }
 
 /* Takes what a child that ended by itself found. It is kept, unless there is no place for it. Where
@@ -167,7 +167,7 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
             snprintf(what, sizeof what, "ends its self-test with exit code %d", result.code);
         goes_on = result.end != PROCESS_INTERRUPTED;
         if (*what)
-            fail(self_test, info, what);
+            fail(self_test, info, what, result.last_line);
         else if (goes_on)
             take_outcome(self_test, info, &result);
     }

@@ -301,9 +301,11 @@ static bool find_lack(char text[LACK_SIZE])
     snprintf(path, sizeof path, "%s", folder);
     for (char *slash; stat(path, &about) != 0 && (slash = strrchr(path, '/')) != NULL;)
         *slash = 0; /* it can be made where that one can be written to */
-    const char *there = *path ? path : "/";
-    if (stat(there, &about) == 0 && S_ISDIR(about.st_mode) && access(there, W_OK) == 0)
-        return false;
+    const char *there = *path ? path : "";
+    char made[4096 + 16];
+    snprintf(made, sizeof made, "%s/healcl-XXXXXX", there);
+    if (mkdtemp(made)) /* access() lets root write to /proc */
+        return rmdir(made) != 0;
     return snprintf(text, LACK_SIZE, "; %s is '%.200s', which cannot be written to: %s",
                     variables[i], folder, hint) > 0;
 }

@@ -112,7 +112,8 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     programs->cache_directory = cache_directory();
     programs->forced_lacks = getenv("HEALCL_LACKS");
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
-    programs->keeps_binaries = keep && *keep && !package;
+    programs->keeps_binaries =
+        !package && ((keep && *keep) || !(device->info.type & CL_DEVICE_TYPE_CPU));
     return HEALCL_OK;
 }
 

@@ -21,7 +21,7 @@ struct device_programs {
     uint64_t built;                 /* programs, from their source */
     uint64_t loaded;                /* from binaries that were kept */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
-    bool keeps_binaries;            /* of programs that it builds, unasked: HEALCL_KEEP_BINARIES */
+    bool keeps_binaries;            /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
     const char *forced_lacks;       /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
     bool distrusted;                /* the device failed its self-test: no binary is kept */

@@ -467,6 +467,27 @@ static void keeps_no_binary_of_a_failure(void **state)
     unsetenv("HEALCL_KEEP_BINARIES");
 }
 
+static cl_int CL_API_CALL info_of_gpu(cl_device_id device, cl_device_info what, size_t size,
+                                      void *value, size_t *needed)
+{
+    cl_int code = helper_opencl.clGetDeviceInfo(device, what, size, value, needed);
+    if (what == CL_DEVICE_TYPE && value)
+        *(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
+    return code;
+}
+
+static void keeps_binaries_of_gpus_alone(void **state)
+{
+    (void)state;
+    struct opencl layer = helper_opencl;
+    open_and_close(&layer, HEALCL_OK);
+    assert_int_equal(each_file("binary_", NULL), 0);
+    forget_outcomes();
+    layer.clGetDeviceInfo = info_of_gpu;
+    open_and_close(&layer, HEALCL_OK);
+    assert_int_equal(each_file("binary_", NULL), 1);
+}
+
 /* A driver that makes something else of its binaries. */
 static cl_program CL_API_CALL load_faulty(cl_context context, cl_uint count,
                                           const cl_device_id *devices, const size_t *lengths,
@@ -509,6 +530,8 @@ int main(void)
                                         tear_down_cache),
         cmocka_unit_test_setup_teardown(notices_flipped_bits, set_up_fast, device_tear_down),
         cmocka_unit_test_setup_teardown(keeps_failures, set_up_cache, tear_down_cache),
+        cmocka_unit_test_setup_teardown(keeps_binaries_of_gpus_alone, set_up_cache,
+                                        tear_down_cache),
         cmocka_unit_test_setup_teardown(keeps_no_binary_of_a_failure, set_up_cache,
                                         tear_down_cache),
         cmocka_unit_test_setup_teardown(drops_a_binary_that_fails, set_up_cache, tear_down_cache),
