@@ -94,7 +94,9 @@ static enum healcl_status list_all(uint32_t seconds, struct device_listing *list
         *is_of_driver = true;
         status = tell_of_driver(&child, seconds, error);
     } else if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
-        status = ERROR(error, HEALCL_DEVICE, "%.900s", last_words(&child));
+        const bool is_memory = strcmp(last_words(&child), "out of memory") == 0;
+        status = ERROR(error, is_memory ? HEALCL_NO_MEMORY : HEALCL_DEVICE, "%.900s",
+                       last_words(&child));
     }
     process_result_release(&child);
     return status == HEALCL_OK ? device_listing_check(listing, error) : status;

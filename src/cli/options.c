@@ -246,7 +246,6 @@ static int take_all(struct taken *taken, int argc, char **argv)
     struct option options[OPTIONS_MAX];
     char letters[2 * OPTIONS_MAX];
     list_options(taken->command->options, options, letters);
-    argv[0] = (char *)(uintptr_t)this_program.name; /* as its messages begin */
     opterr = is_first_rank();
     for (int found; (found = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
         size_t at = 0;
@@ -281,7 +280,10 @@ int take_arguments(const struct command *command, int argc, char **argv, void *s
                           .supervision.opens_device = command->device == DEVICE_HERE};
     taken.files[taken.count++] =
         (struct named_file){.text = "-", .path = find_path(STANDARD_OUTPUT), .is_written = true};
+    char *const name = argv[0];
+    argv[0] = (char *)(uintptr_t)this_program.name; /* as messages of getopt_long begin */
     int code = take_all(&taken, argc, argv);
+    argv[0] = name; /* a part of the command that compare tells */
     taken.supervision.timeout = timeout;
     if (code == GOES_ON)
         supervise(command, &taken.supervision);
