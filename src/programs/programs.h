@@ -21,14 +21,14 @@ struct device_programs {
     uint64_t built;                 /* programs, from their source */
     uint64_t loaded;                /* from binaries that were kept */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
-    bool keeps_binaries;            /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
-    const char *forced_lacks;       /* HEALCL_LACKS; or NULL */
-    char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
-    bool distrusted;                /* the device failed its self-test: no binary is kept */
-    bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
-    bool arguments_untold;          /* ARGUMENTS_UNTOLD: to be told once */
-    bool lack_met;                  /* device_note_lack, since a program was last wanted */
-    bool keeps_failures;            /* what cannot be built is not tried again */
+    bool keeps_binaries;      /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
+    const char *forced_lacks; /* HEALCL_LACKS; or NULL */
+    char *warnings;           /* that compilers gave of manifests' sources; or NULL */
+    bool distrusted;          /* the device failed its self-test: no binary is kept */
+    bool manifest_is_wrong;   /* the last kernel does not take what its manifest gives */
+    bool arguments_untold;    /* ARGUMENTS_UNTOLD: to be told once */
+    bool lack_met;            /* device_note_lack, since a program was last wanted */
+    bool keeps_failures;      /* what cannot be built is not tried again */
     struct compiling_ahead {
         enum compile_ahead { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
         uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
