@@ -67,8 +67,9 @@ def operations_page(page, told):
 def kernels_page(page, told):
     text, prose = prose_of(page)
     for family in told["families"]:
-        items = ["`%s`, %s: %s, [%s](../%s)" % (
-            v["name"], v["shape"], v["when"], v["source"], v["source"]) for v in family["variants"]]
+        items = ["`%s`%s: %s, [%s](../%s)" % (
+            v["name"], ", %s" % v["shape"] if v["shape"] != v["name"] else "", v["when"],
+            v["source"], v["source"]) for v in family["variants"]]
         text += section("##", family["name"], "Steps: %s. Tuned as `%s`." % (
             ", ".join(family["steps"]), family["tuned_as"]), items, prose)
     return text.rstrip("\n") + "\n"
