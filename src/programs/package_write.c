@@ -11,7 +11,9 @@
 static bool add_member(zip_t *zip, const char *name, char *head, unsigned char *data, size_t bytes)
 {
     const zip_buffer_fragment_t parts[] = {{(zip_uint8_t *)head, strlen(head)}, {data, bytes}};
-    zip_source_t *source = zip_source_buffer_fragment(zip, parts, 2, 0);
+    const int first = *head ? 0 : 1; /* libzip crashes on empty parts */
+    zip_source_t *source =
+        zip_source_buffer_fragment(zip, parts + first, (zip_uint64_t)(2 - first), 0);
     const zip_int64_t index = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
     if (source && index < 0)
         zip_source_free(source);
