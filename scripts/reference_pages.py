@@ -39,6 +39,12 @@ def arguments(form):
                      for a in form["arguments"])
 
 
+def spelled(names, operation):
+    """With a suffix, where there is such a form: the page says that it may be left out."""
+    return ", ".join("`%s`" % n for n in
+                     [n for n in names if n.startswith(operation + "_")] or names)
+
+
 def operations_page(page, told):
     head, prose = prose_of(page)
     text, family = head, ""
@@ -48,22 +54,22 @@ def operations_page(page, told):
             text += "## %s\n\n" % family.capitalize()
         names = {}  # that take the same arguments
         for form in operation["forms"]:
-            names.setdefault(arguments(form), []).append("`%s`" % form["name"])
+            names.setdefault(arguments(form), []).append(form["name"])
         meaning = operation["meaning"][0].upper() + operation["meaning"][1:] + "."
-        if operation["dtypes"] != "int8, int32, int64":
+        if operation["dtypes"] not in ("int8, int32, int64", "int32, int64"):
             meaning += " Dtypes: %s." % operation["dtypes"]
         text += section("###", operation["name"], meaning,
-                        ["%s: %s" % (", ".join(n), a) for a, n in names.items()], prose)
+                        ["%s: %s" % (spelled(n, operation["name"]), a) for a, n in names.items()],
+                        prose)
     return text.rstrip("\n") + "\n"
 
 
 def kernels_page(page, told):
     text, prose = prose_of(page)
     for family in told["families"]:
-        items = ["`%s`, %s: %s, [%s](../%s)%s" % (
-            v["name"], v["shape"], v["when"], v["source"], v["source"],
-            "; " * bool(v["tunables"]) + ", ".join("`%s`" % t for t in v["tunables"]))
-                 for v in family["variants"]]
+        items = ["`%s`%s: %s, [%s](../%s)" % (
+            v["name"], ", %s" % v["shape"] if v["shape"] != v["name"] else "", v["when"],
+            v["source"], v["source"]) for v in family["variants"]]
         text += section("##", family["name"], "Steps: %s. Tuned as `%s`." % (
             ", ".join(family["steps"]), family["tuned_as"]), items, prose)
     return text.rstrip("\n") + "\n"

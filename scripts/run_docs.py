@@ -7,7 +7,7 @@
 Each page has a bash of its own, in a fresh copy of this clone where BUILD (build/test) stands for
 build/release. Shell blocks must end with 0. Blocks with `$ command` show what it prints: `...` is
 anything, and a time is any time. Python runs, JSON is parsed, kernels are compiled, and commands in the
-text must exist with their options. Pages that healcl makes ("Made by") have drawings and formulas, no code.
+text must exist with their options. Pages that reference_pages.py makes have drawings and formulas, no code.
 
 Marks tell what a block takes. They stand above it (or above text whose commands shall run):
 
@@ -219,7 +219,7 @@ class Page:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         self.blocks = blocks(text)
-        self.made = "<!-- Made by `healcl " in text
+        self.made = "<!-- scripts/reference_pages.py makes " in text
         for block in self.blocks:
             self.add(block)
         self.end_python()

@@ -87,14 +87,14 @@ static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, str
     ulong8 rest = lower + (upper << 32);
 #endif
     CHECK_LANES_BELOW(factor, m.q);
-    CHECK_LANES_BELOW(rest, 2 * m.twice);
+    CHECK_LANES_BELOW(rest >> 1, m.twice); /* loads reduce rows of larger moduli, too */
     return subtract_once(rest, m.twice);
 }
 
 /* [0, 4q) to [0, 2q), and 4q to 2q */
 static inline ulong8 halve_range(ulong8 x, struct lane_modulus m)
 {
-    CHECK_LANES_BELOW(x, 2 * m.twice + 1);
+    CHECK_LANES_BELOW(x >> 1, m.twice + 1);
     return subtract_once(x, m.twice);
 }
 

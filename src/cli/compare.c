@@ -223,7 +223,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
         add_words(&arguments, WORDS("--keep", self->kept.of[i]));
     if (run) {
         add_word(&arguments, file);
-        compare_put_command(run, arguments.of + 1, arguments.count - 1);
+        compare_put_command(run, "run", arguments.of + 2, arguments.count - 2);
         arguments.count--;
     }
     add_words(&arguments, WORDS("--quiet", json_for_us, "--", file));
@@ -494,7 +494,8 @@ static int run(const struct command *command, int argc, char **argv)
         self.files = argv + optind;
         self.file_count = (size_t)(argc - optind);
         comparison_init(&self.comparison, host_memory());
-        compare_put_command(self.comparison.top, (const char *const *)argv, (size_t)argc);
+        compare_put_command(self.comparison.top, "compare", (const char *const *)argv + 1,
+                            (size_t)argc - 1);
         code = compare_and_report(&self);
         comparison_release(&self.comparison);
     }

@@ -109,7 +109,8 @@ static void add_member(struct package *package, const char *name, unsigned char 
     package->members =
         xrealloc(package->members, package->member_count + 1, sizeof *package->members);
     struct package_member *member = &package->members[package->member_count++];
-    *member = (struct package_member){.data = data, .bytes = bytes};
+    member->data = data;
+    member->bytes = bytes;
     snprintf(member->name, sizeof member->name, "%s", name);
 }
 

@@ -92,9 +92,10 @@ enum healcl_status compare_read_file(const char *path, cJSON **tree, struct heal
 /* Fills in the load of the machine, "load_before" or "load_after" the runs. */
 void compare_describe_load(struct comparison *comparison, const char *key);
 
-/* Puts a "command" line for a shell, with settings of the environment that matter in front, and ~
- * for the home folder. */
-void compare_put_command(cJSON *object, const char *const *arguments, size_t count);
+/* Puts a "command" line for a shell: a command of healcl and its arguments, with settings of the
+ * environment that matter in front, and ~ for the home folder. */
+void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
+                         size_t count);
 
 /* ---- runs and devices (compare.c) ---- */
 

@@ -174,7 +174,8 @@ static void write_environment(FILE *stream)
     }
 }
 
-void compare_put_command(cJSON *object, const char *const *arguments, size_t count)
+void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
+                         size_t count)
 {
     char *text = NULL;
     size_t size;
@@ -182,7 +183,7 @@ void compare_put_command(cJSON *object, const char *const *arguments, size_t cou
     if (!stream)
         xmalloc_fail();
     write_environment(stream);
-    fputs("healcl", stream);
+    fprintf(stream, "healcl %s", command);
     for (size_t i = 0; i < count; i++) {
         putc(' ', stream);
         write_word(stream, arguments[i]);

@@ -7,19 +7,13 @@
 
 #include "programs/package.h"
 
-/* head: what stands before the data. */
-static bool add_member(zip_t *zip, const char *name, const char *head, const void *data,
-                       size_t bytes)
+/* head: what stands before the data. Both stay until the zip is closed. */
+static bool add_member(zip_t *zip, const char *name, char *head, unsigned char *data, size_t bytes)
 {
-    const size_t length = strlen(head);
-    char *all = malloc(length + bytes + 1);
-    if (!all)
-        return false;
-    memcpy(all, head, length);
-    memcpy(all + length, data, bytes);
-    zip_source_t *source = zip_source_buffer(zip, all, length + bytes, 1);
-    if (!source)
-        free(all);
+    const zip_buffer_fragment_t parts[] = {{(zip_uint8_t *)head, strlen(head)}, {data, bytes}};
+    const int first = *head ? 0 : 1; /* libzip crashes on empty parts */
+    zip_source_t *source =
+        zip_source_buffer_fragment(zip, parts + first, (zip_uint64_t)(2 - first), 0);
     const zip_int64_t index = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
     if (source && index < 0)
         zip_source_free(source);
@@ -27,16 +21,19 @@ static bool add_member(zip_t *zip, const char *name, const char *head, const voi
     return index >= 0 && zip_file_set_dostime(zip, (zip_uint64_t)index, 0, 0x21, 0) == 0;
 }
 
-static bool add_members(zip_t *zip, const struct package *package, const char *manifest)
+static bool add_members(zip_t *zip, const struct package *package, char *manifest)
 {
-    bool good = add_member(zip, "manifest.json", "", manifest, strlen(manifest));
+    char none[] = "", (*heads)[CACHE_HEAD_SIZE] = calloc(package->member_count + 1, sizeof *heads);
+    bool good = heads &&
+                add_member(zip, "manifest.json", none, (unsigned char *)manifest, strlen(manifest));
     for (size_t i = 0; good && i < package->member_count; i++) {
-        char head[CACHE_HEAD_SIZE];
         const struct package_member *member = &package->members[i];
-        (void)cache_head(member->name, member->data, member->bytes, head);
-        good = add_member(zip, member->name, head, member->data, member->bytes);
+        (void)cache_head(member->name, member->data, member->bytes, heads[i]);
+        good = add_member(zip, member->name, heads[i], member->data, member->bytes);
     }
-    return good && zip_close(zip) == 0;
+    good = good && zip_close(zip) == 0;
+    free(heads);
+    return good;
 }
 
 /* The bytes that a closed zip has left in its source. */

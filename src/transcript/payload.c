@@ -63,6 +63,15 @@ static void widen_32(const unsigned char *bytes, bool swap, size_t count, int64_
     }
 }
 
+static void widen_8(const unsigned char *bytes, size_t count, int64_t *values)
+{
+    for (size_t i = 0; i < count; i++) {
+        int8_t value;
+        memcpy(&value, bytes + i, sizeof value);
+        values[i] = value;
+    }
+}
+
 static void widen_64(const unsigned char *bytes, bool swap, size_t count, int64_t *values)
 {
     for (size_t i = 0; i < count; i++) {
@@ -87,10 +96,7 @@ static void read_block(const struct payload *payload, int64_t first, size_t coun
     unsigned char bytes[BLOCK_ELEMENTS * sizeof(int64_t)];
     read_elements(payload, first, count, bytes);
     switch (payload->dtype) {
-    case DTYPE_INT8:
-        for (size_t i = 0; i < count; i++)
-            values[i] = (int8_t)bytes[i];
-        return;
+    case DTYPE_INT8: widen_8(bytes, count, values); return;
     case DTYPE_INT32: widen_32(bytes, needs_swap(payload), count, values); return;
     case DTYPE_INT64: widen_64(bytes, needs_swap(payload), count, values); return;
     }
