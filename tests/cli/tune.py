@@ -66,7 +66,7 @@ def main():
             for item in chosen[0]["choice"].split(","):
                 assert item in report["tuning"].split(","), item
         assert report["unmeasured"] == [], report["unmeasured"]
-        assert Path(report["kept"]).read_text().endswith("\n" + report["tuning"] + "\n"), report["kept"]
+        assert Path(report["kept"]).read_text().splitlines()[-1] == report["tuning"], report["kept"]
 
         index = report["device"]["index"]
 
