@@ -124,7 +124,7 @@ static enum healcl_status read_npy(const struct payload *payload, uint64_t decod
                                    uint32_t *data_offset, struct npy_header *header,
                                    struct healcl_error *error)
 {
-    unsigned char prefix[NPY_PREFIX_SIZE];
+    unsigned char prefix[NPY_PREFIX_SIZE] = {0};
     char text[NPY_HEADER_MAX];
     uint32_t header_offset;
     size_t prefix_length = decoded < sizeof prefix ? (size_t)decoded : sizeof prefix;
