@@ -28,21 +28,21 @@ TRANSCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 
 README = """# Bundled transcripts
 
-HEAL transcripts with exact expected results, made by `python3 scripts/make_transcripts.py` from
-fixed seeds; `--check` makes them again and compares. `python3 scripts/heal_oracle.py FILE` verifies
-one without the runtime. Those with "plain" in their name use the plain spelling, the others the
-tagged one; those with "names" use strings as names.
+HEAL transcripts with exact expected results. `python3 scripts/make_transcripts.py` makes them from
+fixed seeds; with `--check` it compares. `python3 scripts/heal_oracle.py FILE` verifies one without
+the runtime. Files with "plain" in their name use the plain spelling, others the tagged one. Files
+with "names" use strings as names.
 
 | file | what it computes | operations | results |
 |---|---|---|---|
 """
 
 README_ENCRYPTED = """
-Encrypted inference: real data under real keys, whose decrypted results are compared with the
-plaintext model's. The files are packed; `gunzip -c` unpacks them for the oracle. Each has a side
-file `NAME.answers` with the secret key and the answers: `healcl run --dump DIR FILE`, then
-`python3 scripts/check_answers.py DIR --answers NAME.answers`. Parameter sets, security and budgets
-are in `docs/WORKLOADS.md`; data and weights come from `models/`.
+Encrypted inference: real data under real keys. Decrypted results are compared with the plaintext
+model's. The files are packed; `gunzip -c` unpacks them for the oracle. Each has a side file
+`NAME.answers` with the secret key and the answers. Run `healcl run --dump DIR FILE`, then
+`python3 scripts/check_answers.py DIR --answers NAME.answers`. `docs/WORKLOADS.md` has parameters,
+security and budgets. Data and weights come from `models/`.
 
 | file | what it computes | operations | results |
 |---|---|---|---|
