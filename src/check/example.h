@@ -69,9 +69,6 @@ struct example_check {
     uint64_t nanoseconds;
 };
 
-/* Whether nothing is wrong or has failed. */
-bool example_is_right(const struct example_check *check);
-
 /* Makes calls of check->operation and fills in the rest. A side that was wrong in one layout that
  * a kernel gets as it is makes no more of them. */
 void example_check(struct healcl_device *device, const struct examples *examples,

@@ -517,11 +517,6 @@ static void check_call(struct healcl_device *device, const struct examples *exam
     free(sizes);
 }
 
-bool example_is_right(const struct example_check *check)
-{
-    return check->why.status == HEALCL_OK || check->why.status == HEALCL_REFUSED;
-}
-
 void example_check(struct healcl_device *device, const struct examples *examples,
                    struct example_check *check)
 {
