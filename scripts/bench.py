@@ -208,8 +208,8 @@ def machine():
 
 def provenance(healcl):
     """When, and from which commit of healcl, the figures are."""
-    told = subprocess.run([healcl, "version", "--json", "-"], capture_output=True, check=False)
-    commit = json.loads(told.stdout).get("commit") if told.returncode == 0 else None
+    version = subprocess.run([healcl, "--version"], capture_output=True, text=True, check=True).stdout
+    commit = next(line.split()[1] for line in version.splitlines() if line.startswith("commit"))
     return {"date": time.strftime("%Y-%m-%d"), "commit": commit}
 
 
