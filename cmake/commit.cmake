@@ -6,7 +6,7 @@ if(EXISTS ${SOURCE}/.git)
                   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
-#include "report/report.h"
+#include "cli/report.h"
 
 const char *healcl_commit(void)
 {

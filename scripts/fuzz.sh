@@ -52,11 +52,11 @@ dictionary() {
     local sources
     case $1 in
     entry_reader) sources=src/transcript ;;
-    planner) sources='src/ops src/transcript' ;;
+    planner) sources='src/plan/ops.c src/plan/ops.def src/transcript' ;;
     npy) sources=src/transcript/npy.c ;;
-    manifest) sources='src/extensions src/ops/ops.def' ;;
-    package) sources=src/programs/package.c ;;
-    tuning) sources=src/device/tuning.c ;;
+    manifest) sources='src/vendor src/plan/ops.def' ;;
+    package) sources=src/opencl/package.c ;;
+    tuning) sources=src/opencl/tuning.c ;;
     *) sources=/dev/null ;;
     esac
     # shellcheck disable=SC2086 # several

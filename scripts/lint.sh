@@ -22,10 +22,10 @@ check() {
     fi
 }
 
-# Every call to OpenCL goes through the table in src/device/opencl.h: nobody else calls it directly.
+# Every call to OpenCL goes through the table in src/opencl/opencl.h: nobody else calls it directly.
 opencl_seam() {
     ! git grep -nE '(^|[^>._A-Za-z0-9])cl[A-Z][A-Za-z]+ *\(' -- 'src/*.c' 'src/*.h' \
-        ':!src/device/opencl.c' ':!src/device/opencl.h'
+        ':!src/opencl/opencl.c' ':!src/opencl/opencl.h'
 }
 
 # One file a process: version 14 reports va_lists wrongly where it reads several.
@@ -54,43 +54,38 @@ generated() {
     return "$bad"
 }
 
-# Dependencies point one way: a room includes headers of its own and of those before it, and the
+# Dependencies point one way: a module includes headers of its own and of those before it, and the
 # internal.h of no other one.
-rooms() {
-    local bad=0 room allowed
-    if git grep -nE '#include "[a-z]+/internal[.]h"' -- 'src/*' |
+modules() {
+    local bad=0 module allowed
+    if git grep -nE '#include "[a-z]+/[a-z_]*internal[.]h"' -- 'src/*' |
         grep -vE '^src/([a-z]+)/[^:]*:[0-9]+:#include "\1/'; then
         bad=1
     fi
-    while read -r room allowed; do
-        if git grep -nE '#include "[a-z]+/' -- "src/$room/*" |
+    while read -r module allowed; do
+        if git grep -nE '#include "[a-z]+/' -- "src/$module/*" |
             grep -vE "#include \"($allowed)/"; then
             bad=1
         fi
     done <<'END'
 core core
 transcript core|transcript
-ops core|transcript|ops
-plan core|transcript|ops|plan
-extensions core|transcript|ops|plan|extensions
-reference core|transcript|ops|plan|reference
-device core|device
-programs core|device|programs|cl
-kernels core|transcript|ops|plan|extensions|device|programs|kernels|cl
-run core|transcript|ops|plan|extensions|reference|device|programs|kernels|run
-check core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check
-bench core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check|bench|cl
-report core|transcript|ops|plan|extensions|device|programs|kernels|run|check|bench|report
-compare core|check|report|compare
-cli core|transcript|ops|plan|extensions|device|programs|run|check|bench|report|compare|cli
-mpi core|transcript|ops|plan|extensions|device|programs|run|check|bench|report|compare|cli|mpi
+plan core|transcript|plan
+vendor core|transcript|plan|vendor
+reference core|transcript|plan|reference
+opencl core|opencl|cl
+kernels core|transcript|plan|vendor|opencl|kernels|cl
+run core|transcript|plan|vendor|reference|opencl|kernels|run
+tools core|transcript|plan|vendor|reference|opencl|kernels|run|tools|cl
+cli core|transcript|plan|vendor|opencl|kernels|run|tools|cli
+mpi core|transcript|plan|vendor|opencl|run|tools|cli|mpi
 END
     return "$bad"
 }
 
 check "format" scripts/format.sh --check
 check "OpenCL's one seam" opencl_seam
-check "rooms" rooms
+check "modules" modules
 check "shell scripts" shell_scripts
 check "generated files" generated
 check "clang-tidy" tidy

@@ -28,7 +28,7 @@ enum elementwise {
 };
 
 /* Ways to multiply and divide 64 bits in vectors, -D MULTIPLY: see cl/base/divisor.cl. The same
- * numbers as in src/device/tuning.h. */
+ * numbers as in src/opencl/tuning.h. */
 #define MULTIPLY_DOUBLES 0
 #define MULTIPLY_HALVES 1
 #define MULTIPLY_MUL_HI 2

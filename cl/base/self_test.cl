@@ -1,6 +1,6 @@
 /*
  * The self-test of a device: what arithmetic, memory and atomics give there, for the host to
- * compare with what it knows (src/programs/self_test.c).
+ * compare with what it knows (src/opencl/self_test.c).
  */
 
 /* x with the sign of another number */

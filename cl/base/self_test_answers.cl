@@ -4,7 +4,7 @@
  * name and operands ("ab": of a and b) are for the message. families: which of kernels need it,
  * or PLAIN: all do. on_device is what a kernel works out of
  * a, b, q, and what self_test.cl makes of them; on_host is the same from a, b and q by 128-bit
- * integers, as src/programs/self_test.c has it. a and b are anything, q is in [1, 2^63).
+ * integers, as src/opencl/self_test.c has it. a and b are anything, q is in [1, 2^63).
  */
 ANSWER("multiply", PLAIN, "ab", a * b, a * b)
 ANSWER("mul_hi", PLAIN, "ab", mul_hi(a, b), (uint128)a * b >> 64)

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/xmalloc.h"
+#include "cli/bench_report.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "report/bench.h"
+#include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 

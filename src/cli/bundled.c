@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/xmalloc.h"
+#include "tools/xmalloc.h"
 
 enum healcl_status bundled_find(glob_t *found, struct healcl_error *error)
 {

@@ -4,17 +4,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/example.h"
-#include "check/xmalloc.h"
+#include "cli/check_report.h"
 #include "cli/cli.h"
+#include "cli/comparison.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "compare/compare.h"
+#include "cli/text.h"
 #include "core/clock.h"
-#include "programs/opening.h"
-#include "programs/self_test.h"
-#include "report/check.h"
-#include "report/text.h"
+#include "opencl/opening.h"
+#include "opencl/self_test.h"
+#include "tools/example.h"
+#include "tools/xmalloc.h"
 
 /* Of them such as are beyond the device: there is room left for what is wrong. */
 enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2, KERNELS_KEPT = 256 };

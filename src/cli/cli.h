@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/report.h"
 #include "core/process.h"
-#include "report/report.h"
 
 /* What the process exits with. */
 enum exit_code {
@@ -105,10 +105,11 @@ struct program {
     size_t command_count;
 };
 
-extern const struct program this_program;
+/* The program that program_run was given. */
+extern const struct program *this_program;
 
 /* Runs the command that argv[1] names. Returns the exit code. */
-int program_run(int argc, char **argv);
+int program_run(const struct program *program, int argc, char **argv);
 
 /* ---- arguments ---- */
 

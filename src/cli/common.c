@@ -8,9 +8,11 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 #include "cli/supervise.h"
+#include "cli/text.h"
 #include "core/control_group.h"
-#include "programs/programs.h"
-#include "report/text.h"
+#include "opencl/programs.h"
+
+const struct program *this_program;
 
 int exit_code(enum healcl_status status)
 {
@@ -39,7 +41,7 @@ void print_notice(const char *format, ...)
     va_start(arguments, format);
     format_line(line, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "%s: %s\n", this_program.name, line);
+    fprintf(stderr, "%s: %s\n", this_program->name, line);
 }
 
 const char *last_words(const struct process_result *result)
@@ -104,7 +106,7 @@ int usage_error(const struct command *command, const char *format, ...)
     format_line(line, format, arguments);
     va_end(arguments);
     if (is_first_rank())
-        print_notice("%s; see '%s%s%s --help'", line, this_program.name, command ? " " : "",
+        print_notice("%s; see '%s%s%s --help'", line, this_program->name, command ? " " : "",
                      command ? command->name : "");
     return EXIT_USAGE;
 }

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/xmalloc.h"
 #include "cli/cli.h"
+#include "cli/comparison.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "compare/compare.h"
 #include "core/clock.h"
+#include "tools/xmalloc.h"
 
 enum {
     REPEAT_MAX = 250000, /* whose times a comparison can read */

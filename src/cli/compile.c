@@ -6,19 +6,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "check/xmalloc.h"
 #include "cli/bundled.h"
 #include "cli/cli.h"
 #include "cli/emit.h"
 #include "cli/progress.h"
+#include "cli/text.h"
 #include "core/file.h"
 #include "core/new_file.h"
-#include "programs/opening.h"
-#include "programs/package.h"
-#include "programs/programs.h"
-#include "programs/self_test.h"
-#include "report/text.h"
+#include "opencl/opening.h"
+#include "opencl/package.h"
+#include "opencl/programs.h"
+#include "opencl/self_test.h"
 #include "run/run.h"
+#include "tools/xmalloc.h"
 
 /* One `healcl compile`. */
 struct compile_command {

@@ -14,8 +14,8 @@
 
 #include "cli/cli.h"
 #include "core/process.h"
+#include "opencl/self_test.h"
 #include "plan/transcript.h"
-#include "programs/self_test.h"
 #include "run/device_executor.h"
 #include "run/run.h"
 

@@ -2,7 +2,7 @@
 #ifndef HEALCL_CLI_COMPILE_AHEAD_H
 #define HEALCL_CLI_COMPILE_AHEAD_H
 
-#include "programs/opening.h"
+#include "opencl/opening.h"
 
 /* Starts a process that compiles the kernels of a transcript, from its end on, where that shortens
  * a run of it on a device that is to be opened: a CPU with another core, not tested yet, so that

@@ -4,15 +4,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/measure.h"
-#include "bench/roofline.h"
-#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/process.h"
-#include "programs/opening.h"
-#include "programs/self_test.h"
+#include "opencl/opening.h"
+#include "opencl/self_test.h"
+#include "tools/measure.h"
+#include "tools/roofline.h"
+#include "tools/xmalloc.h"
 
 enum { SELECTOR_SIZE = 24, DRIVER_SECONDS = 30 };
 

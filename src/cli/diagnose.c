@@ -1,15 +1,15 @@
 /* healcl diagnose */
 #include <stdlib.h>
 
-#include "check/xmalloc.h"
 #include "cli/cli.h"
+#include "cli/diagnose_report.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/new_file.h"
+#include "opencl/opening.h"
+#include "opencl/self_test.h"
 #include "plan/transcript.h"
-#include "programs/opening.h"
-#include "programs/self_test.h"
-#include "report/diagnosis.h"
+#include "tools/xmalloc.h"
 
 /* One `healcl diagnose`. */
 struct diagnose_command {

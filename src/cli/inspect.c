@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/report_file.h"
 #include "cli/requests.h"
-#include "device/device.h"
+#include "opencl/device.h"
 #include "plan/places.h"
 #include "plan/transcript.h"
 #include "run/run.h"

@@ -5,7 +5,7 @@ static const struct command *const commands[] = {
     &command_run,      &command_compare, &command_inspect, &command_devices, &command_check,
     &command_diagnose, &command_ops,     &command_bench,   &command_tune,    &command_compile};
 
-const struct program this_program = {
+static const struct program program = {
     .name = "healcl",
     .ended_by = "a driver",
     .summary = "Runs HEAL transcripts on OpenCL devices and verifies every result.\n",
@@ -18,5 +18,5 @@ const struct program this_program = {
 
 int main(int argc, char **argv)
 {
-    return program_run(argc, argv);
+    return program_run(&program, argc, argv);
 }

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/report_file.h"
 #include "cli/supervise.h"
+#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- files */
 
@@ -281,7 +281,7 @@ int take_arguments(const struct command *command, int argc, char **argv, void *s
     taken.files[taken.count++] =
         (struct named_file){.text = "-", .path = find_path(STANDARD_OUTPUT), .is_written = true};
     char *const name = argv[0];
-    argv[0] = (char *)(uintptr_t)this_program.name; /* as messages of getopt_long begin */
+    argv[0] = (char *)(uintptr_t)this_program->name; /* as messages of getopt_long begin */
     int code = take_all(&taken, argc, argv);
     argv[0] = name; /* a part of the command that compare tells */
     taken.supervision.timeout = timeout;

@@ -5,20 +5,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/compile_ahead.h"
 #include "cli/signals.h"
 #include "cli/supervise.h"
 #include "core/verdict.h"
+#include "tools/xmalloc.h"
 
 static int print_overview(void)
 {
-    printf("%s\nUsage: %s COMMAND [OPTIONS] [FILE]\n\n", this_program.summary, this_program.name);
-    for (size_t i = 0; i < this_program.command_count; i++)
-        printf("  %-9s %s\n", this_program.commands[i]->name, this_program.commands[i]->summary);
-    printf("\n  %s COMMAND --help tells of a command's options.\n\n%s", this_program.name,
-           this_program.exit_codes);
+    printf("%s\nUsage: %s COMMAND [OPTIONS] [FILE]\n\n", this_program->summary, this_program->name);
+    for (size_t i = 0; i < this_program->command_count; i++)
+        printf("  %-9s %s\n", this_program->commands[i]->name, this_program->commands[i]->summary);
+    printf("\n  %s COMMAND --help tells of a command's options.\n\n%s", this_program->name,
+           this_program->exit_codes);
     return finish_output(EXIT_VERIFIED);
 }
 
@@ -32,9 +32,9 @@ static int print_version(void)
 /* NULL where there is none, which is told. */
 static const struct command *find_command(const char *name)
 {
-    for (size_t i = 0; i < this_program.command_count; i++)
-        if (strcmp(this_program.commands[i]->name, name) == 0)
-            return this_program.commands[i];
+    for (size_t i = 0; i < this_program->command_count; i++)
+        if (strcmp(this_program->commands[i]->name, name) == 0)
+            return this_program->commands[i];
     (void)usage_error(NULL, "no %s '%s'", *name == '-' ? "option" : "command", name);
     return NULL;
 }
@@ -59,8 +59,9 @@ static int run_command(const struct command *command, int argc, char **argv, con
     return verdict_tell(code);
 }
 
-int program_run(int argc, char **argv)
+int program_run(const struct program *program, int argc, char **argv)
 {
+    this_program = program;
     occupy_standard_streams();
     signals_init();
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = xmalloc, .free_fn = free});

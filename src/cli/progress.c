@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "report/text.h"
+#include "cli/text.h"
 #include "run/run.h"
 
 enum {

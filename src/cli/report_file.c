@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/junit.h"
 #include "core/verdict.h"
-#include "report/junit.h"
 
 void report_file_set(struct report_file *output, const char *path, bool is_junit)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/xmalloc.h"
 #include "core/clock.h"
 #include "plan/transcript.h"
+#include "tools/xmalloc.h"
 #include "transcript/npy.h"
 
 /* ---------------------------------------------------------------- options */

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "report/requests.h"
+#include "cli/requests_report.h"
 
 /* The options, before the transcript is known. Freed with live_inputs_free. */
 struct live_inputs {

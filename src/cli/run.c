@@ -5,21 +5,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/compile_ahead.h"
+#include "cli/junit.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "cli/requests.h"
+#include "cli/run_kernels_report.h"
+#include "cli/text.h"
 #include "core/new_file.h"
 #include "core/process.h"
+#include "opencl/opening.h"
+#include "opencl/self_test.h"
 #include "plan/transcript.h"
-#include "programs/opening.h"
-#include "programs/self_test.h"
-#include "report/junit.h"
-#include "report/run_kernels.h"
-#include "report/text.h"
 #include "run/run.h"
+#include "tools/xmalloc.h"
 
 enum {
     REPEAT_MAX = 1000000,

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/xmalloc.h"
 #include "cli/cli.h"
+#include "cli/text.h"
 #include "core/registry.h"
 #include "core/verdict.h"
-#include "report/text.h"
+#include "tools/xmalloc.h"
 
 static pid_t process; /* a child that a driver forks must not remove files of ours */
 static bool clears_line, memory_is_told;
@@ -53,7 +53,7 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     text_clean(clean, false);
     remove_files();
     signals_clear_line();
-    write_text(this_program.name);
+    write_text(this_program->name);
     write_text(": '");
     write_text(clean);
     write_text("': lost while it was read: the file was cut, or its disk failed\n");
@@ -66,7 +66,7 @@ static _Noreturn void end_without_memory(void)
     remove_files();
     signals_clear_line();
     if (!memory_is_told) {
-        write_text(this_program.name);
+        write_text(this_program->name);
         write_text(": out of memory\n");
     }
     _exit(verdict_tell(EXIT_DEVICE));

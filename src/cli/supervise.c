@@ -14,12 +14,12 @@
 #include <sys/prctl.h>
 #endif
 
+#include "cli/junit.h"
 #include "cli/signals.h"
 #include "core/clock.h"
 #include "core/registry.h"
 #include "core/verdict.h"
-#include "device/opencl.h"
-#include "report/junit.h"
+#include "opencl/opencl.h"
 
 enum {
     SECOND = 1000000000, /* nanoseconds */
@@ -124,7 +124,7 @@ static void describe(const struct watch *watch, uint32_t seconds, struct healcl_
                     process_signal_name(number, name), opencl_missing());
     else
         (void)ERROR(error, HEALCL_DEVICE, "%s ended the process%s: exit code %d%s",
-                    this_program.ended_by, when, WEXITSTATUS(watch->status), opencl_missing());
+                    this_program->ended_by, when, WEXITSTATUS(watch->status), opencl_missing());
 }
 
 /* Whether it would take forever to open it: a pipe with a name that nobody reads any more. */

@@ -1,13 +1,13 @@
 /* healcl tune */
 #include <stdlib.h>
 
-#include "check/xmalloc.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "programs/opening.h"
-#include "programs/tuning_kept.h"
-#include "report/tune.h"
+#include "cli/tune_report.h"
+#include "opencl/opening.h"
+#include "opencl/tuning_kept.h"
+#include "tools/xmalloc.h"
 
 /* One `healcl tune`. */
 struct tune_command {

@@ -17,8 +17,8 @@ __attribute__((format(printf, 6, 7))) enum healcl_status error_set(struct healcl
                                                                    const char *file, int line,
                                                                    const char *format, ...);
 
-/* The cause of a refusal that does not say one. A room, or a file before it includes anything, may
- * have another. */
+/* The cause of a refusal that does not say one. A module, or a file before it includes anything,
+ * may have another. */
 #ifndef REFUSED_CAUSE
 #define REFUSED_CAUSE HEALCL_CAUSE_ARGUMENT
 #endif

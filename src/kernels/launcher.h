@@ -6,8 +6,8 @@
 #define HEALCL_KERNELS_LAUNCHER_H
 
 #include "cl/base/base.h"
+#include "opencl/programs.h"
 #include "plan/places.h"
-#include "programs/programs.h"
 
 /* Device memory of one storage of the plan. */
 struct device_storage {

@@ -1,5 +1,5 @@
 /* Kernels of vendors' manifests. */
-#include "extensions/vendor.h"
+#include "vendor/vendor.h"
 
 #include <string.h>
 

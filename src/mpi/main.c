@@ -3,7 +3,7 @@
 
 static const struct command *const commands[] = {&command_run_ranks, &command_serve};
 
-const struct program this_program = {
+static const struct program program = {
     .name = "healcl-mpi",
     .ended_by = "a driver, or MPI,",
     .summary = "Runs HEAL transcripts on many OpenCL devices, by a rank of MPI for each.\n",
@@ -16,5 +16,5 @@ const struct program this_program = {
 
 int main(int argc, char **argv)
 {
-    return program_run(argc, argv);
+    return program_run(&program, argc, argv);
 }

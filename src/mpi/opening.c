@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/xmalloc.h"
+#include "opencl/opening.h"
 #include "plan/transcript.h"
-#include "programs/opening.h"
+#include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- the command line */
 

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check/xmalloc.h"
 #include "core/clock.h"
 #include "core/verdict.h"
+#include "tools/xmalloc.h"
 
 enum {
     TAG_QUESTION = 1,
@@ -242,7 +242,7 @@ static void tell(const struct ranks *ranks, const char *file, const struct healc
 _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error)
 {
     const int code = exit_code(error->status);
-    snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", this_program.name, ranks->rank,
+    snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", this_program->name, ranks->rank,
              ranks->host, error->message);
     verdict_tell_last(code);
     /* From here on the process lives for seconds at most, whatever MPI waits for. */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "check/xmalloc.h"
 #include "core/clock.h"
 #include "plan/split.h"
+#include "tools/xmalloc.h"
 
 /* The pieces of a block: rank r has elements [places[r], places[r] + counts[r]). */
 struct pieces {

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "check/xmalloc.h"
 #include "cli/requests.h"
 #include "core/numbers.h"
 #include "mpi/commands.h"
@@ -11,6 +10,7 @@
 #include "mpi/run_report.h"
 #include "plan/split.h"
 #include "plan/transcript.h"
+#include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000 };
 

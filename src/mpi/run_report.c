@@ -1,6 +1,6 @@
 #include "mpi/run_report.h"
 
-#include "report/report.h"
+#include "cli/report.h"
 
 cJSON *report_run_ranks(const struct run_ranks_facts *facts)
 {

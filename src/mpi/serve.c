@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check/xmalloc.h"
 #include "cli/requests.h"
 #include "core/clock.h"
 #include "core/file.h"
@@ -15,6 +14,7 @@
 #include "mpi/commands.h"
 #include "mpi/opening.h"
 #include "mpi/serve_report.h"
+#include "tools/xmalloc.h"
 #include "transcript/npy.h"
 
 enum { INPUTS_MAX = 64, SESSIONS_MAX = 16, BATCH_MAX = 1024, PATH_SIZE = 2 * PATH_MAX };

@@ -1,6 +1,6 @@
 #include "mpi/serve_report.h"
 
-#include "report/report.h"
+#include "cli/report.h"
 
 static void add_served(cJSON *object, const struct served *served)
 {

@@ -2,8 +2,8 @@
 #ifndef HEALCL_MPI_SERVE_REPORT_H
 #define HEALCL_MPI_SERVE_REPORT_H
 
+#include "cli/requests_report.h"
 #include "mpi/ranks.h"
-#include "report/requests.h"
 
 /* Of one rank, or of all. */
 struct served {

@@ -224,7 +224,7 @@ enum healcl_status infer(struct call *call, struct healcl_error *error)
     static infer_function *const functions[OPERATION_COUNT] = {
 #define OPERATION(id, name, family, infer, ...) [OPERATION_##id] = infer,
 #define FORM(...)
-#include "ops/ops.def"
+#include "plan/ops.def"
 #undef OPERATION
 #undef FORM
     };

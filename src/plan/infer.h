@@ -1,8 +1,8 @@
 /*
  * What the inference of single operations shares: arguments by parameter name, checks that name
  * the argument they refuse, and steps. One infer_... function for each operation stands in
- * ops/ops.def; they are in the infer_*.c file of their family. One of an operation that is added to
- * a table may call them, where its form has the parameters that they name.
+ * plan/ops.def; they are in the infer_*.c file of their family. One of an operation that is added
+ * to a table may call them, where its form has the parameters that they name.
  */
 #ifndef HEALCL_PLAN_INFER_H
 #define HEALCL_PLAN_INFER_H
@@ -83,7 +83,7 @@ enum healcl_status add_fill(struct call *call, const struct tensor *out, int64_t
 
 #define OPERATION(id, name, family, infer, ...) infer_function infer;
 #define FORM(...)
-#include "ops/ops.def"
+#include "plan/ops.def"
 #undef OPERATION
 #undef FORM
 

@@ -18,7 +18,7 @@
 #include "core/dtype.h"
 #include "core/layout.h"
 #include "core/status.h"
-#include "ops/ops.h"
+#include "plan/ops.h"
 #include "transcript/payload.h"
 #include "transcript/source.h"
 

@@ -13,7 +13,7 @@
 enum { KEPT_CALLS_MAX = 256 };
 
 /* What calls of vendors' operations have planned, for calls with arguments of the same shapes,
- * layouts and integers (extensions/kept_call.c): they take one step, without a look at the
+ * layouts and integers (vendor/kept_call.c): they take one step, without a look at the
  * manifest. */
 struct kept_calls {
     struct arena *arena;

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "device/device.h"
+#include "opencl/device.h"
+#include "opencl/opening.h"
 #include "plan/transcript.h"
-#include "programs/opening.h"
 
 struct healcl_batcher {
     struct healcl_transcript *transcript; /* retained */

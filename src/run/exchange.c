@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "opencl/device.h"
 
 /* ---------------------------------------------------------------- sums of residues */
 

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "extensions/vendor.h"
 #include "kernels/kernels.h"
 #include "run/run.h"
+#include "vendor/vendor.h"
 
 static bool is_same(const struct healcl_manifest_kernel *a, const struct healcl_manifest_kernel *b)
 {

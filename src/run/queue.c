@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "kernels/kernels.h"
-#include "programs/opening.h"
+#include "opencl/opening.h"
 #include "run/queue.h"
 
 /* ---------------------------------------------------------------- executing */

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "device/device.h"
+#include "opencl/device.h"
 #include "plan/live.h"
 #include "run/run.h"
 

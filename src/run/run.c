@@ -8,8 +8,8 @@
 
 #include "core/arena.h"
 #include "core/numbers.h"
+#include "opencl/programs.h"
 #include "plan/transcript.h"
-#include "programs/programs.h"
 #include "run/results.h"
 
 const char *trace_for_step(struct trace *trace, const struct step *step)

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "opencl/device.h"
+#include "opencl/opening.h"
 #include "plan/transcript.h"
-#include "programs/opening.h"
 #include "run/audit.h"
 #include "run/compare.h"
 #include "run/exchange.h"

@@ -35,7 +35,7 @@ MODES = {"run": [], "none": ["--passes", "none"], "limited": ["--max-device-memo
 DRAWS = 3  # positions of a share at most
 POOL = ThreadPoolExecutor(2)
 # Seconds. Once in thousands of runs what a program has cost reaches what its binary costs, and then
-# closing the device has the driver compile all of its kernels (src/programs/binary.c). That takes a
+# closing the device has the driver compile all of its kernels (src/opencl/binary.c). That takes a
 # minute on a busy machine, and is no hang.
 TIMEOUT = 600
 TOLD_MOST = 8  # of what is wrong with a code

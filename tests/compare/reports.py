@@ -102,7 +102,7 @@ def check_page(text, report):
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'", \
-        f"the hash in src/compare/page.html is not sha256-{digest}"
+        f"the hash in src/cli/page.html is not sha256-{digest}"
     assert text.count("<script") == 2 == text.count("</script>"), "a name is a script"
     assert "\x1b" not in text and "src=" not in text and "href=" not in text
     data, = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)

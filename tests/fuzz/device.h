@@ -4,8 +4,8 @@
 
 #include <signal.h>
 
-#include "device/device.h"
 #include "fuzz.h"
+#include "opencl/device.h"
 
 /* Compilers within drivers handle signals of their own. It is libFuzzer that is to get those of
  * faults, and to write which input led to them. */

@@ -2,7 +2,7 @@
  * of examples/extensions. */
 #include "fuzz.h"
 
-#include "extensions/vendor.h"
+#include "vendor/vendor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

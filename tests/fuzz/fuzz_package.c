@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "programs/package.h"
+#include "opencl/package.h"
 
 static void check(enum healcl_status status, const struct package *package,
                   struct healcl_error *error)

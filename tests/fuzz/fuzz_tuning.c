@@ -1,7 +1,7 @@
 /* Fuzzes tunings as texts: what is written of one that was read reads as the same. */
 #include "fuzz.h"
 
-#include "device/device.h"
+#include "opencl/device.h"
 
 static void check_tuning(const char *text)
 {

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-#include "check/problem.h"
+#include "tools/problem.h"
 
 enum {
     ELEMENTS = 32, /* of a tensor, about */

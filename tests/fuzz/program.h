@@ -11,9 +11,9 @@
 #ifndef HEALCL_TESTS_FUZZ_PROGRAM_H
 #define HEALCL_TESTS_FUZZ_PROGRAM_H
 
-#include "check/writer.h"
 #include "fuzz.h"
 #include "healcl.h"
+#include "tools/writer.h"
 
 /* What is left of an input; behind its end there are zeros. */
 struct bytes {

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "check/random.h"
 #include "helper_one_device.h"
 #include "helper_script.h"
+#include "tools/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "check/problem_check.h"
 #include "kernels/variant.h"
-#include "programs/internal.h"
+#include "opencl/programs_internal.h"
+#include "tools/problem_check.h"
 
 enum healcl_status __real_launch_step(struct launcher *self, const struct step *step,
                                       struct healcl_error *error);

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "helper_opencl.h"
-#include "programs/opening.h"
-#include "programs/self_test.h"
+#include "opencl/opening.h"
+#include "opencl/self_test.h"
 
 static struct healcl_error error;
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "extensions/vendor.h"
 #include "helper_folder.h"
+#include "vendor/vendor.h"
 
 static char folder[] = "/tmp/healcl_vendor_XXXXXX";
 static struct healcl_operations *loaded;

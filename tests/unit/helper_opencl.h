@@ -5,7 +5,7 @@
 #ifndef HEALCL_TESTS_HELPER_OPENCL_H
 #define HEALCL_TESTS_HELPER_OPENCL_H
 
-#include "device/opencl.h"
+#include "opencl/opencl.h"
 
 enum opencl_call {
 #define HELPER_CALL(function) CALL_##function,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/random.h"
+#include "tools/random.h"
 
 enum { TENSORS_MOST = 64, RANK_MOST = 3, LENGTH_MOST = 24, LINE_SIZE = 256 };
 

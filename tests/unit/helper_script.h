@@ -13,9 +13,9 @@
 #ifndef HEALCL_TESTS_HELPER_SCRIPT_H
 #define HEALCL_TESTS_HELPER_SCRIPT_H
 
-#include "check/writer.h"
 #include "plan/plan.h"
 #include "run/run.h"
+#include "tools/writer.h"
 
 struct script {
     const struct operation_table *operations; /* that it may name; NULL: the built-in ones */

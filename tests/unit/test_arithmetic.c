@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "check/random.h"
 #include "cl/base/base.h"
 #include "helper_words.h"
+#include "tools/random.h"
 
 /* OpenCL C compilers do not mind a truth value in unsigned arithmetic. */
 #pragma GCC diagnostic push

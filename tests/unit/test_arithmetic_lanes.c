@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "check/random.h"
 #include "cl/base/base.h"
 #include "helper_words.h"
+#include "tools/random.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
 

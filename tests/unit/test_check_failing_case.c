@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "check/failing_case.h"
 #include "helper_script.h"
 #include "plan/axes.h"
 #include "plan/passes.h"
+#include "tools/failing_case.h"
 
 enum {
     REQUESTS = 2,

@@ -1,7 +1,7 @@
 /* Transcripts as they are written: arguments, payloads, and what is read of them again. */
 #include "test_transcript_common.h"
 
-#include "check/writer.h"
+#include "tools/writer.h"
 #include "transcript/base64.h"
 
 static void encodes_base64(void **state)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "compare/compare.h"
+#include "cli/comparison.h"
 #include "test_transcript_common.h"
 
 enum { MS = 1000000 }; /* nanoseconds */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "compare/compare.h"
+#include "cli/comparison.h"
 #include "test_transcript_common.h"
 
 static struct healcl_error error;

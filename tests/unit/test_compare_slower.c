@@ -2,7 +2,7 @@
  */
 #include <math.h>
 
-#include "compare/compare.h"
+#include "cli/comparison.h"
 #include "core/numbers.h"
 #include "test_transcript_common.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "opencl/device.h"
 
 #include "helper_queue.h"
 

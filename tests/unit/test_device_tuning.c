@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/measure.h"
 #include "helper_device.h"
-#include "programs/internal.h"
-#include "programs/tuning_kept.h"
+#include "opencl/programs_internal.h"
+#include "opencl/tuning_kept.h"
+#include "tools/measure.h"
 
 static char directory[64], cache[80];
 static struct device_info info;

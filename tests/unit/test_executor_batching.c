@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_script.h"
+#include "tools/random.h"
 
 enum { NOTES_MAX = 1 << 20, USES_MAX = 1 << 18 };
 

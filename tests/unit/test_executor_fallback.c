@@ -5,7 +5,7 @@
  * devices.
  */
 #include "helper_device.h"
-#include "programs/internal.h"
+#include "opencl/programs_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_script.h"
 #include "helper_share.h"
+#include "tools/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 

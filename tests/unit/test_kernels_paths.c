@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/problem_check.h"
 #include "helper_share.h"
+#include "tools/problem_check.h"
 
 enum { SHARE = 16 };
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/problem_check.h"
 #include "helper_share.h"
+#include "tools/problem_check.h"
 
 static const uint64_t seed = 0x4ea1;
 enum { SHARE = 8, ROUNDS = 40, ELEMENTS = 1500 };

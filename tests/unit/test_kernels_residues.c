@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_claims.h"
 #include "helper_script.h"
 #include "helper_share.h"
 #include "kernels/variant.h"
+#include "tools/random.h"
 
 static const uint64_t seed = 0x4e51d;
 

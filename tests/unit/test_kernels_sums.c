@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/problem_check.h"
 #include "helper_share.h"
+#include "tools/problem_check.h"
 
 enum { SHARE = 8 };
 

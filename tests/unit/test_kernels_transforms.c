@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/problem_check.h"
 #include "helper_share.h"
+#include "tools/problem_check.h"
 
 static const uint64_t seed = 0x7a115;
 static struct healcl_device *device;

@@ -9,7 +9,7 @@
 #include "run/device_executor.h"
 
 #define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
-#include "programs/programs.def"
+#include "opencl/programs.def"
 #undef PROGRAM
 
 static size_t count_of(const char *text, const char *part)
@@ -29,7 +29,7 @@ static void kernels_take_spaces(void **state)
     (void)state;
     static const char *const texts[] = {
 #define PROGRAM(variable, name) healcl_cl_##variable,
-#include "programs/programs.def"
+#include "opencl/programs.def"
 #undef PROGRAM
     };
     size_t kernels = 0;

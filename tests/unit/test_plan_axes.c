@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "check/random.h"
 #include "plan/axes.h"
 #include "plan/widen.h"
 #include "reference/reference.h"
+#include "tools/random.h"
 
 enum { FIXTURE_STORAGES = 1024, FIXTURE_TENSORS = 4096 };
 

@@ -4,9 +4,9 @@
  */
 #include "helper_device.h"
 
-#include "bench/roofline.h"
 #include "helper_script.h"
 #include "plan/passes.h"
+#include "tools/roofline.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 

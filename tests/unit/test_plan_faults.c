@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
-#include "extensions/vendor.h"
 #include "helper_memory.h"
 #include "helper_queue_calls.h"
 #include "helper_script.h"
 #include "helper_share.h"
 #include "plan/transcript.h"
+#include "vendor/vendor.h"
 
 /* ---------------------------------------------------------------- sweeps */
 

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "check/random.h"
 #include "helper_script.h"
 #include "helper_share.h"
 #include "plan/passes.h"
+#include "tools/random.h"
 
 static const uint64_t seed = 0x9a55;
 enum { PROGRAMS = 60 };

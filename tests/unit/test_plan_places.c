@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_script.h"
 #include "plan/places.h"
+#include "tools/random.h"
 
 /* ---------------------------------------------------------------- random lifetimes */
 

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "check/random.h"
 #include "helper_script.h"
 #include "plan/pass.h"
+#include "tools/random.h"
 
 enum { LINES_SIZE = 256, ROWS = 4, COLUMNS = 6, ELEMENTS_MOST = 128 };
 

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "check/random.h"
 #include "helper_script.h"
 #include "plan/split_axes.h"
+#include "tools/random.h"
 
 static struct healcl_error error;
 

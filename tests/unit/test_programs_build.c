@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "helper_scenario.h"
-#include "programs/internal.h"
+#include "opencl/programs_internal.h"
 
 static struct healcl_device *open_device(void)
 {

@@ -7,8 +7,8 @@
 #include "cl/base/base.h"
 #include "helper_device.h"
 #include "helper_share.h"
-#include "programs/internal.h"
-#include "programs/self_test.h"
+#include "opencl/programs_internal.h"
+#include "opencl/self_test.h"
 
 /* ---- a layer that puts a line of OpenCL C in front of every program ---- */
 

@@ -1,8 +1,8 @@
 /* Units, clean strings, paragraphs, tables and exact JSON. */
-#include "report/json.h"
-#include "report/table.h"
-#include "report/text.h"
-#include "report/view.h"
+#include "cli/json.h"
+#include "cli/table.h"
+#include "cli/text.h"
+#include "cli/view.h"
 #include "test_transcript_common.h"
 
 static void test_bytes(void **state)

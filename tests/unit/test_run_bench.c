@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "bench/bench_case.h"
-#include "check/primes.h"
 #include "run/run.h"
+#include "tools/bench_case.h"
+#include "tools/primes.h"
 
 /* ---------------------------------------------------------------- primes */
 

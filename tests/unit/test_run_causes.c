@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/ops.h"
+#include "plan/ops.h"
 
 /* The call fails for that cause; entry, operation and argument are these. */
 #define FAILS(status_, cause_, entry_, operation_, argument_, call)            \

@@ -1,9 +1,9 @@
 /* What `healcl devices --measure` copies, and what rooflines make of a GPU's figures. */
 #include <string.h>
 
-#include "bench/measure.h"
-#include "bench/roofline.h"
 #include "helper_device.h"
+#include "tools/measure.h"
+#include "tools/roofline.h"
 
 enum { MEMORIES = 4, MEBIBYTE = 1 << 20 };
 

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check/writer.h"
 #include "helper_device.h"
 #include "run/results.h"
+#include "tools/writer.h"
 
 enum { ROWS = 50, COLUMNS = 300, COUNT = ROWS * COLUMNS };
 

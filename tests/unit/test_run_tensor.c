@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "device/device.h"
+#include "opencl/device.h"
 
 #define FAILS(with, text, call)                       \
     do {                                              \

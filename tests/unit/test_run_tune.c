@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/tune.h"
 #include "helper_device.h"
-#include "programs/tuning_kept.h"
+#include "opencl/tuning_kept.h"
+#include "tools/tune.h"
 
 static struct tune_report report; /* large */
 

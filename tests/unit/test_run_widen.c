@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_script.h"
 #include "helper_share.h"
 #include "plan/transcript.h"
+#include "tools/random.h"
 #include "transcript/payload.h"
 
 enum { BATCH_MOST = 8, INPUTS_MOST = 256, RESULTS_MOST = 512 };

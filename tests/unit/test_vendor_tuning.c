@@ -3,8 +3,8 @@
  * the one that a kernel is compiled and launched with. */
 #include "helper_manifest.h"
 
-#include "check/random.h"
 #include "helper_script.h"
+#include "tools/random.h"
 
 /* An operation with two kernels, and a kernel for a built-in kind of step. With WRONG they are
  * wrong in one element, so that it is seen that the comparison sees it. */

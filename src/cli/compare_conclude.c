@@ -1,0 +1,388 @@
+/* What the runs of a comparison come to: figures, faults, speed-ups and geometric means. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/comparison.h"
+#include "core/numbers.h"
+#include "tools/xmalloc.h"
+
+const struct compare_figure compare_figures[COMPARE_FIGURES] = {
+    {"compute", "split.compute_ns", "compute_ns", "compute_low_ns", "compute_high_ns", "speedup",
+     "mean_speedup"},
+    {"steady request", "steady.requests_ns", "steady_ns", "steady_low_ns", "steady_high_ns",
+     "steady_speedup", "mean_steady_speedup"},
+};
+
+/* ---------------------------------------------------------------- figures */
+
+enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* for 5 and 1 % to be one of them at least */
+enum { OVERHEAD_SAMPLES = 3 };
+
+uint64_t *compare_sorted(const cJSON *list, size_t *count)
+{
+    const cJSON *item;
+    *count = 0;
+    if (!list || !list->child)
+        return NULL;
+    uint64_t *samples = xcalloc((size_t)cJSON_GetArraySize(list), sizeof *samples);
+    cJSON_ArrayForEach(item, list)
+    {
+        samples[(*count)++] = (uint64_t)item->valuedouble;
+    }
+    (void)sort_to_median(samples, *count);
+    return samples;
+}
+
+/* Median and quartiles of samples; low and high may be NULL. Returns how many samples there are. */
+static size_t put_figure(cJSON *run, const char *samples, const char *median, const char *low,
+                         const char *high)
+{
+    size_t count;
+    uint64_t *sorted = compare_sorted(compare_at(run, samples), &count);
+    if (!sorted)
+        return 0;
+    compare_put_number(run, median, (double)sort_to_median(sorted, count));
+    if (low) {
+        compare_put_number(run, low, (double)sorted_percentile(sorted, count, 25));
+        compare_put_number(run, high, (double)sorted_percentile(sorted, count, 75));
+    }
+    if (count >= P95_SAMPLES && strcmp(samples, "samples_ns") == 0)
+        compare_put_number(run, "p95_ns", (double)sorted_percentile(sorted, count, 95));
+    if (count >= P99_SAMPLES && strcmp(samples, "samples_ns") == 0)
+        compare_put_number(run, "p99_ns", (double)sorted_percentile(sorted, count, 99));
+    free(sorted);
+    return count;
+}
+
+/* How far the quartiles are from the middle between them, in percent of the median. */
+static double spread_of(const cJSON *run, const struct compare_figure *figure)
+{
+    const double median = compare_number(run, figure->median);
+    return median > 0
+               ? 50 * (compare_number(run, figure->high) - compare_number(run, figure->low)) /
+                     median
+               : 0;
+}
+
+bool compare_spreads(const cJSON *run, const struct compare_figure *figure)
+{
+    return spread_of(run, figure) > COMPARE_SPREAD_MAX;
+}
+
+/* What it costs to time operations. */
+static void put_overhead(cJSON *run, size_t samples)
+{
+    size_t count;
+    uint64_t *sorted = compare_sorted(compare_at(run, "profile.runs_ns"), &count);
+    if (sorted && samples >= OVERHEAD_SAMPLES && count >= OVERHEAD_SAMPLES)
+        compare_put_factor(run, "profile.overhead",
+                           ratio_of_times(sort_to_median(sorted, count),
+                                          (uint64_t)compare_number(run, "median_ns")));
+    free(sorted);
+}
+
+void compare_add_figures(cJSON *run)
+{
+    const struct compare_figure *compute = &compare_figures[COMPARE_COMPUTE];
+    bool noisy = false;
+    size_t computed = 0;
+    for (size_t i = 0; i < COMPARE_FIGURES; i++) {
+        const struct compare_figure *figure = &compare_figures[i];
+        const size_t count =
+            put_figure(run, figure->samples, figure->median, figure->low, figure->high);
+        computed = i == COMPARE_COMPUTE ? count : computed;
+        noisy |= compare_spreads(run, figure);
+    }
+    (void)put_figure(run, "split.transfer_ns", "transfer_ns", NULL, NULL);
+    (void)put_figure(run, "split.decode_ns", "decode_ns", NULL, NULL);
+    put_overhead(run, put_figure(run, "samples_ns", "median_ns", "low_ns", "high_ns"));
+    const double steady = compare_number(run, "steady_ns"),
+                 time = compare_number(run, compute->median),
+                 roofline = compare_number(run, "roofline_ns");
+    if (computed > 1)
+        compare_put_factor(run, "spread_percent", spread_of(run, compute));
+    if (steady > 0 && compare_is_right(run))
+        compare_put_factor(run, "per_second", 1e9 / steady);
+    if (time > 0 && roofline > 0)
+        compare_put_factor(run, "rates_percent", 100 * roofline / time);
+    compare_put_text(run, "warning", noisy ? "the times spread by more than 30 %" : "");
+    _Static_assert(COMPARE_SPREAD_MAX == 30, "the warning tells it");
+}
+
+/* ---------------------------------------------------------------- faults */
+
+/* The host reference's run of the same transcript at the same place and time, or NULL. */
+static const cJSON *reference_beside(const struct comparison *comparison, const cJSON *run)
+{
+    const size_t transcript = compare_index(run, "transcript_at");
+    const char *baseline =
+        compare_text(compare_device(comparison, compare_index(run, "device_at")), "baseline");
+    const cJSON *device, *judge;
+    size_t at = 0;
+    cJSON_ArrayForEach(device, comparison->devices)
+    {
+        if (strcmp(compare_text(device, "baseline"), baseline) == 0 && compare_is_reference(device))
+            return compare_find(comparison, transcript, at);
+        at++;
+    }
+    cJSON_ArrayForEach(judge, comparison->judges)
+    {
+        if (!*baseline && compare_index(judge, "transcript_at") == transcript)
+            return judge;
+    }
+    return NULL;
+}
+
+/* Whether any device computed what the transcript expects. */
+static bool is_verified(const struct comparison *comparison, size_t transcript)
+{
+    const cJSON *run;
+    FOR_EACH_RUN_OF(run, comparison, transcript)
+    {
+        if (compare_has_outcome(run, "verified"))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the first repetitions differ by the same values. */
+static bool differ_alike(const cJSON *a, const cJSON *b)
+{
+    static const char later[] = "repetition "; /* one of them may have but the first */
+    const cJSON *x = compare_at(a, "differences"), *y = compare_at(b, "differences");
+    x = x ? x->child : NULL;
+    y = y ? y->child : NULL;
+    if (compare_number(a, "results.different") < compare_number(b, "results.different") ||
+        compare_number(a, "results.different") > compare_number(b, "results.different"))
+        return false;
+    for (;; x = x->next, y = y ? y->next : NULL) {
+        const char *one = x ? x->valuestring : later, *other = y ? y->valuestring : later;
+        if (strncmp(one, later, sizeof later - 1) == 0)
+            return strncmp(other, later, sizeof later - 1) == 0;
+        if (strcmp(one, other) != 0)
+            return false;
+    }
+}
+
+static const char *fault_of(const struct comparison *comparison, const cJSON *run)
+{
+    if (compare_is_right(run))
+        return "";
+    if (compare_has_outcome(run, "refused") ||
+        strcmp(compare_text(run, "fault"), "transcript") == 0)
+        return "transcript";
+    if (!compare_has_outcome(run, "different") ||
+        is_verified(comparison, compare_index(run, "transcript_at")))
+        return "device";
+    const cJSON *reference = reference_beside(comparison, run);
+    return reference && compare_has_outcome(reference, "different") && differ_alike(reference, run)
+               ? "transcript"
+               : "device";
+}
+
+bool compare_is_at_fault(const struct comparison *comparison, size_t device)
+{
+    const cJSON *run;
+    bool failed = false;
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        failed |= compare_index(run, "device_at") == device &&
+                  strcmp(compare_text(run, "fault"), "device") == 0;
+    }
+    return failed;
+}
+
+/* ---------------------------------------------------------------- speed-ups */
+
+static bool is_timed(const cJSON *run, const struct compare_figure *figure)
+{
+    return run && compare_is_right(run) && compare_at(run, figure->median);
+}
+
+static double ratio(const cJSON *base, const char *over, const cJSON *run, const char *under)
+{
+    return ratio_of_times((uint64_t)compare_number(base, over),
+                          (uint64_t)compare_number(run, under));
+}
+
+static struct compare_speedup speedup_over(const cJSON *base, const cJSON *run,
+                                           const struct compare_figure *figure)
+{
+    if (base == run)
+        return (struct compare_speedup){1, 1, 1};
+    return (struct compare_speedup){.factor = ratio(base, figure->median, run, figure->median),
+                                    .low = ratio(base, figure->low, run, figure->high),
+                                    .high = ratio(base, figure->high, run, figure->low)};
+}
+
+static void put_speedup(cJSON *object, const char *key, const struct compare_speedup *speedup)
+{
+    cJSON *about = cJSON_CreateObject();
+    compare_put_factor(about, "factor", speedup->factor);
+    compare_put_factor(about, "low", speedup->low);
+    compare_put_factor(about, "high", speedup->high);
+    compare_put(object, key, about);
+}
+
+/* Of each run over that of the first device which has times. */
+static void put_speedups(const struct comparison *comparison, size_t transcript,
+                         const struct compare_figure *figure)
+{
+    const cJSON *base = NULL;
+    cJSON *run;
+    FOR_EACH_RUN_OF(run, comparison, transcript)
+    {
+        if (!is_timed(run, figure))
+            continue;
+        base = base ? base : run;
+        const struct compare_speedup speedup = speedup_over(base, run, figure);
+        put_speedup(run, figure->speedup, &speedup);
+    }
+}
+
+/* ---------------------------------------------------------------- geometric means */
+
+enum { LEAST_BYTES = 1 << 14 };
+const char compare_too_small[] =
+    "Too small to tell devices apart: its operations have less than "
+    "16 KiB each, or the fastest device computes for less than 0.1 ms.";
+_Static_assert(COMPARE_LEAST_NANOSECONDS == 100000 && LEAST_BYTES == 16 << 10,
+               "the sentence tells it");
+
+/* Whether a run's operations that read or write anything, transfers aside, have so few bytes: then
+ * their number is measured. */
+static bool has_small_operations(const cJSON *run)
+{
+    double bytes = 0, count = 0;
+    const cJSON *kinds = compare_at(run, "ops"), *kind;
+    cJSON_ArrayForEach(kind, kinds)
+    {
+        const char *name = compare_text(kind, "name");
+        if (compare_number(kind, "bytes") <= 0 || strcmp(name, "host_to_device") == 0 ||
+            strcmp(name, "device_to_host") == 0)
+            continue;
+        bytes += compare_number(kind, "bytes");
+        count += compare_number(kind, "count");
+    }
+    return cJSON_GetArraySize(kinds) > 0 && bytes < LEAST_BYTES * fmax(count, 1);
+}
+
+/* By the devices here; no transcript is too small for one device alone. */
+static bool is_too_small(const struct comparison *comparison, size_t transcript)
+{
+    const struct compare_figure *compute = &compare_figures[COMPARE_COMPUTE];
+    bool is_small = false;
+    double least = INFINITY;
+    const cJSON *run;
+    FOR_EACH_RUN_OF(run, comparison, transcript)
+    {
+        if (!compare_is_own(comparison, run) || !is_timed(run, compute))
+            continue;
+        is_small |= has_small_operations(run);
+        if (!compare_is_reference(compare_device(comparison, compare_index(run, "device_at"))))
+            least = fmin(least, compare_number(run, compute->median));
+    }
+    return compare_device_count(comparison) > 1 && (is_small || least < COMPARE_LEAST_NANOSECONDS);
+}
+
+/* Whether a device has to have run all transcripts that count. */
+static bool is_compared(const struct comparison *comparison, size_t device)
+{
+    bool timed = false;
+    const cJSON *run;
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        timed |= compare_index(run, "device_at") == device &&
+                 is_timed(run, &compare_figures[COMPARE_COMPUTE]);
+    }
+    return timed && !compare_is_at_fault(comparison, device);
+}
+
+/* Chooses the base, and the transcripts that count. */
+static void choose_means(struct comparison *comparison)
+{
+    const size_t own = compare_own_devices(comparison), none = compare_device_count(comparison);
+    bool *compared = xcalloc(own, sizeof *compared);
+    comparison->base = none;
+    for (size_t j = own; j-- > 0;) {
+        compared[j] = is_compared(comparison, j);
+        comparison->base = compared[j] ? j : comparison->base;
+    }
+    comparison->counting = 0;
+    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+        cJSON *transcript = compare_transcript(comparison, i);
+        const bool too_small = is_too_small(comparison, i);
+        bool counts = comparison->base < none && !too_small;
+        for (size_t j = 0; counts && j < own; j++)
+            counts = !compared[j] ||
+                     is_timed(compare_find(comparison, i, j), &compare_figures[COMPARE_COMPUTE]);
+        compare_put(transcript, "too_small", cJSON_CreateBool(too_small));
+        compare_put(transcript, "in_mean", cJSON_CreateBool(counts));
+        comparison->counting += counts;
+    }
+    if (comparison->counting == 0)
+        comparison->base = none;
+    free(compared);
+}
+
+bool compare_mean_against(const struct comparison *comparison, const struct compare_figure *figure,
+                          size_t device, size_t other, struct compare_mean *mean)
+{
+    struct compare_speedup sum = {0, 0, 0};
+    const double count = (double)comparison->counting;
+    *mean = (struct compare_mean){.most = 0};
+    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+        if (!cJSON_IsTrue(compare_at(compare_transcript(comparison, i), "in_mean")))
+            continue;
+        const cJSON *run = compare_find(comparison, i, device),
+                    *against = compare_find(comparison, i, other);
+        if (!is_timed(run, figure) || !is_timed(against, figure))
+            return false;
+        const struct compare_speedup speedup = speedup_over(against, run, figure);
+        sum.factor += log(speedup.factor);
+        sum.low += log(speedup.low);
+        sum.high += log(speedup.high);
+        mean->faster += speedup.low > 1;
+        mean->slower += speedup.high < 1;
+        mean->least = mean->most > 0 ? fmin(mean->least, speedup.factor) : speedup.factor;
+        mean->most = fmax(mean->most, speedup.factor);
+    }
+    mean->of = (struct compare_speedup){exp(sum.factor / count), exp(sum.low / count),
+                                        exp(sum.high / count)};
+    return comparison->counting > 0;
+}
+
+static void put_means(const struct comparison *comparison, size_t device)
+{
+    for (size_t i = 0; i < COMPARE_FIGURES; i++) {
+        struct compare_mean mean;
+        char path[64];
+        cJSON *object = compare_device(comparison, device);
+        const char *key = compare_figures[i].mean;
+        if (!compare_mean_against(comparison, &compare_figures[i], device, comparison->base, &mean))
+            continue;
+        put_speedup(object, key, &mean.of);
+        snprintf(path, sizeof path, "%s.least", key);
+        compare_put_factor(object, path, mean.least);
+        snprintf(path, sizeof path, "%s.most", key);
+        compare_put_factor(object, path, mean.most);
+    }
+}
+
+void compare_conclude(struct comparison *comparison)
+{
+    cJSON *run;
+    compare_name_devices(comparison);
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        compare_put_text(run, "fault", fault_of(comparison, run));
+        (void)compare_judge(comparison, run);
+    }
+    for (size_t i = 0; i < compare_transcript_count(comparison); i++)
+        for (size_t j = 0; j < COMPARE_FIGURES; j++)
+            put_speedups(comparison, i, &compare_figures[j]);
+    choose_means(comparison);
+    for (size_t j = 0; j < compare_device_count(comparison); j++)
+        put_means(comparison, j);
+}

@@ -1,0 +1,352 @@
+/* A comparison as text: for a terminal, as Markdown, as the page's plain table, as CSV and JSON,
+ * all by the columns of columns.h. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/compare_columns.h"
+#include "cli/table.h"
+#include "tools/xmalloc.h"
+
+enum { LEAD_WIDTH = 100, COLUMNS_MAX = 32, HEADING_SIZE = 32 };
+
+void compare_print_json(const struct comparison *comparison, FILE *stream)
+{
+    char *text = cJSON_Print(comparison->top);
+    fprintf(stream, "%s\n", text);
+    cJSON_free(text);
+}
+
+/* ---------------------------------------------------------------- cells */
+
+static void put_markdown(FILE *stream, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<' || *text == '>' || *text == '&') {
+            fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", stream);
+            continue;
+        }
+        if (strchr("\\`*_{}[]()#+!|~@:", *text))
+            putc('\\', stream);
+        putc(*text, stream);
+    }
+}
+
+void compare_print_text(FILE *stream, const char *text)
+{
+    static const struct text_escape escapes[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
+                                                 {'"', "&quot;"}, {'\'', "&#39;"}, {0, NULL}};
+    text_print_escaped(stream, text, escapes);
+}
+
+enum print_form { PRINT_TERMINAL, PRINT_MARKDOWN, PRINT_HTML };
+
+/* A table that is printed. Its headings come first, a name for a column of text. */
+struct printed {
+    enum print_form form;
+    const struct style *style; /* of a terminal */
+    FILE *stream;
+    struct table_column columns[COLUMNS_MAX];
+    char headings[COLUMNS_MAX][HEADING_SIZE];
+    size_t count;
+    struct table *table;
+};
+
+static void add_heading(struct printed *to, const char *heading, bool is_text)
+{
+    char *lower = to->headings[to->count];
+    snprintf(lower, HEADING_SIZE, "%s", heading);
+    lower[0] = to->form == PRINT_TERMINAL ? (char)tolower((unsigned char)lower[0]) : lower[0];
+    to->columns[to->count] =
+        (struct table_column){lower, is_text ? TABLE_LEFT : TABLE_RIGHT, to->count == 0};
+    to->count++;
+}
+
+static void put_cell(const struct printed *to, const char *text)
+{
+    if (to->form == PRINT_TERMINAL) {
+        table_cell(to->table, "%s", text);
+    } else if (to->form == PRINT_MARKDOWN) {
+        fputs("| ", to->stream);
+        put_markdown(to->stream, text);
+        putc(' ', to->stream);
+    } else {
+        fputs("<td>", to->stream);
+        compare_print_text(to->stream, text);
+    }
+}
+
+static void end_row(const struct printed *to)
+{
+    if (to->form != PRINT_TERMINAL)
+        fputs(to->form == PRINT_MARKDOWN ? "|\n" : "<tr>\n", to->stream);
+}
+
+static void end_headings(struct printed *to)
+{
+    if (to->form == PRINT_TERMINAL) {
+        to->table = table_create(to->columns, to->count);
+        return;
+    }
+    fputs(to->form == PRINT_HTML ? "<table><tr>" : "\n", to->stream);
+    for (size_t i = 0; i < to->count; i++)
+        put_cell(to, to->headings[i]);
+    end_row(to);
+    for (size_t i = 0; i < to->count && to->form == PRINT_MARKDOWN; i++)
+        fputs(to->columns[i].align == TABLE_LEFT ? "|---" : "|--:", to->stream);
+    if (to->form == PRINT_MARKDOWN)
+        end_row(to);
+}
+
+static void end_table(const struct printed *to)
+{
+    if (to->form == PRINT_TERMINAL)
+        (void)table_print(to->table, to->stream, to->style->width);
+    else if (to->form == PRINT_HTML)
+        fputs("</table>", to->stream);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+static void put_device(const struct printed *to, const cJSON *device)
+{
+    const bool is_terminal = to->form == PRINT_TERMINAL;
+    char *text = xasprintf("%s%s%s", is_terminal ? compare_text(device, "index") : "",
+                           is_terminal ? "  " : "", compare_text(device, "label"));
+    put_cell(to, text);
+    free(text);
+}
+
+static void put_run(const struct printed *to, const struct comparison *comparison, const cJSON *run,
+                    unsigned place)
+{
+    char text[CELL_SIZE];
+    put_device(to, compare_device(comparison, compare_index(run, "device_at")));
+    put_cell(to, compare_outcome_text(comparison, run, text));
+    FOR_EACH_SHOWN(column, comparison, place)
+    {
+        const bool with_note = to->form != PRINT_TERMINAL || column->places & NOTE_IN_TERMINAL;
+        put_cell(to, compare_cell(column, comparison, run, with_note, text));
+    }
+    end_row(to);
+}
+
+static void put_runs(struct printed to, const struct comparison *comparison, unsigned place)
+{
+    const size_t transcripts = compare_transcript_count(comparison);
+    if (to.form != PRINT_TERMINAL)
+        add_heading(&to, "Transcript", true);
+    add_heading(&to, "Device", true);
+    add_heading(&to, "Verdict", true);
+    FOR_EACH_SHOWN(column, comparison, place)
+    {
+        add_heading(&to, column->heading, false);
+    }
+    end_headings(&to);
+    for (size_t i = 0; i < transcripts; i++) {
+        const cJSON *transcript = compare_transcript(comparison, i), *run;
+        char *name =
+            xasprintf("%s%s", compare_text(transcript, "file"),
+                      cJSON_IsTrue(compare_at(transcript, "too_small")) ? " (too small)" : "");
+        if (to.form == PRINT_TERMINAL && transcripts > 1)
+            table_line(to.table, name); /* above its rows: paths are long */
+        FOR_EACH_RUN_OF(run, comparison, i)
+        {
+            if (to.form != PRINT_TERMINAL)
+                put_cell(&to, name);
+            put_run(&to, comparison, run, place);
+        }
+        free(name);
+    }
+    end_table(&to);
+}
+
+/* Where there are several transcripts and devices: a row for each device. */
+static void put_means(struct printed to, const struct comparison *comparison)
+{
+    static const char *const headings[] = {"Compute", "Least", "Most", "Steady", "Least", "Most"},
+                             *const keys[] = {"factor", "least", "most"};
+    const cJSON *device;
+    if (compare_transcript_count(comparison) < 2 || compare_device_count(comparison) < 2 ||
+        comparison->base == compare_device_count(comparison))
+        return;
+    add_heading(&to, "Speed-up", true);
+    for (size_t i = 0; i < 6; i++)
+        add_heading(&to, headings[i], false);
+    putc('\n', to.stream);
+    end_headings(&to);
+    cJSON_ArrayForEach(device, comparison->devices)
+    {
+        put_device(&to, device);
+        for (size_t i = 0; i < 6; i++) {
+            const cJSON *mean = compare_at(device, compare_figures[i / 3].mean);
+            put_cell(&to, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
+        }
+        end_row(&to);
+    }
+    end_table(&to);
+    fprintf(to.stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
+            to.form == PRINT_TERMINAL ? "" : "\n", comparison->counting,
+            compare_transcript_count(comparison),
+            compare_text(compare_device(comparison, comparison->base), "label"));
+}
+
+void compare_print_plain(const struct comparison *comparison, FILE *stream)
+{
+    put_runs((struct printed){.form = PRINT_HTML, .stream = stream}, comparison, ON_PAGE);
+}
+
+/* ---------------------------------------------------------------- notes */
+
+static void put_note(const struct printed *to, const char *text)
+{
+    if (to->form == PRINT_TERMINAL) {
+        fprintf(to->stream, "%s\n", text);
+        return;
+    }
+    fputs("- ", to->stream);
+    put_markdown(to->stream, text);
+    putc('\n', to->stream);
+}
+
+/* What went wrong first. */
+static void put_problem(const struct printed *to, const struct comparison *comparison,
+                        const cJSON *run)
+{
+    const cJSON *device = compare_device(comparison, compare_index(run, "device_at")),
+                *first = cJSON_GetArrayItem(compare_at(run, "differences"), 0);
+    const char *problem = first ? first->valuestring : compare_text(run, "message");
+    char *text = xasprintf("%s: %s: %s", compare_text(run, "transcript"),
+                           compare_text(device, "index"), problem);
+    if (*problem)
+        put_note(to, text);
+    free(text);
+}
+
+static void put_facts(const struct printed *to, const cJSON *device)
+{
+    const double copied = compare_number(device, "copied_bytes_per_s");
+    char *text = xasprintf("%s%s: %s of %s %s%s%s%s%s%s",
+                           compare_at(device, "baseline") ? "(baseline) " : "",
+                           compare_text(device, "index"), compare_text(device, "name"),
+                           compare_text(device, "platform"), compare_text(device, "driver"),
+                           cJSON_IsTrue(compare_at(device, "emulator")) ? ", an emulator" : "",
+                           cJSON_IsTrue(compare_at(device, "tuned")) ? ", tuned" : "",
+                           copied > 0 ? ", copies memory at " : "",
+                           copied > 0 ? TEXT_BYTES((uint64_t)copied) : "", copied > 0 ? "/s" : "");
+    put_note(to, text);
+    free(text);
+}
+
+/* What the tables mean, what went wrong, and what is known of the devices. */
+static void put_notes(const struct printed *to, const struct comparison *comparison, unsigned place)
+{
+    const cJSON *item;
+    bool any_is_small = false;
+    FOR_EACH_SHOWN(column, comparison, place)
+    {
+        char *text = xasprintf("%s: %s", column->heading, column->meaning ? column->meaning : "");
+        if (column->meaning)
+            put_note(to, text);
+        free(text);
+    }
+    cJSON_ArrayForEach(item, comparison->transcripts)
+    {
+        any_is_small |= cJSON_IsTrue(compare_at(item, "too_small"));
+    }
+    if (any_is_small)
+        put_note(to, compare_too_small);
+    cJSON_ArrayForEach(item, comparison->runs)
+    {
+        put_problem(to, comparison, item);
+    }
+    cJSON_ArrayForEach(item, comparison->devices)
+    {
+        if (!compare_is_reference(item))
+            put_facts(to, item);
+    }
+}
+
+void compare_print_table(const struct comparison *comparison, const struct style *style)
+{
+    const struct printed to = {.form = PRINT_TERMINAL, .style = style, .stream = style->stream};
+    char *lead = compare_lead(comparison);
+    if (compare_transcript_count(comparison) == 1)
+        fprintf(to.stream, "transcript  %s\n",
+                compare_text(comparison->transcripts->child, "file"));
+    fprintf(to.stream, "runs        %.0f of each\n\n", compare_number(comparison->top, "repeat"));
+    put_runs(to, comparison, IN_TERMINAL);
+    put_means(to, comparison);
+    putc('\n', to.stream);
+    text_wrap(to.stream, lead, 0, LEAD_WIDTH);
+    putc('\n', to.stream);
+    put_notes(&to, comparison, IN_TERMINAL);
+    free(lead);
+}
+
+void compare_print_markdown(const struct comparison *comparison, FILE *stream)
+{
+    const struct printed to = {.form = PRINT_MARKDOWN, .stream = stream};
+    const cJSON *top = comparison->top;
+    char *lead = compare_lead(comparison);
+    put_markdown(stream, lead);
+    putc('\n', stream);
+    put_runs(to, comparison, IN_MARKDOWN);
+    put_means(to, comparison);
+    putc('\n', stream);
+    put_notes(&to, comparison, IN_MARKDOWN);
+    fprintf(stream, "\nMedians and quartiles of %.0f runs each, healcl %s (%s), ",
+            compare_number(top, "repeat"), compare_text(top, "healcl"),
+            compare_text(top, "commit"));
+    put_markdown(stream, compare_text(top, "host.processor"));
+    fprintf(stream, ", %s.\n\n    %s\n", compare_text(top, "date"), compare_text(top, "command"));
+    free(lead);
+}
+
+/* ---------------------------------------------------------------- CSV (RFC 4180) */
+
+static void put_quoted(FILE *stream, const char *text)
+{
+    /* Spreadsheets take a cell that begins with one of these for a formula, also in quotes. */
+    putc('"', stream);
+    if (*text && strchr("=+-@\t\r\n", *text))
+        putc('\'', stream);
+    for (; *text; text++)
+        fputs(*text == '"' ? "\"\"" : (char[]){*text, 0}, stream);
+    putc('"', stream);
+}
+
+static void put_value(const struct compare_column *column, const cJSON *value, FILE *stream)
+{
+    if (column->kind == KIND_TEXT)
+        put_quoted(stream, cJSON_IsString(value) ? value->valuestring : "");
+    else if (cJSON_IsArray(value))
+        fprintf(stream, "%d", cJSON_GetArraySize(value));
+    else if (cJSON_IsBool(value))
+        fputs(cJSON_IsTrue(value) ? "true" : "false", stream);
+    else if (cJSON_IsNumber(value))
+        fprintf(stream, column->kind == KIND_FACTOR ? "%.6g" : "%.0f", value->valuedouble);
+}
+
+void compare_print_csv(const struct comparison *comparison, FILE *stream)
+{
+    const char *comma = "";
+    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+    {
+        fprintf(stream, "%s%s", comma, column->csv ? column->csv : column->path);
+        comma = ",";
+    }
+    fputs("\r\n", stream);
+    const cJSON *run;
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        comma = "";
+        FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+        {
+            fputs(comma, stream);
+            put_value(column, compare_value(column, comparison, run), stream);
+            comma = ",";
+        }
+        fputs("\r\n", stream);
+    }
+}

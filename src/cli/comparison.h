@@ -1,0 +1,231 @@
+/*
+ * Several devices on the same transcripts. A comparison is one JSON document, whose keys and units
+ * docs/compare.schema.json tells. It is filled from what child processes write (`healcl devices
+ * --json`, `healcl run --json`, `healcl check --json`) and from comparisons that were saved. Then
+ * compare_conclude adds what follows from that, and the printers draw everything from it.
+ *
+ * Children and saved files may write anything: keys that are missing or of another type count as
+ * empty texts and zeros, and control characters become '?'. Memory that runs out ends the program.
+ */
+#ifndef HEALCL_CLI_COMPARISON_H
+#define HEALCL_CLI_COMPARISON_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cli/report.h"
+#include "core/process.h"
+
+#define COMPARE_REFERENCE "reference" /* the selector of the host reference */
+
+struct comparison {
+    cJSON *top;                          /* the document; owned */
+    cJSON *transcripts, *devices, *runs; /* its lists; devices of baselines are the last ones */
+    cJSON *judges;                       /* runs of compare_add_judge; owned */
+    size_t base;                         /* the device whose mean is 1; no device: no means */
+    size_t counting;                     /* transcripts that count in means */
+};
+
+/* Starts a document about this machine, whose memory a process may use so much of. */
+void comparison_init(struct comparison *comparison, uint64_t memory_bytes);
+void comparison_release(struct comparison *comparison);
+
+/* ---- values (compare.c) ---- */
+
+/* The item at a path such as "results.total"; NULL: there is none. */
+const cJSON *compare_at(const cJSON *object, const char *path);
+
+/* A number in [0, 2^53) there, else 0; a text, else "", which lives as long as the item. */
+double compare_number(const cJSON *object, const char *path);
+const char *compare_text(const cJSON *object, const char *path);
+
+/* Whether two objects have the same text there. */
+bool compare_same(const cJSON *a, const cJSON *b, const char *path);
+
+/* All put an item at a path, in place of what is there. A text is cleaned of control characters. */
+void compare_put(cJSON *object, const char *path, cJSON *item);
+void compare_put_number(cJSON *object, const char *path, double number);
+void compare_put_factor(cJSON *object, const char *path, double factor); /* with 8 digits */
+void compare_put_text(cJSON *object, const char *path, const char *text);
+
+/* ---- filling (compare.c, describe.c, fill.c) ---- */
+
+/* Adds a transcript with size and digest of its file. Errors: HEALCL_USAGE. */
+enum healcl_status compare_add_transcript(struct comparison *comparison, const char *path,
+                                          struct healcl_error *error);
+
+/* Adds a device of which source, JSON of `healcl devices`, tells; NULL: nothing is known. */
+cJSON *compare_add_device(struct comparison *comparison, const cJSON *source);
+
+/* Adds those that can be used of what `healcl devices --json` wrote: the default one and, unless
+ * default_only, all others behind it. Returns how many. */
+size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only);
+
+/* Adds a run that is still to be made: one without an outcome. */
+cJSON *compare_add_run(struct comparison *comparison, size_t transcript, size_t device);
+
+/* An empty run of the host reference, to be filled, that tells whose fault it is that results of a
+ * transcript differ. NULL: none is needed. */
+cJSON *compare_add_judge(struct comparison *comparison, size_t transcript);
+
+/* Removes runs that have not been made: the comparison is incomplete. Returns how many are left. */
+size_t compare_end_early(struct comparison *comparison);
+
+/* Fills a run from the end of its process and from what `healcl run --json` wrote there. */
+void compare_take_run(struct comparison *comparison, cJSON *run,
+                      const struct process_result *process);
+
+/* The rates of the default device of `healcl devices --measure --json`, if there are any. */
+void compare_take_rates(cJSON *device, const char *text);
+
+/* Adds devices of a saved comparison and their runs of files with the same bytes as those here.
+ * *added: how many runs. Errors: HEALCL_USAGE. */
+enum healcl_status compare_add_baseline(struct comparison *comparison, const char *path,
+                                        size_t *added, struct healcl_error *error);
+
+/* *tree: the JSON of a file, cleaned, freed with cJSON_Delete also behind an error; NULL where the
+ * text is none. HEALCL_USAGE: the file cannot be read, or it is too large. */
+enum healcl_status compare_read_file(const char *path, cJSON **tree, struct healcl_error *error);
+
+/* Fills in the load of the machine, "load_before" or "load_after" the runs. */
+void compare_describe_load(struct comparison *comparison, const char *key);
+
+/* Puts a "command" line for a shell: a command of healcl and its arguments, with settings of the
+ * environment that matter in front, and ~ for the home folder. */
+void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
+                         size_t count);
+
+/* ---- runs and devices (compare.c) ---- */
+
+size_t compare_index(const cJSON *run, const char *key); /* "transcript_at", "device_at" */
+cJSON *compare_device(const struct comparison *comparison, size_t device);
+cJSON *compare_transcript(const struct comparison *comparison, size_t transcript);
+
+/* The run of a transcript on a device, or NULL. */
+cJSON *compare_find(const struct comparison *comparison, size_t transcript, size_t device);
+
+#define FOR_EACH_RUN_OF(run, comparison, transcript)                                           \
+    cJSON_ArrayForEach((run), (comparison)->runs) if (compare_index((run), "transcript_at") == \
+                                                      (transcript))
+
+size_t compare_device_count(const struct comparison *comparison);
+size_t compare_transcript_count(const struct comparison *comparison);
+size_t compare_own_devices(const struct comparison *comparison); /* no baseline's: the first ones */
+bool compare_is_own(const struct comparison *comparison, const cJSON *run);
+bool compare_is_reference(const cJSON *device);
+
+/* Whether its results were verified, or there was nothing to verify. */
+bool compare_is_right(const cJSON *run);
+bool compare_has_outcome(const cJSON *run, const char *outcome);
+
+/* ---- what it means (conclude.c, label.c, lead.c) ---- */
+
+/* Figures by which devices are compared and judged: paths of a run. */
+enum { COMPARE_COMPUTE, COMPARE_STEADY, COMPARE_FIGURES };
+struct compare_figure {
+    const char *name, *samples, *median, *low, *high;
+    const char *speedup, *mean; /* of a device: mean */
+};
+extern const struct compare_figure compare_figures[COMPARE_FIGURES];
+
+struct compare_speedup {
+    double factor;    /* of the medians, or a mean of such; above 1: faster */
+    double low, high; /* of opposite quartiles */
+};
+
+/* Speed-ups of a device over another one on all transcripts that count. */
+struct compare_mean {
+    struct compare_speedup of;
+    double least, most;
+    size_t faster, slower; /* on how many the whole interval says so */
+};
+
+/* A list of samples, the smallest first; to be freed. NULL: there are none. */
+uint64_t *compare_sorted(const cJSON *list, size_t *count);
+
+/* Adds medians and quartiles of a run's samples. */
+void compare_add_figures(cJSON *run);
+
+/*
+ * Adds names, faults, speed-ups, means, and times against baselines, once all is filled.
+ *
+ * A transcript counts in means where it is not too small to tell devices apart, and where every
+ * device here that is not at fault has run it right. The first of these devices is the base. A
+ * device at fault, or of a baseline, has a mean where it has run all of these transcripts right.
+ */
+void compare_conclude(struct comparison *comparison);
+
+extern const char compare_too_small[]; /* a sentence about such a transcript */
+
+/* Whether a run failed by its device's fault. */
+bool compare_is_at_fault(const struct comparison *comparison, size_t device);
+
+/* How many times as fast as another device one is. False: one of them has not run all transcripts
+ * that count right, or the figure was not measured. */
+bool compare_mean_against(const struct comparison *comparison, const struct compare_figure *figure,
+                          size_t device, size_t other, struct compare_mean *mean);
+
+/* Whether the quartiles are more than COMPARE_SPREAD_MAX percent of the median from the middle. */
+enum { COMPARE_SPREAD_MAX = 30, COMPARE_LEAST_NANOSECONDS = 100000 };
+bool compare_spreads(const cJSON *run, const struct compare_figure *figure);
+
+/* Titles, "PoCL 3.1 on AMD EPYC 9354", and labels, which tell devices apart. */
+void compare_name_devices(struct comparison *comparison);
+
+/* "Intel Arc A770" of "Intel(R) Arc(TM) A770", cut where it is long. Returns text. */
+enum { NAME_SIZE = 256 };
+const char *compare_plain_name(char text[NAME_SIZE], const char *name);
+
+/* The file of a path. */
+const char *compare_base_name(const char *path);
+
+/* What it all comes to, in a few sentences. To be freed. */
+char *compare_lead(const struct comparison *comparison);
+
+/* "verified: 1 of 3", "timed out: 600 s". Returns text. */
+enum { OUTCOME_SIZE = 96 };
+const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run,
+                                 char text[OUTCOME_SIZE]);
+
+/* ---- against baselines (slower.c) ---- */
+
+/* Puts "slowdowns" of a run, if times are judged. Returns whether one of them is slower. */
+bool compare_judge(const struct comparison *comparison, cJSON *run);
+
+/* "compute: 1.32 times the time in base.json (1.25 to 1.40 at 95 %), more than 10 % slower"; to be
+ * freed. */
+char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown);
+
+/* What all runs here come to, the later the worse. */
+enum compare_news {
+    COMPARED_RIGHT,
+    COMPARED_SLOWER,
+    COMPARED_REFUSED,
+    COMPARED_FAILED,
+    COMPARED_DIFFERENT,
+};
+enum compare_news compare_worst(const struct comparison *comparison);
+
+/* ---- files of devices (results.c) ---- */
+
+/* Makes a folder for them, unless there is one. HEALCL_USAGE: it cannot be written into. */
+enum healcl_status compare_make_results(const char *folder, struct healcl_error *error);
+
+/* Writes FOLDER/VENDOR-DEVICE.json of each device here but the host reference. What such a file
+ * has of runs, or of a check, stays where there are none now. HEALCL_USAGE: it cannot be read or
+ * written, or is of another device. */
+enum healcl_status compare_write_results(const struct comparison *comparison, const char *folder,
+                                         struct healcl_error *error);
+
+/* ---- printing ---- */
+
+void compare_print_table(const struct comparison *comparison, const struct style *style);
+void compare_print_json(const struct comparison *comparison, FILE *stream);
+void compare_print_csv(const struct comparison *comparison, FILE *stream);
+void compare_print_markdown(const struct comparison *comparison, FILE *stream);
+void compare_print_junit(const struct comparison *comparison, FILE *stream);
+void compare_print_html(const struct comparison *comparison, FILE *stream);
+
+#endif

@@ -1,0 +1,160 @@
+/* The operations of HEAL, out of the one table: `healcl ops`. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+#include "cli/text.h"
+#include "kernels/variant.h"
+#include "tools/xmalloc.h"
+
+/* ---------------------------------------------------------------- JSON */
+
+static void add_forms(cJSON *object, const struct operation_table *table,
+                      const struct operation *operation)
+{
+    cJSON *list = json_add_array(object, "forms");
+    const struct form *form;
+    for (size_t i = 0; (form = form_at(table, i)); i++) {
+        if (form->operation != operation)
+            continue;
+        cJSON *about = json_add_object(list, NULL);
+        json_add_string(about, "name", form->name);
+        cJSON *arguments = json_add_array(about, "arguments");
+        for (uint32_t j = 0; j < form->parameter_count; j++) {
+            cJSON *argument = json_add_object(arguments, NULL);
+            JSON_ADD(argument, STRING("name", form->parameters[j].name),
+                     STRING("kind", parameter_traits[form->parameters[j].kind].name));
+        }
+    }
+}
+
+static void add_tunables(cJSON *object, uint32_t tunables)
+{
+    cJSON *list = json_add_array(object, "tunables");
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        if (tunables >> i & 1)
+            json_add_string(list, NULL, tunable_name((enum tunable)i));
+}
+
+/* The families of kernels. */
+static void add_families(cJSON *document)
+{
+    cJSON *list = json_add_array(document, "families");
+    const struct family *family;
+    for (size_t place = 0; (family = family_at(place)); place++) {
+        cJSON *object = json_add_object(list, NULL);
+        JSON_ADD(object, STRING("name", family->name),
+                 STRING("tuned_as", kernel_family_name(family->preference)));
+        cJSON *steps = json_add_array(object, "steps");
+        for (int kind = 0; kind < STEP_KINDS; kind++)
+            if (family_of((enum step_kind)kind) == family)
+                json_add_string(steps, NULL, step_traits[kind].name);
+        cJSON *variants = json_add_array(object, "variants");
+        for (size_t i = 0; i < family->count; i++) {
+            const struct variant *variant = &family->variants[i];
+            cJSON *about = json_add_object(variants, NULL);
+            JSON_ADD(about, STRING("name", variant->name),
+                     STRING("shape", kernel_shape_name(variant->shape)),
+                     STRING("when", variant->when), STRING("source", variant->source));
+            add_tunables(about, variant->tunables);
+        }
+    }
+}
+
+/* What tunables mean, and how kinds of devices are tuned by default. */
+static void add_defaults(cJSON *document)
+{
+    static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+                                           CL_DEVICE_TYPE_ACCELERATOR};
+    cJSON *meanings = json_add_object(document, "tunables");
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        json_add_string(meanings, tunable_name((enum tunable)i), tunable_meaning((enum tunable)i));
+    cJSON *defaults = json_add_object(document, "defaults");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct device_info info = {.type = types[i],
+                                         .little_endian = true,
+                                         .double_width = 4,
+                                         .max_work_group_size = 1024,
+                                         .unified_memory = types[i] == CL_DEVICE_TYPE_CPU};
+        const struct device_tuning tuning = tuning_default(&info);
+        char text[TUNING_TEXT_SIZE];
+        tuning_format(&tuning, text);
+        json_add_string(defaults, device_type_name(types[i]), text);
+    }
+}
+
+cJSON *report_operations(const struct operation_table *table)
+{
+    cJSON *document = json_report();
+    cJSON *list = json_add_array(document, "operations");
+    for (size_t id = 0; id < operation_count(table); id++) {
+        const struct operation *operation = operation_at(table, id);
+        cJSON *object = json_add_object(list, NULL);
+        char dtypes[DTYPES_TEXT_SIZE];
+        JSON_ADD(object, STRING("name", operation->name), STRING("family", operation->family),
+                 STRING("dtypes", dtype_rule_text(&operation->dtypes, dtypes)),
+                 STRING("meaning", operation->meaning), STRING("manifest", operation->manifest));
+        add_forms(object, table, operation);
+    }
+    add_families(document);
+    add_defaults(document);
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+enum { TEXT_WIDTH = 80, MEANING_INDENT = 6, WIDTH_MIN = 40 };
+
+/* "modmul_ttc(a, b, p, out)", for free() */
+static char *signature_of(const cJSON *form)
+{
+    const cJSON *argument;
+    char *text = xasprintf("%s(", cJSON_GetStringValue(json_at(form, "name")));
+    cJSON_ArrayForEach(argument, json_at(form, "arguments"))
+    {
+        char *before = text;
+        text = xasprintf("%s%s%s", before, cJSON_GetStringValue(json_at(argument, "name")),
+                         argument->next ? ", " : "");
+        free(before);
+    }
+    return text;
+}
+
+/* Forms that are written alike, and differ in kinds of arguments alone, are printed once. */
+static void print_forms(const cJSON *operation, FILE *stream)
+{
+    const cJSON *form;
+    char *last = xstrdup("");
+    cJSON_ArrayForEach(form, json_at(operation, "forms"))
+    {
+        char *text = signature_of(form);
+        if (strcmp(text, last) != 0)
+            fprintf(stream, "  %s)\n", text);
+        free(last);
+        last = text;
+    }
+    free(last);
+}
+
+void report_operations_text(const cJSON *document, const struct style *style)
+{
+    unsigned width = style->width >= WIDTH_MIN ? style->width : TEXT_WIDTH;
+    const char *family = "";
+    const cJSON *operation;
+    cJSON_ArrayForEach(operation, json_at(document, "operations"))
+    {
+        const char *next = cJSON_GetStringValue(json_at(operation, "family"));
+        if (strcmp(family, next) != 0)
+            fprintf(style->stream, "%s%s\n", *family ? "\n" : "", next);
+        family = next;
+        print_forms(operation, style->stream);
+        char *text = view_fill(operation, "{meaning} ({dtypes})");
+        text_wrap(style->stream, text, MEANING_INDENT, width);
+        free(text);
+    }
+    putc('\n', style->stream);
+    text_wrap(style->stream,
+              "Every name may have a leading underscore. An argument named 'out' is a tensor that "
+              "exists already. docs/OPS.md tells more.",
+              0, width);
+}

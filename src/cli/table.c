@@ -1,0 +1,143 @@
+#include "cli/table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/text.h"
+#include "tools/xmalloc.h"
+
+enum { GAP = 2, SHRUNK_MIN = 8 };
+
+struct table {
+    struct table_column *columns;
+    size_t column_count;
+    char **cells; /* the headings are the first row */
+    size_t cell_count;
+    struct line {
+        size_t above; /* the cell */
+        char *text;
+    } * lines;
+    size_t line_count;
+};
+
+static void free_table(struct table *table)
+{
+    for (size_t i = 0; i < table->cell_count; i++)
+        free(table->cells[i]);
+    for (size_t i = 0; i < table->line_count; i++)
+        free(table->lines[i].text);
+    free(table->columns);
+    free(table->cells);
+    free(table->lines);
+    free(table);
+}
+
+struct table *table_create(const struct table_column *columns, size_t count)
+{
+    struct table *table = xcalloc(1, sizeof *table);
+    table->columns = xcalloc(count, sizeof *columns);
+    memcpy(table->columns, columns, count * sizeof *columns);
+    table->column_count = count;
+    for (size_t i = 0; i < count; i++)
+        table_cell(table, "%s", columns[i].heading);
+    return table;
+}
+
+void table_cell(struct table *table, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *cell = xcalloc(1, (size_t)length + 1);
+    va_start(arguments, format);
+    vsnprintf(cell, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    text_clean(cell, false);
+    table->cells = xrealloc(table->cells, table->cell_count + 1, sizeof *table->cells);
+    table->cells[table->cell_count++] = cell;
+}
+
+void table_line(struct table *table, const char *text)
+{
+    char *copy = xstrdup(text);
+    text_clean(copy, false);
+    table->lines = xrealloc(table->lines, table->line_count + 1, sizeof *table->lines);
+    table->lines[table->line_count++] = (struct line){table->cell_count, copy};
+}
+
+/* Widths of the columns, and of the whole table with its gaps. */
+static size_t measure(const struct table *table, size_t *widths)
+{
+    size_t whole = 0;
+    for (size_t i = 0; i < table->cell_count; i++) {
+        size_t columns = text_columns(table->cells[i]);
+        size_t *width = &widths[i % table->column_count];
+        if (columns > *width)
+            *width = columns;
+    }
+    for (size_t i = 0; i < table->column_count; i++)
+        whole += widths[i] + (i > 0 ? GAP : 0);
+    return whole;
+}
+
+/* Takes from the columns that may shrink, the last one first, until the table fits. */
+static void shrink(const struct table *table, size_t *widths, size_t whole, unsigned width)
+{
+    for (size_t i = table->column_count; i-- > 0 && whole > width;) {
+        if (!table->columns[i].shrinks || widths[i] <= SHRUNK_MIN)
+            continue;
+        size_t spare = widths[i] - SHRUNK_MIN, excess = whole - width;
+        size_t taken = spare < excess ? spare : excess;
+        widths[i] -= taken;
+        whole -= taken;
+    }
+}
+
+/* Cuts a text to so many characters, the last three of them dots. */
+static void cut(char *text, size_t columns)
+{
+    if (text_columns(text) <= columns)
+        return;
+    char *end = text;
+    for (size_t seen = 0; seen + 3 < columns; seen++)
+        do
+            end++;
+        while (((unsigned char)*end & 0xc0) == 0x80);
+    memcpy(end, "...", 4);
+}
+
+static void print_row(const struct table *table, size_t first, const size_t *widths, FILE *stream)
+{
+    size_t pending = 0; /* blanks that only matter if something follows */
+    for (size_t i = 0; i < table->column_count; i++) {
+        const char *cell = table->cells[first + i];
+        size_t padding = widths[i] - text_columns(cell);
+        size_t before = pending + (table->columns[i].align == TABLE_RIGHT ? padding : 0);
+        pending = (table->columns[i].align == TABLE_RIGHT ? 0 : padding) + GAP;
+        if (!*cell) {
+            pending += before;
+            continue;
+        }
+        fprintf(stream, "%*s%s", (int)before, "", cell);
+    }
+    putc('\n', stream);
+}
+
+void table_print(struct table *table, FILE *stream, unsigned width)
+{
+    size_t line = 0, *widths = xcalloc(table->column_count, sizeof *widths);
+    const size_t needed = measure(table, widths);
+    if (width > 0)
+        shrink(table, widths, needed, width);
+    for (size_t i = 0; i < table->cell_count; i++)
+        cut(table->cells[i], widths[i % table->column_count]);
+    for (size_t i = 0; i < table->cell_count; i += table->column_count) {
+        for (; line < table->line_count && table->lines[line].above <= i; line++)
+            fprintf(stream, "%s\n", table->lines[line].text);
+        print_row(table, i, widths, stream);
+    }
+    free(widths);
+    free_table(table);
+}

@@ -1,0 +1,195 @@
+#include "cli/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* value/unit with three significant digits. */
+static const char *three_digits(double value, const char *unit, char text[UNIT_TEXT_SIZE])
+{
+    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    snprintf(text, UNIT_TEXT_SIZE, "%.*f %s", decimals, value, unit);
+    return text;
+}
+
+/* In the unit, each a thousand times the one before, that leaves three digits. */
+static const char *by_thousands(uint64_t value, const char *const units[7],
+                                char text[UNIT_TEXT_SIZE])
+{
+    if (value < 1000) {
+        snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 "%s", value, units[0]);
+        return text;
+    }
+    double scaled = (double)value / 1000;
+    size_t unit = 1;
+    while (scaled >= 999.5 && unit + 1 < 7) {
+        scaled /= 1000;
+        unit++;
+    }
+    return three_digits(scaled, units[unit], text);
+}
+
+const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE])
+{
+    static const char *const units[] = {" B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    return by_thousands(bytes, units, text);
+}
+
+const char *text_count(uint64_t count, char text[UNIT_TEXT_SIZE])
+{
+    static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
+    return by_thousands(count, units, text);
+}
+
+const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE])
+{
+    if (nanoseconds < 1000) {
+        snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 " ns", nanoseconds);
+        return text;
+    }
+    double value = (double)nanoseconds / 1e3;
+    if (value < 999.5)
+        return three_digits(value, "us", text);
+    if (value / 1e3 < 999.5)
+        return three_digits(value / 1e3, "ms", text);
+    return three_digits(value / 1e6, "s", text);
+}
+
+const char *text_factor(double value, char text[UNIT_TEXT_SIZE])
+{
+    if (value < 0.0995)
+        snprintf(text, UNIT_TEXT_SIZE, "%.2g", value);
+    else
+        snprintf(text, UNIT_TEXT_SIZE, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
+    return text;
+}
+
+/* ---------------------------------------------------------------- UTF-8 */
+
+/* Bytes of the character at text, 0 where there is none (RFC 3629). */
+static size_t character_length(const unsigned char *text)
+{
+    if (text[0] < 0x80)
+        return 1;
+    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc2 || text[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool surrogate = text[0] == 0xed && text[1] > 0x9f;
+    bool too_high = text[0] == 0xf4 && text[1] > 0x8f;
+    return overlong || surrogate || too_high ? 0 : length;
+}
+
+/* Those that change the order in which text is shown: U+061C, U+200E and U+200F, U+202A to U+202E,
+ * U+2066 to U+2069 (Unicode Standard Annex 9, 2). A name could pass for another with them. */
+static bool is_bidirectional(const unsigned char *character)
+{
+    if (character[0] == 0xd8)
+        return character[1] == 0x9c;
+    if (character[0] != 0xe2)
+        return false;
+    unsigned char last = character[2];
+    return character[1] == 0x80   ? last == 0x8e || last == 0x8f || (last >= 0xaa && last <= 0xae)
+           : character[1] == 0x81 ? last >= 0xa6 && last <= 0xa9
+                                  : false;
+}
+
+/* Of a whole character. */
+static bool is_control(const unsigned char *character)
+{
+    return character[0] < ' ' || character[0] == 0x7f ||
+           (character[0] == 0xc2 && character[1] < 0xa0) || is_bidirectional(character);
+}
+
+void text_clean(char *text, bool keep_controls)
+{
+    unsigned char *next = (unsigned char *)text;
+    while (*next) {
+        size_t length = character_length(next);
+        if (length == 0 || (!keep_controls && is_control(next))) {
+            length = length ? length : 1;
+            memset(next, '?', length);
+        }
+        next += length;
+    }
+}
+
+/* U+FFFE and U+FFFF, which are valid in UTF-8. */
+static bool is_no_character(const char *character)
+{
+    return strcmp(character, "\xef\xbf\xbe") == 0 || strcmp(character, "\xef\xbf\xbf") == 0;
+}
+
+void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes)
+{
+    while (*text) {
+        char character[8] = ""; /* the first byte, and those behind it that continue one */
+        const struct text_escape *escape = escapes;
+        size_t length = 1;
+        while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
+            length++;
+        while (escape->text && escape->character != *text)
+            escape++;
+        memcpy(character, text, length);
+        text_clean(character, false);
+        fputs(escape->text ? escape->text : is_no_character(character) ? "?" : character, stream);
+        text += length;
+    }
+}
+
+size_t text_columns(const char *text)
+{
+    size_t columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+/* ---------------------------------------------------------------- paragraphs */
+
+void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        if (column > 0 && column + 1 + word > width) {
+            putc('\n', stream);
+            column = 0;
+        }
+        if (column == 0)
+            column = (size_t)fprintf(stream, "%*s", (int)indent, "");
+        else
+            column += (size_t)fprintf(stream, " ");
+        column += (size_t)fprintf(stream, "%.*s", (int)word, text);
+        text += word;
+        text += strspn(text, " ");
+    }
+    putc('\n', stream);
+}
+
+void text_shell(FILE *stream, const char *text)
+{
+    if (*text)
+        text_shell_part(stream, text, strlen(text));
+    else
+        fputs("''", stream);
+}
+
+void text_shell_part(FILE *stream, const char *text, size_t length)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%";
+    if (strspn(text, plain) >= length) {
+        fprintf(stream, "%.*s", (int)length, text);
+        return;
+    }
+    putc('\'', stream);
+    for (; length > 0; text++, length--)
+        if (*text == '\'')
+            fputs("'\\''", stream);
+        else
+            putc(*text, stream);
+    putc('\'', stream);
+}

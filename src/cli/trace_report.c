@@ -1,0 +1,117 @@
+/* A trace as a file: the Trace Event Format of Chrome, which Perfetto reads; see docs/TRACE.md.
+ * Span by span: as a cJSON object the whole would take some kilobytes for each. */
+#include <inttypes.h>
+
+#include "cli/report.h"
+
+enum { PROCESS = 1 };
+
+static const char *const track_names[TRACE_TRACKS] = {"host", "transfer queue", "compute queue"};
+
+static void print_object(cJSON *object, FILE *stream)
+{
+    char *text = cJSON_PrintUnformatted(object);
+    fputs(text, stream);
+    cJSON_free(text);
+    cJSON_Delete(object);
+}
+
+/* ph: the kind of event; a track of -1 is none. */
+static cJSON *event(const char *ph, int track, const char *name)
+{
+    cJSON *object = cJSON_CreateObject();
+    JSON_ADD(object, STRING("ph", ph), NUMBER("pid", PROCESS));
+    if (track >= 0)
+        json_add_number(object, "tid", (uint64_t)track + 1);
+    json_add_string(object, "name", name);
+    return object;
+}
+
+/* The format's unit is the microsecond. */
+static void add_time(cJSON *object, const char *key, uint64_t nanoseconds)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64 ".%03u", nanoseconds / 1000,
+             (unsigned)(nanoseconds % 1000));
+    cJSON_AddRawToObject(object, key, text);
+}
+
+/* ---------------------------------------------------------------- spans */
+
+static void add_arguments(cJSON *object, const struct trace_span *span)
+{
+    const struct manifest_kernel *kernel = &span->manifest;
+    if (span->operation) {
+        JSON_ADD(object, STRING("op", span->operation), NUMBER("entry", span->entry));
+    }
+    if (span->program) {
+        JSON_ADD(object, STRING("program", span->program), NUMBER("work_groups", span->groups),
+                 NUMBER("local_size", span->local_size));
+    }
+    if (span->options)
+        json_add_string(object, "options", span->options);
+    if (kernel->name && kernel->file) {
+        JSON_ADD(object, STRING("manifest", kernel->file), STRING("alternative", kernel->name));
+        if (kernel->replaces)
+            json_add_string(object, "replaces", kernel->replaces);
+        JSON_ADD(object, FLAG("tuned", kernel->is_tuned));
+    }
+    if (span->bytes > 0)
+        json_add_number(object, "bytes", span->bytes);
+    if (span->bytes > 0 && span->program) {
+        JSON_ADD(object, NUMBER("moduli", span->moduli), NUMBER("twiddles", span->twiddles));
+    }
+    if (span->program && span->start > span->enqueued)
+        json_add_number(object, "waited_ns", span->start - span->enqueued);
+    if (span->track != TRACE_HOST && span->clock == CLOCK_HOST)
+        json_add_string(object, "clock", "host");
+}
+
+static void print_span(const struct trace *trace, const struct trace_span *span, FILE *stream)
+{
+    cJSON *object = event("X", (int)span->track, span->name);
+    /* A command's times are those of the device's clock, and so may lie a little before. */
+    uint64_t start = span->start > trace->start ? span->start - trace->start : 0;
+    json_add_string(object, "cat", span->category);
+    add_time(object, "ts", start);
+    add_time(object, "dur", span->end - span->start);
+    add_arguments(json_add_object(object, "args"), span);
+    fputs(",\n", stream);
+    print_object(object, stream);
+}
+
+/* ---------------------------------------------------------------- the file */
+
+static void print_names(FILE *stream)
+{
+    cJSON *object = event("M", -1, "process_name");
+    json_add_string(json_add_object(object, "args"), "name", "healcl");
+    print_object(object, stream);
+    for (int i = 0; i < TRACE_TRACKS; i++) {
+        object = event("M", i, "thread_name");
+        json_add_string(json_add_object(object, "args"), "name", track_names[i]);
+        fputs(",\n", stream);
+        print_object(object, stream);
+        object = event("M", i, "thread_sort_index");
+        json_add_number(json_add_object(object, "args"), "sort_index", (uint64_t)i);
+        fputs(",\n", stream);
+        print_object(object, stream);
+    }
+}
+
+void report_trace(const char *file, const char *device, const char *driver,
+                  const struct trace *trace, FILE *stream)
+{
+    cJSON *about = json_report();
+    JSON_ADD(about, STRING("transcript", file), STRING("device", device), STRING("driver", driver),
+             NUMBER("total_ns", trace->end - trace->start),
+             NUMBER("clock_error_ns", trace->clock_error), NUMBER("dropped_spans", trace->dropped));
+    fputs("{\"traceEvents\": [\n", stream);
+    print_names(stream);
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->spans[i].end != 0 && trace->spans[i].clock != CLOCK_DEVICE)
+            print_span(trace, &trace->spans[i], stream);
+    fputs("\n],\n\"displayTimeUnit\": \"ns\",\n\"otherData\": ", stream);
+    print_object(about, stream);
+    fputs("}\n", stream);
+}

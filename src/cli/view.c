@@ -1,0 +1,248 @@
+#include "cli/view.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/table.h"
+#include "cli/text.h"
+#include "tools/xmalloc.h"
+
+enum { PATH_SIZE = 256 };
+
+struct buffer {
+    char *text;
+    size_t length;
+};
+
+static void append(struct buffer *buffer, const char *text, size_t length)
+{
+    buffer->text = xrealloc(buffer->text, buffer->length + length + 1, 1);
+    memcpy(buffer->text + buffer->length, text, length);
+    buffer->text[buffer->length += length] = 0;
+}
+
+/* ---------------------------------------------------------------- values */
+
+static void append_text(struct buffer *buffer, const char *text)
+{
+    append(buffer, text, strlen(text));
+}
+
+/* As JSON has it, but texts without quotes. */
+static void append_plain(struct buffer *buffer, const cJSON *item)
+{
+    char number[32];
+    const cJSON *value;
+    const bool has_texts = cJSON_IsString(item->child);
+    if (cJSON_IsNumber(item)) {
+        snprintf(number, sizeof number, "%.17g", item->valuedouble);
+        append_text(buffer, number);
+    } else if (item->valuestring) {
+        const size_t before = buffer->length;
+        append_text(buffer, item->valuestring);
+        text_clean(buffer->text + before, false);
+    } else if (cJSON_IsArray(item)) {
+        append_text(buffer, has_texts ? "" : "[");
+        cJSON_ArrayForEach(value, item)
+        {
+            append_plain(buffer, value);
+            append_text(buffer, value->next ? ", " : "");
+        }
+        append_text(buffer, has_texts ? "" : "]");
+    }
+}
+
+/* A number in a form for people. Returns false where there is no such form. */
+static bool append_number(struct buffer *buffer, double value, uint64_t whole, const char *form)
+{
+    char text[UNIT_TEXT_SIZE] = "";
+    if (strcmp(form, "time") == 0)
+        text_time(whole, text);
+    else if (strcmp(form, "bytes") == 0)
+        text_bytes(whole, text);
+    else if (strcmp(form, "count") == 0)
+        text_count(whole, text);
+    else if (strcmp(form, "factor") == 0)
+        text_factor(value, text);
+    else if (*form == '.')
+        snprintf(text, sizeof text, "%.*f", atoi(form + 1), value);
+    else if (*form == '%')
+        snprintf(text, sizeof text, "%.1f %%%s", 100 * (value < 1 ? value : 1),
+                 value > 1 ? ", in cache" : "");
+    else if (*form == '+')
+        snprintf(text, sizeof text, "%+d%%", value < 10 ? (int)(100 * (value - 1)) : 900);
+    else if (*form == '#')
+        snprintf(text, sizeof text, "%" PRIu64, whole);
+    else if (*form == 's')
+        snprintf(text, sizeof text, "%s", whole == 1 ? "" : "s");
+    else
+        return false;
+    append_text(buffer, text);
+    return true;
+}
+
+/* The number at a path, or the quotient of two. */
+static bool number_at(const cJSON *object, const char *path, double *value, uint64_t *whole)
+{
+    char dividend[PATH_SIZE];
+    double divisor;
+    const char *slash = strchr(path, '/');
+    if (!slash) {
+        const cJSON *item = json_at(object, path);
+        *whole = json_number_at(object, path);
+        if (cJSON_IsArray(item))
+            *value = (double)*whole;
+        return cJSON_IsArray(item) || json_decimal_of(item, value);
+    }
+    snprintf(dividend, sizeof dividend, "%.*s", (int)(slash - path), path);
+    if (!json_decimal_of(json_at(object, dividend), value) ||
+        !json_decimal_of(json_at(object, slash + 1), &divisor) || !(divisor > 0))
+        return false;
+    *value /= divisor;
+    *whole = (uint64_t)*value;
+    return true;
+}
+
+static bool append_form(struct buffer *buffer, const cJSON *object, const char *path,
+                        const char *form)
+{
+    const cJSON *item = json_at(object, path);
+    const char *text = cJSON_GetStringValue(item);
+    double value = 0;
+    uint64_t whole = 0;
+    const bool is_number = number_at(object, path, &value, &whole);
+    if (form[strcspn(form, "?")] && !(text && *text) && !(value > 0 || value < 0))
+        return false;
+    if (*form && *form != '?') {
+        char name[16];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(form, "?"), form);
+        if (is_number)
+            return append_number(buffer, value, whole, name);
+        text = text && strchr(text, ' ') ? strchr(text, ' ') + 1 : "?";
+        append(buffer, text, strcspn(text, " "));
+    } else if (item) {
+        append_plain(buffer, item);
+    }
+    return item && !cJSON_IsNull(item);
+}
+
+/* What stands between braces. Returns whether it is there. */
+static bool append_member(struct buffer *buffer, const cJSON *object, const char *member,
+                          size_t length)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%.*s", (int)length, member);
+    char *end = path + strcspn(path, ":=!|"), kind = *end;
+    const char *rest = kind ? end + 1 : end;
+    *end = 0;
+    const cJSON *item = json_at(object, path);
+    const bool is_set = item && !cJSON_IsFalse(item) && !cJSON_IsNull(item) &&
+                        !(cJSON_IsString(item) && !*item->valuestring);
+    if (kind == '=' || kind == '!' || (kind == '|' && !is_set)) {
+        append(buffer, rest, is_set == (kind == '=') ? strlen(rest) : 0);
+        return true;
+    }
+    return append_form(buffer, object, path, kind == ':' ? rest : "");
+}
+
+/* ---------------------------------------------------------------- templates */
+
+/* Fills a template up to a character, and returns whether that was whole. */
+static bool fill(struct buffer *buffer, const cJSON *object, const char **next, char end)
+{
+    bool whole = true;
+    for (; **next && **next != end; (*next)++) {
+        const size_t before = buffer->length, length = strcspn(*next + 1, "}");
+        if (**next == '{') {
+            whole &= append_member(buffer, object, *next + 1, length);
+            *next += length + 1;
+        } else if (**next == '[') {
+            (*next)++;
+            if (!fill(buffer, object, next, ']'))
+                buffer->text[buffer->length = before] = 0;
+        } else {
+            append(buffer, *next, 1);
+        }
+    }
+    return whole;
+}
+
+char *view_fill(const cJSON *object, const char *template)
+{
+    struct buffer buffer = {xstrdup(""), 0};
+    if (fill(&buffer, object, &template, 0))
+        return buffer.text;
+    free(buffer.text);
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- lines */
+
+void report_label(const struct style *style, const char *label, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    text_clean(text, false);
+    fprintf(style->stream, "%-10s  %s\n", label, text);
+}
+
+void view_line(const struct style *style, const cJSON *object, const char *label,
+               const char *template)
+{
+    char *text = view_fill(object, template);
+    if (text)
+        report_label(style, label, "%s", text);
+    free(text);
+}
+
+void view_lines(const struct style *style, const cJSON *object, const struct view_line *lines,
+                size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        view_line(style, object, lines[i].label, lines[i].template);
+}
+
+bool view_text(const struct style *style, const cJSON *object, const char *template)
+{
+    char *text = view_fill(object, template);
+    if (!text)
+        return false;
+    fprintf(style->stream, "%s\n", text);
+    free(text);
+    return true;
+}
+
+bool view_each(const struct style *style, const cJSON *array, const char *template)
+{
+    bool any = false;
+    const cJSON *object;
+    cJSON_ArrayForEach(object, array) any |= view_text(style, object, template);
+    return any;
+}
+
+/* ---------------------------------------------------------------- tables */
+
+void view_table(const struct style *style, const cJSON *rows, const struct view_column *columns,
+                size_t count)
+{
+    struct table_column headings[16];
+    for (size_t i = 0; i < count; i++)
+        headings[i] = (struct table_column){
+            columns[i].heading, columns[i].flags & VIEW_RIGHT ? TABLE_RIGHT : TABLE_LEFT,
+            columns[i].flags & VIEW_SHRINKS};
+    struct table *table = table_create(headings, count);
+    const cJSON *row;
+    cJSON_ArrayForEach(row, rows) for (size_t i = 0; i < count; i++)
+    {
+        char *cell = view_fill(row, columns[i].template);
+        table_cell(table, "%s", cell ? cell : columns[i].flags & VIEW_BLANK ? "" : "-");
+        free(cell);
+    }
+    table_print(table, style->stream, style->width);
+}

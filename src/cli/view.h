@@ -1,0 +1,72 @@
+/*
+ * Text as a view of JSON: lines, and tables whose rows are the objects of an array.
+ *
+ * All come from templates. "{results.total}" stands for the member that the path leads to, as text;
+ * of an array its values stand in a list. Behind the path may be
+ *
+ *     {path:form}    time, bytes, count or factor (text.h); "#", how many an array has; "s" for the
+ *                    plural, unless it is 1; ".2", decimals; "%", a share, at most 100; "+", by how
+ *                    many percent a ratio differs from 1; "word", the second word of a text
+ *     {path:form?}   the same, but missing where it is 0 or empty
+ *     {path|text}    text where it is missing or empty
+ *     {path=text}    text where it is there and not false; {path!text}: where it is not
+ *     {path/path...} a quotient, missing where it has no value
+ *     [...]          a part that is left out where a member of it is missing
+ *
+ * A template is whole if no member of it is missing, but for such parts.
+ */
+#ifndef HEALCL_CLI_VIEW_H
+#define HEALCL_CLI_VIEW_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Where text goes. */
+struct style {
+    FILE *stream;
+    unsigned width; /* columns of the terminal, 0 where there is none */
+    bool colour;
+};
+
+/* A template that is filled, for free(); NULL where it is not whole. */
+char *view_fill(const cJSON *object, const char *template);
+
+/* ---- lines: none is printed where a template is not whole ---- */
+
+/* "transcript  FILE": a fact with its label, and such facts. */
+struct view_line {
+    const char *label, *template;
+};
+void view_line(const struct style *style, const cJSON *object, const char *label,
+               const char *template);
+void view_lines(const struct style *style, const cJSON *object, const struct view_line *lines,
+                size_t count);
+
+/* A sentence; and one for each object of an array. Returns whether any was printed. */
+bool view_text(const struct style *style, const cJSON *object, const char *template);
+bool view_each(const struct style *style, const cJSON *array, const char *template);
+
+/* The same of a label as printf has it. */
+__attribute__((format(printf, 3, 4))) void report_label(const struct style *style,
+                                                        const char *label, const char *format, ...);
+
+/* ---- tables ---- */
+
+enum { VIEW_RIGHT = 1, VIEW_SHRINKS = 2, VIEW_BLANK = 4 };
+
+/* A cell whose template is not whole is a dash, or with VIEW_BLANK empty. */
+struct view_column {
+    const char *heading, *template;
+    unsigned flags; /* VIEW_SHRINKS: its cells may be cut where the table is too wide */
+};
+void view_table(const struct style *style, const cJSON *rows, const struct view_column *columns,
+                size_t count);
+
+#define VIEW_TABLE(style, rows, columns) \
+    view_table(style, rows, columns, sizeof(columns) / sizeof *(columns))
+#define VIEW_LINES(style, object, lines) \
+    view_lines(style, object, lines, sizeof(lines) / sizeof *(lines))
+
+#endif

@@ -1,0 +1,213 @@
+/*
+ * What kernels of manifests take. A manifest may say anything of a kernel's arguments, and a driver
+ * that gets an integer where the kernel has a pointer may crash: PoCL does. So the kernel is asked
+ * before its arguments are first set. Drivers tell of programs that were built from a source, with
+ * -cl-kernel-arg-info; of binaries they may not, so a binary is for the same arguments alone.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "opencl/programs_internal.h"
+
+/* ---------------------------------------------------------------- what a kernel takes */
+
+static const struct {
+    cl_kernel_arg_address_qualifier code;
+    const char *name;
+} addresses[] = {
+    {CL_KERNEL_ARG_ADDRESS_GLOBAL, "global"},
+    {CL_KERNEL_ARG_ADDRESS_CONSTANT, "constant"},
+    {CL_KERNEL_ARG_ADDRESS_LOCAL, "local"},
+    {CL_KERNEL_ARG_ADDRESS_PRIVATE, "private"},
+};
+
+static const char *address_name(cl_kernel_arg_address_qualifier code)
+{
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
+        if (addresses[i].code == code)
+            return addresses[i].name;
+    return NULL;
+}
+
+enum { WORD_SIZE = 41 }; /* longer types and names are cut */
+
+/* "?" where the driver does not tell, or nothing that can be shown. */
+static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint index,
+                     cl_kernel_arg_info what, char word[WORD_SIZE])
+{
+    char text[256] = "";
+    cl_int code = device->cl->clGetKernelArgInfo(id, index, what, sizeof text - 1, text, NULL);
+    for (char *c = text; *c; c++)
+        if (*c < ' ' || *c > '~' || *c == ',')
+            code = CL_INVALID_VALUE;
+    if (code != CL_SUCCESS || !*text)
+        strcpy(text, "?");
+    snprintf(word, WORD_SIZE, "%.*s", WORD_SIZE - 1, text);
+}
+
+enum { KERNEL_ARGUMENTS_SIZE = 4096 };
+
+/* What a kernel takes, by address, type and name: "global long* out, private long out_at". Returns
+ * whether the driver tells of every argument. */
+static bool ask_driver(const struct healcl_device *device, cl_kernel id, cl_uint count,
+                       char text[KERNEL_ARGUMENTS_SIZE])
+{
+    size_t used = 0;
+    for (cl_uint i = 0; i < count && used < KERNEL_ARGUMENTS_SIZE; i++) {
+        cl_kernel_arg_address_qualifier code = 0;
+        char type[WORD_SIZE], name[WORD_SIZE];
+        if (device->cl->clGetKernelArgInfo(id, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof code,
+                                           &code, NULL) != CL_SUCCESS ||
+            !address_name(code))
+            return false;
+        ask_word(device, id, i, CL_KERNEL_ARG_TYPE_NAME, type);
+        ask_word(device, id, i, CL_KERNEL_ARG_NAME, name);
+        used += (size_t)snprintf(text + used, KERNEL_ARGUMENTS_SIZE - used, "%s%s %s %s",
+                                 i > 0 ? ", " : "", address_name(code), type, name);
+    }
+    return used < KERNEL_ARGUMENTS_SIZE;
+}
+
+static cl_uint argument_count(const struct healcl_device *device, cl_kernel id, cl_uint otherwise)
+{
+    cl_uint count = otherwise;
+    cl_int code = device->cl->clGetKernelInfo(id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    return code == CL_SUCCESS ? count : otherwise;
+}
+
+/* ---------------------------------------------------------------- what a manifest gives */
+
+/* Bytes of a type that is known and an integer; 1 of one that is known and none, for nothing that a
+ * manifest gives has that; 0 of any other. Drivers may write "unsigned int", "unsignedint", "uint".
+ */
+static size_t integer_bytes(const char *type)
+{
+    static const char *const prefixes[] = {"const ", "volatile ", "unsigned", "signed", " ", "u"};
+    static const struct {
+        const char *name;
+        size_t bytes;
+    } types[] = {{"char", 1},     {"short", 2}, {"int", 4},  {"long", 8},
+                 {"long int", 8}, {"float", 1}, {"half", 1}, {"double", 1}};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(type, prefixes[i], strlen(prefixes[i])) == 0)
+            type += strlen(prefixes[i]);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, type) == 0)
+            return types[i].bytes;
+    return 0;
+}
+
+static bool takes_memory(const char *address, const char *type)
+{
+    return (strcmp(address, "global") == 0 || strcmp(address, "constant") == 0) &&
+           strncmp(type, "image", 5) != 0;
+}
+
+static bool takes_long(const char *address, const char *type)
+{
+    const size_t bytes = integer_bytes(type);
+    return strcmp(address, "private") == 0 && !strchr(type, '*') &&
+           strcmp(type, "sampler_t") != 0 && (bytes == 0 || bytes == sizeof(cl_long));
+}
+
+enum { GIVEN_SIZE = 160 };
+
+/* "the memory of 'a'", "a long, 'size(a)'" */
+static const char *given_text(const struct launch_argument *argument, char text[GIVEN_SIZE])
+{
+    snprintf(text, GIVEN_SIZE, "%s '%.120s'", argument->buffer ? "the memory of" : "a long,",
+             argument->name ? argument->name : "");
+    return text;
+}
+
+static enum healcl_status wrong(struct healcl_device *device)
+{
+    device->programs->manifest_is_wrong = true;
+    return HEALCL_REFUSED;
+}
+
+/* One of the comma-separated texts, "global long* a". */
+static enum healcl_status check_argument(struct healcl_device *device, const struct launch *launch,
+                                         uint32_t i, const char *text, size_t length,
+                                         struct healcl_error *error)
+{
+    char word[3 * WORD_SIZE + 16], given[GIVEN_SIZE];
+    const struct launch_argument *argument = &launch->arguments[i];
+    if (length >= sizeof word) /* not ours */
+        return HEALCL_OK;
+    memcpy(word, text, length);
+    word[length] = 0;
+    char *type = strchr(word, ' '), *name = strrchr(word, ' ');
+    if (!type || type == name)
+        return HEALCL_OK;
+    *type++ = *name++ = 0;
+    if (argument->buffer ? takes_memory(word, type) : takes_long(word, type))
+        return HEALCL_OK;
+    const bool is_private = strcmp(word, "private") == 0;
+    FAIL(error, wrong(device),
+         "%s: kernel '%s' takes '%s%s%s %s' as argument %u, but the manifest gives %s",
+         launch->manifest.file, launch->kernel, is_private ? "" : word, is_private ? "" : " ", type,
+         name, i + 1, given_text(argument, given));
+}
+
+static enum healcl_status check_count(struct healcl_device *device, const struct launch *launch,
+                                      uint32_t count, struct healcl_error *error)
+{
+    if (count == launch->argument_count)
+        return HEALCL_OK;
+    FAIL(error, wrong(device),
+         "%s: kernel '%s' takes %u arguments, but the manifest gives %u, tensors' offsets and "
+         "strides among them",
+         launch->manifest.file, launch->kernel, count, launch->argument_count);
+}
+
+uint64_t kernel_arguments_hash(const struct launch *launch)
+{
+    bool is_memory[LAUNCH_ARGUMENTS_MAX];
+    if (!launch->source)
+        return 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++)
+        is_memory[i] = launch->arguments[i].buffer != NULL;
+    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
+                                XXH3_64bits(is_memory, launch->argument_count * sizeof *is_memory));
+}
+
+enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
+                                          const struct launch *launch, struct healcl_error *error)
+{
+    char text[KERNEL_ARGUMENTS_SIZE];
+    if (kernel->is_checked || kernel->program->loaded)
+        return HEALCL_OK;
+    kernel->program->may_be_kept = false;
+    TRY(check_count(device, launch, argument_count(device, kernel->id, launch->argument_count),
+                    error));
+    const cl_uint count = argument_count(device, kernel->id, 0);
+    const bool is_told = count > 0 && ask_driver(device, kernel->id, count, text);
+    if (!is_told && launch->argument_count > 0) {
+        if (!device->programs->arguments_untold)
+            device_log(device, "%s", ARGUMENTS_UNTOLD);
+        device->programs->arguments_untold = true;
+    }
+    const char *at = is_told ? text : "";
+    for (uint32_t i = 0; *at && i < launch->argument_count; i++) {
+        const size_t length = strcspn(at, ",");
+        TRY(check_argument(device, launch, i, at, length, error));
+        at += length;
+        at += strspn(at, ", ");
+    }
+    kernel->is_checked = kernel->program->may_be_kept = true;
+    return HEALCL_OK;
+}
+
+enum healcl_status kernel_argument_refused(struct healcl_device *device,
+                                           const struct launch *launch, uint32_t i, cl_int code,
+                                           struct healcl_error *error)
+{
+    char given[GIVEN_SIZE];
+    FAIL(error, wrong(device),
+         "%s: kernel '%s' does not take argument %u as the manifest gives it, %s: %s",
+         launch->manifest.file, launch->kernel, i + 1, given_text(&launch->arguments[i], given),
+         opencl_error_name(code));
+}

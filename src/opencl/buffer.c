@@ -1,0 +1,469 @@
+/* Device memory: buffers that are allocated, pooled and used again. */
+#include <string.h>
+
+#include "core/array.h"
+#include "core/huge_pages.h"
+#include "opencl/device_internal.h"
+
+enum {
+    STEP_BYTES_MIN = 256, /* sizes of buffers are multiples of it, */
+    STEP_BYTES_MAX = 1 << 16,
+    STEPS_SHIFT = 4,   /* and there are up to 16 from one power of two to the next */
+    SLACK_SHIFT = 2,   /* a buffer may be larger than asked for by a quarter */
+    SPARE_SHIFT = 2,   /* the pool may add a quarter of the device's memory to the peak of use */
+    SCRATCH_SHIFT = 2, /* scratch memory may take a quarter of a bound */
+    HUGE_BYTES_MIN = 1 << 23, /* buffers that are worth huge pages */
+    SLAB_BYTES = 1 << 18,
+    PART_BYTES_MAX = 1 << 14 /* of a slab */
+};
+
+bool is_out_of_memory(cl_int code)
+{
+    return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+           code == CL_OUT_OF_HOST_MEMORY;
+}
+
+uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes)
+{
+    uint64_t step = STEP_BYTES_MIN;
+    while (step < STEP_BYTES_MAX && step << (STEPS_SHIFT + 1) < bytes)
+        step *= 2;
+    uint64_t rounded = bytes > step ? (bytes + step - 1) / step * step : step;
+    return rounded <= device->info.max_allocation_bytes ? rounded : bytes;
+}
+
+/* ---------------------------------------------------------------- pool */
+
+static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
+{
+    if (device->brought.release) { /* who may give it to others at once */
+        (void)device->cl->clFinish(device->transfer);
+        (void)device->cl->clFinish(device->compute);
+        device->brought.release(device->brought.memory_context, memory);
+    } else {
+        (void)device->cl->clReleaseMemObject(memory);
+    }
+    device->bytes_live -= bytes;
+}
+
+static void release_pooled(struct healcl_device *device, const struct buffer *pooled)
+{
+    device->bytes_placed -= pooled->place > 0 ? pooled->allocated : 0;
+    release_memory(device, pooled->memory, pooled->allocated);
+    if (pooled->slab)
+        (void)device->cl->clReleaseMemObject(pooled->slab);
+}
+
+/* Lets go of what was released first until at most bytes are allocated, or nothing is pooled.
+ * Those with a place stay, unless they are asked for: the plan wants them again, and has said what
+ * they take. */
+static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_too)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < device->pool_count; i++) {
+        const struct buffer pooled = device->pool[i];
+        if (device->bytes_live <= bytes || (pooled.place > 0 && !places_too)) {
+            device->pool[kept++] = pooled;
+            continue;
+        }
+        device->bytes_pooled -= pooled.allocated;
+        release_pooled(device, &pooled);
+    }
+    device->pool_count = kept;
+}
+
+/* Each part has a reference to its slab: a driver may refuse one that nobody refers to, even while
+ * parts of it live. */
+static void leave_slab(struct healcl_device *device)
+{
+    if (device->slab)
+        (void)device->cl->clReleaseMemObject(device->slab);
+    device->slab = NULL;
+}
+
+void device_pool_empty(struct healcl_device *device)
+{
+    trim_pool(device, 0, true);
+    leave_slab(device);
+}
+
+/* What may be allocated, the pool included: the most that was ever in use at one time, which the
+ * device has proved to hold, and some of what it says it has beyond that. */
+static uint64_t allocation_target(const struct healcl_device *device)
+{
+    uint64_t spare = device->info.global_memory_bytes >> SPARE_SHIFT;
+    return device->used_peak + (device->used_peak < spare ? device->used_peak : spare);
+}
+
+static void note_use(struct healcl_device *device)
+{
+    uint64_t used = device->bytes_live - device->bytes_pooled;
+    if (device->used_peak < used)
+        device->used_peak = used;
+    if (device->bytes_peak < device->bytes_live)
+        device->bytes_peak = device->bytes_live;
+}
+
+static void take_out(struct healcl_device *device, struct buffer *pooled, struct buffer *taken)
+{
+    size_t after = device->pool_count - (size_t)(pooled - device->pool) - 1;
+    *taken = *pooled;
+    device->bytes_pooled -= pooled->allocated;
+    memmove(pooled, pooled + 1, after * sizeof *pooled);
+    device->pool_count--;
+}
+
+static bool is_idle(const struct healcl_device *device, const struct buffer *pooled)
+{
+    return pooled->epoch < device->epoch;
+}
+
+/* Takes the buffer that fits best, the latest of them, out of the pool: a part of a slab, or one
+ * that is none. None with a place. */
+static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
+                        struct buffer *taken)
+{
+    struct buffer *best = NULL;
+    for (size_t i = device->pool_count; i-- > 0;) {
+        struct buffer *pooled = &device->pool[i];
+        if (pooled->allocated < bytes || pooled->allocated > bytes + (bytes >> SLACK_SHIFT) ||
+            (fresh && !is_idle(device, pooled)) || (pooled->slab != NULL) != part ||
+            pooled->place > 0)
+            continue;
+        if (!best || pooled->allocated < best->allocated)
+            best = pooled;
+        if (best->allocated == bytes)
+            break;
+    }
+    if (!best)
+        return false;
+    take_out(device, best, taken);
+    return true;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+/* A large buffer of a CPU's memory gets huge pages: kernels that walk through it take up to a fifth
+ * less time. Only a hint: a device that cannot map goes without. */
+static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint64_t bytes)
+{
+    const struct opencl *cl = device->cl;
+    cl_int code = CL_SUCCESS;
+    if (!(device->info.type & CL_DEVICE_TYPE_CPU) || bytes < HUGE_BYTES_MIN)
+        return;
+    void *start =
+        cl->clEnqueueMapBuffer(device->transfer, memory, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                               (size_t)bytes, 0, NULL, NULL, &code);
+    if (code != CL_SUCCESS)
+        return;
+    huge_pages_ask(start, (size_t)bytes);
+    (void)cl->clEnqueueUnmapMemObject(device->transfer, memory, start, 0, NULL, NULL);
+    (void)cl->clFinish(device->transfer);
+}
+
+void device_limit_memory(struct healcl_device *device, uint64_t bytes,
+                         enum healcl_status (*make_room)(void *context, uint64_t bytes,
+                                                         struct healcl_error *error),
+                         void *context)
+{
+    device->bound = (struct memory_bound){bytes, make_room, context};
+}
+
+uint64_t device_scratch_bytes(const struct healcl_device *device)
+{
+    uint64_t share = device->bound.bytes >> SCRATCH_SHIFT, most = device->info.max_allocation_bytes;
+    return share > 0 && share < most ? share : most;
+}
+
+static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
+{
+    return device->bound.bytes > 0 && (device->bytes_live > device->bound.bytes ||
+                                       bytes > device->bound.bytes - device->bytes_live);
+}
+
+/* Lets go of what is pooled, and then of what others can spare, until bytes more stay below the
+ * bound. What is let go of is free at once. */
+static enum healcl_status keep_bound(struct healcl_device *device, uint64_t bytes,
+                                     struct healcl_error *error)
+{
+    uint64_t most = device->bound.bytes > bytes ? device->bound.bytes - bytes : 0;
+    for (int attempt = 0; attempt < 2 && is_beyond_bound(device, bytes); attempt++) {
+        uint64_t needed = device->bytes_live - most;
+        if (attempt > 0)
+            TRY(device->bound.make_room(device->bound.context, needed, error));
+        if (device->pool_count == 0)
+            continue;
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+        trim_pool(device, most, true);
+    }
+    return HEALCL_OK;
+}
+
+/* From the caller's allocator if there is one. data: what is in it, bytes of them, or NULL. */
+static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *data, cl_int *code)
+{
+    const struct opencl *cl = device->cl;
+    cl_mem_flags flags = CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0);
+    if (!device->brought.allocate)
+        return cl->clCreateBuffer(device->context, flags, (size_t)bytes, data, code);
+    cl_mem memory = device->brought.allocate(device->brought.memory_context, (size_t)bytes);
+    *code = memory ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    if (memory && data)
+        *code = cl->clEnqueueWriteBuffer(device->transfer, memory, CL_TRUE, 0, (size_t)bytes, data,
+                                         0, NULL, NULL);
+    if (memory && *code != CL_SUCCESS)
+        device->brought.release(device->brought.memory_context, memory);
+    return memory;
+}
+
+/* data: what is in it, bytes of them, or NULL. */
+static enum healcl_status create_memory(struct healcl_device *device, uint64_t bytes, void *data,
+                                        cl_mem *memory, struct healcl_error *error)
+{
+    uint64_t target = allocation_target(device);
+    trim_pool(device, target > bytes ? target - bytes : 0, false);
+    TRY(keep_bound(device, bytes, error));
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        *memory = create_buffer(device, bytes, data, &code);
+        if (code == CL_SUCCESS) {
+            device->bytes_live += bytes;
+            if (!data)
+                ask_for_huge_pages(device, *memory, bytes);
+            return HEALCL_OK;
+        }
+        if (!device_recovers(device, code))
+            break;
+    }
+    *memory = NULL;
+    (void)opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
+    error_prefix(error,
+                 "no room for %llu bytes beside %llu bytes in use%s: ", (unsigned long long)bytes,
+                 (unsigned long long)device->bytes_live,
+                 device->bound.bytes > 0 ? "" : " (--max-device-memory makes do with less)");
+    return HEALCL_DEVICE;
+}
+
+struct buffer device_buffer_slab(const struct buffer *part)
+{
+    return (struct buffer){.bytes = SLAB_BYTES, .memory = part->slab, .slab = part->slab};
+}
+
+/* Bytes of a slab that a part takes; 0: there is no slab for it. */
+static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
+{
+    uint64_t rounded = device_round_bytes(device, bytes),
+             alignment = device->info.base_alignment_bits / 8;
+    if (alignment > STEP_BYTES_MIN) /* powers of two */
+        rounded = (rounded + alignment - 1) / alignment * alignment;
+    return rounded > PART_BYTES_MAX || device->brought.allocate ? 0 : rounded;
+}
+
+static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    leave_slab(device);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        device->slab =
+            device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, SLAB_BYTES, NULL, &code);
+        if (code == CL_SUCCESS)
+            break;
+        device->slab = NULL;
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clCreateBuffer", code);
+    device->slab_used = 0;
+    return HEALCL_OK;
+}
+
+/* Takes bytes of a slab, as part_bytes has them. */
+static enum healcl_status create_part(struct healcl_device *device, uint64_t bytes,
+                                      struct buffer *part, struct healcl_error *error)
+{
+    if (!device->slab || device->slab_used + bytes > SLAB_BYTES)
+        TRY(begin_slab(device, error));
+    const cl_buffer_region region = {.origin = (size_t)device->slab_used, .size = (size_t)bytes};
+    cl_int code = CL_SUCCESS;
+    cl_mem memory = device->cl->clCreateSubBuffer(device->slab, CL_MEM_READ_WRITE,
+                                                  CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    TRY_CL(error, "clCreateSubBuffer", code);
+    code = device->cl->clRetainMemObject(device->slab);
+    if (code != CL_SUCCESS)
+        (void)device->cl->clReleaseMemObject(memory);
+    TRY_CL(error, "clRetainMemObject", code);
+    *part = (struct buffer){.allocated = bytes,
+                            .memory = memory,
+                            .slab = device->slab,
+                            .slab_offset = device->slab_used};
+    device->slab_used += bytes;
+    device->bytes_live += bytes;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- places */
+
+uint64_t device_places_begin(struct healcl_device *device, uint64_t count)
+{
+    uint64_t first = device->last_place + 1;
+    device->last_place += count;
+    device->placed_peak = device->bytes_placed;
+    return first;
+}
+
+void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count)
+{
+    for (size_t i = 0; i < device->pool_count; i++) {
+        struct buffer *pooled = &device->pool[i];
+        if (pooled->place < first || pooled->place - first >= count)
+            continue;
+        pooled->place = 0;
+        device->bytes_placed -= pooled->allocated;
+    }
+}
+
+bool device_recovers(struct healcl_device *device, cl_int code)
+{
+    if (code == CL_SUCCESS)
+        return false;
+    if (is_out_of_memory(code)) {
+        device_log(device, "no room: %llu pooled bytes are given back",
+                   (unsigned long long)device->bytes_pooled);
+        device_pool_empty(device);
+    }
+    return device_finish_compute(device) == CL_SUCCESS && is_out_of_memory(code);
+}
+
+/* ---------------------------------------------------------------- buffers */
+
+enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
+                                         struct buffer *buffer, struct healcl_error *error)
+{
+    const uint64_t most = device->info.max_allocation_bytes;
+    memset(buffer, 0, sizeof *buffer);
+    if (bytes > most)
+        REFUSE_FOR(error, LIMIT, "%llu bytes are more than the %llu that %s has in one allocation",
+                   (unsigned long long)bytes, (unsigned long long)most, device->info.name);
+    struct buffer acquired = {.allocated = device_round_bytes(device, bytes)};
+    bool taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
+    if (!taken && fresh && device->pool_count > 0 &&
+        is_beyond_bound(device, acquired.allocated)) { /* it is to be idle */
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+        taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
+    }
+    if (!taken)
+        TRY(create_memory(device, acquired.allocated, NULL, &acquired.memory, error));
+    note_use(device);
+    *buffer = acquired;
+    buffer->bytes = bytes;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
+                                            const struct buffer_place *place, uint64_t bytes,
+                                            bool fresh, struct buffer *buffer,
+                                            struct healcl_error *error)
+{
+    memset(buffer, 0, sizeof *buffer);
+    for (size_t i = place ? device->pool_count : 0; i-- > 0;) {
+        if (device->pool[i].place != place->number)
+            continue;
+        if (fresh && !is_idle(device, &device->pool[i]))
+            TRY_CL(error, "clFinish", device_finish_compute(device));
+        take_out(device, &device->pool[i], buffer);
+        buffer->bytes = bytes;
+        note_use(device);
+        return HEALCL_OK;
+    }
+    TRY(device_buffer_acquire(device, place ? place->bytes : bytes, fresh, buffer, error));
+    buffer->bytes = bytes;
+    if (!place)
+        return HEALCL_OK;
+    buffer->place = place->number;
+    device->bytes_placed += buffer->allocated;
+    if (device->placed_peak < device->bytes_placed)
+        device->placed_peak = device->bytes_placed;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
+                                              struct buffer *buffer, struct healcl_error *error)
+{
+    uint64_t taken = part_bytes(device, bytes);
+    struct buffer part = {0};
+    memset(buffer, 0, sizeof *buffer);
+    if (taken == 0)
+        return device_buffer_acquire(device, bytes, false, buffer, error);
+    if (!take_pooled(device, taken, false, true, &part))
+        TRY(create_part(device, taken, &part, error));
+    note_use(device);
+    *buffer = part;
+    buffer->bytes = bytes;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
+                                    struct buffer *buffer, struct healcl_error *error)
+{
+    struct buffer made = {.bytes = bytes, .allocated = device_round_bytes(device, bytes)}, pooled;
+    memset(buffer, 0, sizeof *buffer);
+    /* It takes the place of one in the pool, which stays as large as it is. */
+    if (take_pooled(device, made.allocated, false, false, &pooled))
+        release_memory(device, pooled.memory, pooled.allocated);
+    TRY(create_memory(device, made.allocated, data, &made.memory, error));
+    note_use(device);
+    *buffer = made;
+    return HEALCL_OK;
+}
+
+/* A fact of a cl_mem that is size bytes large. */
+static cl_int memory_fact(const struct healcl_device *device, cl_mem memory, cl_mem_info name,
+                          size_t size, void *value)
+{
+    return device->cl->clGetMemObjectInfo(memory, name, size, value, NULL);
+}
+
+enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes, cl_mem memory,
+                                       struct buffer *buffer, struct healcl_error *error)
+{
+    cl_mem_object_type type = 0;
+    cl_context context = NULL;
+    size_t size = 0;
+    cl_mem_flags flags = 0;
+    cl_int code = memory_fact(device, memory, CL_MEM_TYPE, sizeof type, &type);
+    if (code == CL_SUCCESS)
+        code = memory_fact(device, memory, CL_MEM_CONTEXT, sizeof context, &context);
+    if (code == CL_SUCCESS)
+        code = memory_fact(device, memory, CL_MEM_SIZE, sizeof size, &size);
+    if (code == CL_SUCCESS)
+        code = memory_fact(device, memory, CL_MEM_FLAGS, sizeof flags, &flags);
+    TRY_CL(error, "clGetMemObjectInfo", code);
+    if (type != CL_MEM_OBJECT_BUFFER)
+        REFUSE(error, "the memory is an image, not a buffer");
+    if (context != device->context)
+        REFUSE(error, "the memory is of another context than the device's");
+    if (size < bytes)
+        REFUSE(error, "the memory has %zu bytes, fewer than the %llu of the tensor", size,
+               (unsigned long long)bytes);
+    if (flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
+        REFUSE(error, "the memory is for reading or writing alone");
+    TRY_CL(error, "clRetainMemObject", device->cl->clRetainMemObject(memory));
+    *buffer = (struct buffer){.bytes = bytes, .memory = memory, .is_adopted = true};
+    return HEALCL_OK;
+}
+
+void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
+{
+    buffer->epoch = device->epoch;
+    if (buffer->is_adopted) {
+        (void)device->cl->clReleaseMemObject(buffer->memory);
+    } else if (buffer->memory &&
+               !ARRAY_GROW(device->pool, device->pool_count, &device->pool_capacity)) {
+        release_pooled(device, buffer);
+    } else if (buffer->memory) {
+        device->pool[device->pool_count++] = *buffer;
+        device->bytes_pooled += buffer->allocated;
+        trim_pool(device, allocation_target(device), false);
+    }
+    memset(buffer, 0, sizeof *buffer);
+}

@@ -1,0 +1,230 @@
+/* The context and the queues of a device. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/device_internal.h"
+
+/* ---------------------------------------------------------------- the environment */
+
+/* Smaller tensors come from slabs, or are made of their data. */
+static enum healcl_status read_place_bytes(struct healcl_device *device, struct healcl_error *error)
+{
+    const char *text = getenv("HEALCL_PLACE_BYTES");
+    char *end = NULL;
+    device->place_bytes = PLACE_BYTES;
+    if (!text || !*text)
+        return HEALCL_OK;
+    device->place_bytes = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end)
+        FAIL(error, HEALCL_USAGE, "HEALCL_PLACE_BYTES is '%.80s', not a number", text);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- create and release */
+
+static enum healcl_status create_queue(struct healcl_device *device,
+                                       cl_command_queue_properties properties,
+                                       cl_command_queue *queue, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    *queue = device->cl->clCreateCommandQueue(device->context, device->info.device_id, properties,
+                                              &code);
+    if (code != CL_SUCCESS)
+        *queue = NULL;
+    TRY_CL(error, "clCreateCommandQueue", code);
+    return HEALCL_OK;
+}
+
+/* Launches that are timed run one after the other. */
+static cl_command_queue_properties compute_properties(const struct healcl_device *device,
+                                                      bool profiling)
+{
+    if (profiling)
+        return CL_QUEUE_PROFILING_ENABLE;
+    return device->tuning.launches_at_once > 1 && device->info.out_of_order
+               ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+               : 0;
+}
+
+static enum healcl_status create_context(struct healcl_device *device, struct healcl_error *error)
+{
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)device->info.platform_id, 0};
+    cl_int code = CL_SUCCESS;
+    if (device->brought.context) {
+        TRY_CL(error, "clRetainContext", device->cl->clRetainContext(device->brought.context));
+        device->context = device->brought.context;
+        return context_share(device, error);
+    }
+    device->context =
+        device->cl->clCreateContext(properties, 1, &device->info.device_id, NULL, NULL, &code);
+    if (code != CL_SUCCESS)
+        device->context = NULL;
+    TRY_CL(error, "clCreateContext", code);
+    return context_share(device, error);
+}
+
+enum healcl_status device_create_queues(struct healcl_device *device, struct healcl_error *error)
+{
+    cl_command_queue_properties computing = compute_properties(device, false);
+    TRY(create_queue(device, computing, &device->compute, error));
+    device->overlaps = computing & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    TRY(create_queue(device, 0, &device->transfer, error));
+    return overlap_init(device, error);
+}
+
+enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error)
+{
+    TRY(read_place_bytes(device, error));
+    TRY(create_context(device, error));
+    return device_create_queues(device, error);
+}
+
+/* Nothing that fails from here on can be helped: what is owned is given back anyway. */
+void device_clear(struct healcl_device *device)
+{
+    const struct opencl *cl = device->cl;
+    if (device->compute)
+        (void)cl->clFinish(device->compute);
+    if (device->transfer)
+        (void)cl->clFinish(device->transfer);
+    command_log_clear(device, &device->launches);
+    command_log_clear(device, &device->transfers);
+    free(device->launches.commands);
+    free(device->transfers.commands);
+    if (device->upload)
+        (void)cl->clReleaseEvent(device->upload);
+    if (device->marker)
+        (void)cl->clReleaseEvent(device->marker);
+    staging_release(device);
+    device_pool_empty(device);
+    free(device->pool);
+    overlap_forget(device);
+    free(device->recent);
+}
+
+void device_release(struct healcl_device *device)
+{
+    const struct opencl *cl = device->cl;
+    if (device->transfer)
+        (void)cl->clReleaseCommandQueue(device->transfer);
+    if (device->compute)
+        (void)cl->clReleaseCommandQueue(device->compute);
+    if (device->context)
+        (void)cl->clReleaseContext(device->context);
+    context_leave(device);
+}
+
+/* ---------------------------------------------------------------- queues */
+
+void device_note_idle(struct healcl_device *device)
+{
+    overlap_forget(device);
+    device->epoch++;
+    device->unflushed = 0;
+}
+
+cl_int device_finish_compute(struct healcl_device *device)
+{
+    cl_int code = device->cl->clFinish(device->compute);
+    overlap_forget(device);
+    if (code == CL_SUCCESS)
+        device_note_idle(device);
+    return code;
+}
+
+enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error)
+{
+    TRY_CL(error, "clFinish", device->cl->clFinish(device->transfer));
+    TRY_CL(error, "clFinish", device_finish_compute(device));
+    return HEALCL_OK;
+}
+
+enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
+                                      cl_command_queue_properties properties,
+                                      struct healcl_error *error)
+{
+    cl_command_queue renewed = NULL;
+    TRY(create_queue(device, properties, &renewed, error));
+    (void)device->cl->clReleaseCommandQueue(*queue);
+    *queue = renewed;
+    return HEALCL_OK;
+}
+
+static enum healcl_status renew_compute(struct healcl_device *device, bool profiling,
+                                        struct healcl_error *error)
+{
+    if (device->brought.queue) /* it stays as it is */
+        return device_finish(device, error);
+    cl_command_queue_properties properties = compute_properties(device, profiling);
+    device_turn_begin(device); /* nobody else looks at the queue */
+    enum healcl_status status = device_finish(device, error);
+    if (status == HEALCL_OK)
+        status = device_renew_queue(device, &device->compute, properties, error);
+    if (status == HEALCL_OK)
+        device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    device_turn_end(device);
+    return status;
+}
+
+enum healcl_status device_set_tuning(struct healcl_device *device,
+                                     const struct device_tuning *tuning, struct healcl_error *error)
+{
+    device->tuning = *tuning;
+    bool overlaps = compute_properties(device, false) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    return device->profiling || device->overlaps == overlaps ? HEALCL_OK
+                                                             : renew_compute(device, false, error);
+}
+
+enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
+                                        struct healcl_error *error)
+{
+    if (profiling == device->profiling)
+        return HEALCL_OK;
+    TRY(renew_compute(device, profiling, error));
+    device->event_times = false;
+    if (profiling && !(device->brought.queue && !device->queue_takes_times))
+        TRY(device_takes_event_times(device, &device->event_times, error));
+    device->profiling = profiling;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_take_queue(struct healcl_device *device, cl_command_queue queue,
+                                     struct healcl_error *error)
+{
+    cl_context context = NULL;
+    cl_device_id id = NULL;
+    cl_command_queue_properties properties = 0;
+    const struct opencl *cl = device->cl;
+    TRY_CL(error, "clGetCommandQueueInfo",
+           cl->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL));
+    TRY_CL(error, "clGetCommandQueueInfo",
+           cl->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL));
+    TRY_CL(error, "clGetCommandQueueInfo",
+           cl->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties,
+                                     NULL));
+    if (context != device->context || id != device->info.device_id)
+        FAIL(error, HEALCL_USAGE, "the queue is of another %s",
+             context != device->context ? "context" : "device");
+    TRY(device_finish(device, error));
+    TRY_CL(error, "clRetainCommandQueue", cl->clRetainCommandQueue(queue));
+    (void)cl->clReleaseCommandQueue(device->compute);
+    device->compute = device->brought.queue = queue;
+    device->queue_takes_times = properties & CL_QUEUE_PROFILING_ENABLE;
+    device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    return HEALCL_OK;
+}
+
+void device_log(const struct healcl_device *device, const char *format, ...)
+{
+    char line[512];
+    if (!device->brought.log)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    device->brought.log(device->brought.log_context, line);
+}

@@ -1,0 +1,189 @@
+#include "opencl/opencl.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- opening */
+
+static pthread_mutex_t lock;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Recursive: to open a device is also to list what there is. Where it cannot be made so, the system
+ * has no memory left for one mutex, and default attributes do no harm but a deadlock. */
+static void make_lock(void)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+void opening_begin(void)
+{
+    (void)pthread_once(&once, make_lock);
+    (void)pthread_mutex_lock(&lock);
+}
+
+void opening_end(void)
+{
+    (void)pthread_mutex_unlock(&lock);
+}
+
+/* ---------------------------------------------------------------- loading */
+
+struct opencl opencl_loader;
+
+static const struct {
+    const char *name;
+    size_t offset; /* in struct opencl */
+} functions[] = {
+#define OPENCL_ROW(function) {#function, offsetof(struct opencl, function)},
+    OPENCL_FUNCTIONS(OPENCL_ROW)
+#undef OPENCL_ROW
+};
+
+static enum healcl_status open_library(void **library, struct healcl_error *error)
+{
+    *library = RTLD_DEFAULT;
+    if (dlsym(RTLD_DEFAULT, functions[0].name))
+        return HEALCL_OK;
+    const char *named = getenv("HEALCL_OPENCL_LIBRARY");
+    if (named && !*named)
+        named = NULL;
+    *library = dlopen(named ? named : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!*library)
+        FAIL(error, HEALCL_DEVICE,
+             "OpenCL cannot be loaded: %.300s%s; package ocl-icd-libopencl1 brings libOpenCL.so.1",
+             dlerror(), named ? " (from HEALCL_OPENCL_LIBRARY)" : "");
+    return HEALCL_OK;
+}
+
+static enum healcl_status load(struct healcl_error *error)
+{
+    static bool loaded;
+    void *library;
+    struct opencl found;
+    if (loaded)
+        return HEALCL_OK;
+    TRY(open_library(&library, error));
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library, functions[i].name);
+        if (!function)
+            FAIL(error, HEALCL_DEVICE, "OpenCL of version 1.2 is needed: its library has no %s",
+                 functions[i].name);
+        memcpy((char *)&found + functions[i].offset, &function, sizeof function);
+    }
+    opencl_loader = found;
+    loaded = true;
+    return HEALCL_OK;
+}
+
+enum healcl_status opencl_load(struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = load(error);
+    opening_end();
+    return status;
+}
+
+/* ---------------------------------------------------------------- errors */
+
+/* Not in the 1.2 headers themselves, but the answer of a loader that finds no platform. */
+#ifndef CL_PLATFORM_NOT_FOUND_KHR
+#define CL_PLATFORM_NOT_FOUND_KHR (-1001)
+#endif
+
+#define OPENCL_CODES(X)                             \
+    X(CL_SUCCESS)                                   \
+    X(CL_DEVICE_NOT_FOUND)                          \
+    X(CL_DEVICE_NOT_AVAILABLE)                      \
+    X(CL_COMPILER_NOT_AVAILABLE)                    \
+    X(CL_MEM_OBJECT_ALLOCATION_FAILURE)             \
+    X(CL_OUT_OF_RESOURCES)                          \
+    X(CL_OUT_OF_HOST_MEMORY)                        \
+    X(CL_PROFILING_INFO_NOT_AVAILABLE)              \
+    X(CL_MEM_COPY_OVERLAP)                          \
+    X(CL_IMAGE_FORMAT_MISMATCH)                     \
+    X(CL_IMAGE_FORMAT_NOT_SUPPORTED)                \
+    X(CL_BUILD_PROGRAM_FAILURE)                     \
+    X(CL_MAP_FAILURE)                               \
+    X(CL_MISALIGNED_SUB_BUFFER_OFFSET)              \
+    X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) \
+    X(CL_COMPILE_PROGRAM_FAILURE)                   \
+    X(CL_LINKER_NOT_AVAILABLE)                      \
+    X(CL_LINK_PROGRAM_FAILURE)                      \
+    X(CL_DEVICE_PARTITION_FAILED)                   \
+    X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE)             \
+    X(CL_INVALID_VALUE)                             \
+    X(CL_INVALID_DEVICE_TYPE)                       \
+    X(CL_INVALID_PLATFORM)                          \
+    X(CL_INVALID_DEVICE)                            \
+    X(CL_INVALID_CONTEXT)                           \
+    X(CL_INVALID_QUEUE_PROPERTIES)                  \
+    X(CL_INVALID_COMMAND_QUEUE)                     \
+    X(CL_INVALID_HOST_PTR)                          \
+    X(CL_INVALID_MEM_OBJECT)                        \
+    X(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR)           \
+    X(CL_INVALID_IMAGE_SIZE)                        \
+    X(CL_INVALID_SAMPLER)                           \
+    X(CL_INVALID_BINARY)                            \
+    X(CL_INVALID_BUILD_OPTIONS)                     \
+    X(CL_INVALID_PROGRAM)                           \
+    X(CL_INVALID_PROGRAM_EXECUTABLE)                \
+    X(CL_INVALID_KERNEL_NAME)                       \
+    X(CL_INVALID_KERNEL_DEFINITION)                 \
+    X(CL_INVALID_KERNEL)                            \
+    X(CL_INVALID_ARG_INDEX)                         \
+    X(CL_INVALID_ARG_VALUE)                         \
+    X(CL_INVALID_ARG_SIZE)                          \
+    X(CL_INVALID_KERNEL_ARGS)                       \
+    X(CL_INVALID_WORK_DIMENSION)                    \
+    X(CL_INVALID_WORK_GROUP_SIZE)                   \
+    X(CL_INVALID_WORK_ITEM_SIZE)                    \
+    X(CL_INVALID_GLOBAL_OFFSET)                     \
+    X(CL_INVALID_EVENT_WAIT_LIST)                   \
+    X(CL_INVALID_EVENT)                             \
+    X(CL_INVALID_OPERATION)                         \
+    X(CL_INVALID_GL_OBJECT)                         \
+    X(CL_INVALID_BUFFER_SIZE)                       \
+    X(CL_INVALID_MIP_LEVEL)                         \
+    X(CL_INVALID_GLOBAL_WORK_SIZE)                  \
+    X(CL_INVALID_PROPERTY)                          \
+    X(CL_INVALID_IMAGE_DESCRIPTOR)                  \
+    X(CL_INVALID_COMPILER_OPTIONS)                  \
+    X(CL_INVALID_LINKER_OPTIONS)                    \
+    X(CL_INVALID_DEVICE_PARTITION_COUNT)            \
+    X(CL_PLATFORM_NOT_FOUND_KHR)
+
+const char *opencl_missing(void)
+{
+    if (access("/proc/self", F_OK) != 0)
+        return "; /proc is not mounted";
+    return access("/sys/devices", F_OK) != 0 ? "; /sys is not mounted" : "";
+}
+
+const char *opencl_error_name(cl_int code)
+{
+    switch (code) {
+#define OPENCL_CASE(name) \
+    case name: return #name;
+        OPENCL_CODES(OPENCL_CASE)
+#undef OPENCL_CASE
+    default: return "unknown OpenCL error";
+    }
+}
+
+enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const char *function,
+                                const char *file, int line)
+{
+    (void)error_set(error, HEALCL_DEVICE, HEALCL_CAUSE_DEVICE, file, line, "%s failed: %s (%d)",
+                    function, opencl_error_name(code), code);
+    if (error)
+        error->opencl_code = code;
+    return HEALCL_DEVICE;
+}

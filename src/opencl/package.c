@@ -1,0 +1,266 @@
+/* Reading a package. It is anybody's: every field is looked at, and named where it is wrong. */
+#define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
+#include "opencl/package.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zip.h>
+
+#include "core/file.h"
+#include "core/json_tree.h"
+
+static const uint64_t FILE_BYTES_MOST = (uint64_t)4 << 30;
+
+/* Together members may be no more than so many times as large as the zip, beyond some size. */
+static const uint64_t UNPACKED_MOST = 250, UNPACKED_FREE = 64 << 20;
+
+enum {
+    MEMBERS_MOST = 4096,   /* the bundled transcripts have 43 programs */
+    VALUES_MOST = 1 << 17, /* of the JSON, names among them */
+    TEXT_MOST = 4096
+};
+
+void package_free(struct package *package)
+{
+    if (!package)
+        return;
+    for (size_t i = 0; i < package->member_count; i++)
+        free(package->members[i].data);
+    free(package->members);
+    free(package->path);
+    cJSON_Delete(package->manifest);
+    free(package);
+}
+
+/* ---------------------------------------------------------------- manifest.json */
+
+/* where: "device." or "" */
+static enum healcl_status check_text(const cJSON *value, const char *where, const char *name,
+                                     struct healcl_error *error)
+{
+    if (!value)
+        REFUSE(error, "manifest.json: %s%s is missing", where, name);
+    if (!cJSON_IsString(value) || strlen(value->valuestring) > TEXT_MOST)
+        REFUSE(error, "manifest.json: %s%.80s is no string of up to %d characters", where, name,
+               TEXT_MOST);
+    return HEALCL_OK;
+}
+
+/* An object of texts, which may be missing. */
+static enum healcl_status check_programs(const cJSON *root, struct healcl_error *error)
+{
+    const cJSON *value, *list = cJSON_GetObjectItemCaseSensitive(root, "programs");
+    if (list && !cJSON_IsObject(list))
+        REFUSE(error, "manifest.json: programs is no object");
+    cJSON_ArrayForEach(value, list) TRY(check_text(value, "programs.", value->string, error));
+    return HEALCL_OK;
+}
+
+static const char *const device_fields[] = {"platform", "name", "driver", "version"};
+enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
+
+static enum healcl_status check_manifest(const cJSON *root, struct healcl_error *error)
+{
+    static const char *const texts[] = {"format", "tuning", "choices"};
+    const cJSON *device = cJSON_GetObjectItemCaseSensitive(root, "device");
+    if (!cJSON_IsObject(root))
+        REFUSE(error, "manifest.json is no object");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        TRY(check_text(cJSON_GetObjectItemCaseSensitive(root, texts[i]), "", texts[i], error));
+    const char *format = cJSON_GetObjectItemCaseSensitive(root, "format")->valuestring;
+    const cJSON *abi = cJSON_GetObjectItemCaseSensitive(root, "abi");
+    if (strcmp(format, "healcl package") != 0)
+        REFUSE(error, "manifest.json: format is '%.80s', not 'healcl package'", format);
+    if (!cJSON_IsNumber(abi))
+        REFUSE(error, "manifest.json: abi is no number");
+    if (abi->valuedouble != PACKAGE_ABI)
+        REFUSE(error, "it has ABI %g, this healcl knows ABI %d: make one with healcl compile",
+               abi->valuedouble, PACKAGE_ABI);
+    if (!cJSON_IsObject(device))
+        REFUSE(error, "manifest.json: device is no object");
+    for (size_t i = 0; i < DEVICE_FIELDS; i++)
+        TRY(check_text(cJSON_GetObjectItemCaseSensitive(device, device_fields[i]), "device.",
+                       device_fields[i], error));
+    return check_programs(root, error);
+}
+
+enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,
+                                         struct healcl_error *error)
+{
+    size_t stop;
+    TRY_PREFIX(json_tree_read(text, bytes, VALUES_MOST, &package->manifest, &stop, error),
+               "manifest.json: ");
+    if (!package->manifest)
+        REFUSE(error, "manifest.json is no JSON, at byte %zu", stop);
+    return check_manifest(package->manifest, error);
+}
+
+const char *package_text(const struct package *package, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(package->manifest, name)->valuestring;
+}
+
+const char *package_entry(const struct package *package, const char *object, const char *key)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(package->manifest, object);
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(list, key);
+    return value ? value->valuestring : NULL;
+}
+
+enum healcl_status package_check(const struct package *package, const struct device_info *info,
+                                 struct healcl_error *error)
+{
+    const char *const there[] = {info->platform, info->name, info->driver, info->version};
+    static const char *const what[] = {"platform", "device", "driver", "version"};
+    for (size_t i = 0; i < DEVICE_FIELDS; i++) {
+        const char *packaged = package_entry(package, "device", device_fields[i]);
+        if (strcmp(packaged, there[i]) != 0)
+            REFUSE(error,
+                   "package " PATH_FORMAT " is for the %s '%.200s', not '%.200s': make one with "
+                   "healcl compile",
+                   package->path, what[i], packaged, there[i]);
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- the zip */
+
+/* Why libzip failed: where memory ran out it may also say that the file is no zip. errno was 0. */
+static enum healcl_status zip_failed(zip_error_t *failure, const char *what,
+                                     struct healcl_error *error)
+{
+    if (zip_error_code_zip(failure) == ZIP_ER_MEMORY || errno == ENOMEM)
+        NO_MEMORY(error);
+    REFUSE(error, "%s: %s", what, zip_error_strerror(failure));
+}
+
+/* What is asked for beyond the end makes libzip compare its checksum. */
+static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *name,
+                                 unsigned char *data, size_t bytes, struct healcl_error *error)
+{
+    errno = 0;
+    zip_file_t *file = zip_fopen_index(zip, index, 0);
+    if (!file)
+        return zip_failed(zip_get_error(zip), name, error);
+    const zip_int64_t got = zip_fread(file, data, bytes + 1);
+    enum healcl_status status = HEALCL_OK;
+    if (got < 0)
+        status = zip_failed(zip_file_get_error(file), name, error);
+    else if ((size_t)got != bytes)
+        status = ERROR(error, HEALCL_REFUSED, "%s is damaged", name);
+    (void)zip_fclose(file);
+    return status;
+}
+
+/* left: what this member and those behind it may unpack to. */
+static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t most, uint64_t *left,
+                                      struct package_member *member, struct healcl_error *error)
+{
+    zip_stat_t about;
+    errno = 0;
+    if (zip_stat_index(zip, index, 0, &about) != 0)
+        return zip_failed(zip_get_error(zip), "its list of members", error);
+    if (!(about.valid & ZIP_STAT_NAME) || strlen(about.name) >= CACHE_NAME_SIZE ||
+        strspn(about.name, "abcdefghijklmnopqrstuvwxyz0123456789_.") != strlen(about.name))
+        REFUSE(error, "member %llu has no name that healcl gives", (unsigned long long)index + 1);
+    strcpy(member->name, about.name);
+    most = most < *left ? most : *left;
+    if (!(about.valid & ZIP_STAT_SIZE) || about.size > most)
+        REFUSE(error, "%s unpacks to %llu bytes, and may have %llu", member->name,
+               (unsigned long long)about.size, (unsigned long long)most);
+    *left -= about.size;
+    member->bytes = (size_t)about.size;
+    member->data = calloc(1, member->bytes + 1);
+    if (!member->data)
+        NO_MEMORY(error);
+    return unpack(zip, index, member->name, member->data, member->bytes, error);
+}
+
+static enum healcl_status read_manifest(zip_t *zip, struct package *package, uint64_t *left,
+                                        struct healcl_error *error)
+{
+    struct package_member manifest = {.data = NULL};
+    const zip_int64_t index = zip_name_locate(zip, "manifest.json", 0);
+    if (index != 0)
+        REFUSE(error, "it does not begin with manifest.json");
+    enum healcl_status status =
+        read_member(zip, 0, PACKAGE_MANIFEST_BYTES_MAX, left, &manifest, error);
+    if (status == HEALCL_OK)
+        status = package_read_manifest(package, (const char *)manifest.data, manifest.bytes, error);
+    free(manifest.data);
+    return status;
+}
+
+static enum healcl_status read_members(zip_t *zip, struct package *package, uint64_t left,
+                                       struct healcl_error *error)
+{
+    const zip_int64_t count = zip_get_num_entries(zip, 0);
+    TRY(read_manifest(zip, package, &left, error));
+    if (count < 2 || count > MEMBERS_MOST)
+        REFUSE(error, "it has %lld members, not 2 to %d", (long long)count, MEMBERS_MOST);
+    package->members = calloc((size_t)count, sizeof *package->members);
+    if (!package->members)
+        NO_MEMORY(error);
+    for (zip_uint64_t i = 1; i < (zip_uint64_t)count; i++) {
+        struct package_member *member = &package->members[package->member_count++];
+        TRY(read_member(zip, i, UINT64_MAX, &left, member, error));
+        if (!cache_take_contents(member->name, member->data, &member->bytes))
+            REFUSE(error, "%s is damaged, or another file", member->name);
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status package_read_zip(const void *data, size_t bytes, struct package **package,
+                                    struct healcl_error *error)
+{
+    zip_error_t failure;
+    *package = calloc(1, sizeof **package);
+    if (!*package)
+        NO_MEMORY(error);
+    zip_error_init(&failure);
+    errno = 0;
+    zip_source_t *source = zip_source_buffer_create(data, bytes, 0, &failure);
+    zip_t *zip = source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &failure) : NULL;
+    enum healcl_status status;
+    if (zip) {
+        status = read_members(zip, *package, UNPACKED_FREE + bytes * UNPACKED_MOST, error);
+        zip_discard(zip);
+    } else {
+        status = zip_failed(&failure, "it is no good zip", error);
+        zip_source_free(source);
+    }
+    zip_error_fini(&failure);
+    if (status != HEALCL_OK) {
+        package_free(*package);
+        *package = NULL;
+    }
+    return status;
+}
+
+enum healcl_status package_read(const char *path, struct package **package,
+                                struct healcl_error *error)
+{
+    unsigned char *data;
+    size_t bytes;
+    *package = NULL;
+    TRY(file_read(path, FILE_BYTES_MOST, &data, &bytes, error));
+    enum healcl_status status = package_read_zip(data, bytes, package, error);
+    free(data);
+    if (status == HEALCL_OK && !((*package)->path = strdup(path))) {
+        package_free(*package);
+        *package = NULL;
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    }
+    if (status == HEALCL_REFUSED)
+        error_prefix(error, "package " PATH_FORMAT ": ", path);
+    return status;
+}
+
+const struct package_member *package_member(const struct package *package, const char *name)
+{
+    for (size_t i = 0; i < package->member_count; i++)
+        if (strcmp(package->members[i].name, name) == 0)
+            return &package->members[i];
+    return NULL;
+}

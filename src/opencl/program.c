@@ -1,0 +1,576 @@
+/* Programs and kernels: found by name, built once, kept with the device. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "core/clock.h"
+#include "core/numbers.h"
+#include "opencl/programs_internal.h"
+
+/* ---------------------------------------------------------------- sources */
+
+/* The files of cl/, embedded by the build. */
+extern const char healcl_cl_base_base_h[], healcl_cl_base_arithmetic_h[];
+#define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
+#include "opencl/programs.def"
+#undef PROGRAM
+
+static const struct {
+    const char *name, *text;
+} embedded[] = {
+#define PROGRAM(variable, name) {name, healcl_cl_##variable},
+#include "opencl/programs.def"
+#undef PROGRAM
+};
+
+static const char *find_source(const struct healcl_device *device, const char *name)
+{
+    for (const struct program_source *source = device->programs->added; source;
+         source = source->next)
+        if (strcmp(source->name, name) == 0)
+            return source->text;
+    for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
+        if (strcmp(embedded[i].name, name) == 0)
+            return embedded[i].text;
+    return NULL;
+}
+
+enum healcl_status device_add_program(struct healcl_device *device, const char *name,
+                                      const char *text, struct healcl_error *error)
+{
+    struct program_source *source = calloc(1, sizeof *source);
+    if (!source)
+        NO_MEMORY(error);
+    *source = (struct program_source){device->programs->added, name, text};
+    device->programs->added = source;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- building */
+
+enum { TEXT_COUNT = 6, LINE_SIZE = 384 };
+
+/* Part of every key: to be raised where the same sources and options come to mean another binary.
+ */
+#define PROGRAM_ABI "healcl binary 3"
+
+/* What the compiler said, behind a head; freed with free(). NULL where nobody knows. */
+static char *build_log(struct healcl_device *device, cl_program id, const char *head)
+{
+    size_t bytes = 0, start = strlen(head);
+    if (device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG, 0, NULL,
+                                          &bytes) != CL_SUCCESS)
+        return NULL;
+    char *log = calloc(1, start + bytes + 1);
+    if (!log)
+        return NULL;
+    memcpy(log, head, start);
+    if (device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG, bytes,
+                                          log + start, NULL) == CL_SUCCESS)
+        return log;
+    free(log);
+    return NULL;
+}
+
+/* The error of a failed build, with what the compiler said. */
+static enum healcl_status build_error(struct healcl_device *device, const struct program *program,
+                                      cl_program id, const char *options, cl_int code,
+                                      struct healcl_error *error)
+{
+    char head[LAUNCH_OPTIONS_SIZE + 280];
+    (void)ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s", program->name,
+                device->info.name, opencl_error_name(code));
+    if (!error)
+        return HEALCL_DEVICE;
+    error->opencl_code = code;
+    snprintf(head, sizeof head, "built with %s\n", options);
+    error->detail = build_log(device, id, head);
+    return HEALCL_DEVICE;
+}
+
+/* Keeps what the compiler says of a vendor's source, once. Drivers say other things too. */
+static void keep_warnings(struct healcl_device *device, const struct program *program,
+                          cl_program id)
+{
+    struct device_programs *programs = device->programs;
+    const size_t used = programs->warnings ? strlen(programs->warnings) : 0;
+    char *log = build_log(device, id, ""), file[LINE_SIZE];
+    snprintf(file, sizeof file, "%.*s", (int)strcspn(program->name, "@"), program->name);
+    if (log && strstr(log, file) && strstr(log, "warning") &&
+        !(used > 0 && strstr(programs->warnings, log))) {
+        char *more = realloc(programs->warnings, used + strlen(log) + 1);
+        if (more) {
+            strcpy(more + used, log);
+            programs->warnings = more;
+        }
+    }
+    free(log);
+}
+
+static enum healcl_status build_source(struct healcl_device *device, const struct program *program,
+                                       const char *texts[TEXT_COUNT], const char *options,
+                                       cl_program *built, struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    cl_int code = CL_SUCCESS;
+    cl_program id = cl->clCreateProgramWithSource(device->context, TEXT_COUNT, texts, NULL, &code);
+    TRY_CL(error, "clCreateProgramWithSource", code);
+    code = cl->clBuildProgram(id, 1, &device->info.device_id, options, NULL, NULL);
+    if (code != CL_SUCCESS) {
+        (void)build_error(device, program, id, options, code, error);
+        (void)cl->clReleaseProgram(id);
+        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
+    }
+    if (program->text)
+        keep_warnings(device, program, id);
+    *built = id;
+    return HEALCL_OK;
+}
+
+/* source: NULL for one of the device's. line: so that the compiler's messages name our files. */
+static enum healcl_status find_texts(const struct healcl_device *device, const char *name,
+                                     const char *source, char line[LINE_SIZE],
+                                     const char *texts[TEXT_COUNT], struct healcl_error *error)
+{
+    if (source) /* "scale.cl@" and a hash of what it holds */
+        snprintf(line, LINE_SIZE, "\n#line 1 \"%.*s\"\n", (int)strcspn(name, "@"), name);
+    else
+        snprintf(line, LINE_SIZE, "\n#line 1 \"cl/%s.cl\"\n", name);
+    if (!source)
+        source = find_source(device, name);
+    if (!source)
+        FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
+    const char *const found[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
+                                           healcl_cl_base_base_h,
+                                           "\n#line 1 \"cl/base/arithmetic.h\"\n",
+                                           healcl_cl_base_arithmetic_h,
+                                           line,
+                                           source};
+    memcpy(texts, found, sizeof found);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
+                                       FILE *stream, struct healcl_error *error)
+{
+    char line[LINE_SIZE];
+    const char *texts[TEXT_COUNT], *text = NULL;
+    for (const struct program *program = device->programs->list; program && !text;
+         program = program->next)
+        text = strcmp(program->name, name) == 0 ? program->text : NULL;
+    TRY(find_texts(device, name, text, line, texts, error));
+    for (size_t i = 0; i < TEXT_COUNT; i++)
+        if (fputs(texts[i], stream) < 0)
+            FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written", name);
+    return HEALCL_OK;
+}
+
+/* All that the compiler is told beside the texts. */
+static enum healcl_status find_options(const struct healcl_device *device, struct program *program,
+                                       struct healcl_error *error)
+{
+    char options[LAUNCH_OPTIONS_SIZE + 128];
+    /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
+     * registers: -w. Vendors want those of their own sources. */
+    snprintf(options, sizeof options, "-cl-std=CL1.2%s -D LOCAL_SIZE=%zu%s %s",
+             program->text ? "" : " -w", program->local_size,
+             device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
+             program->options);
+    program->all_options = strdup(options);
+    if (!program->all_options)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+/* Names a program by all that it is built from. */
+static void find_key(const struct healcl_device *device, struct program *program,
+                     const char *texts[TEXT_COUNT])
+{
+    char arguments[24];
+    const char *all[3 + TEXT_COUNT] = {PROGRAM_ABI, program->all_options, arguments};
+    snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
+    memcpy(all + 3, texts, TEXT_COUNT * sizeof *texts);
+    hash_texts(3 + TEXT_COUNT, all, program->key);
+    if (device->programs->package)
+        snprintf(program->binary_name, CACHE_NAME_SIZE, "binary_%s", program->key);
+    else if (device->programs->cache_directory && !device->programs->distrusted)
+        cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
+                   program->binary_name);
+}
+
+static enum healcl_status build(struct healcl_device *device, struct program *program,
+                                const char *texts[TEXT_COUNT], struct healcl_error *error)
+{
+    char options[LAUNCH_OPTIONS_SIZE + 256];
+    snprintf(options, sizeof options, "%s%s", program->all_options,
+             program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
+    if (device->programs->package)
+        return binary_load_packaged(device, program, error);
+    if (*program->binary_name && binary_load(device, program, options)) {
+        device->programs->loaded++;
+        return HEALCL_OK;
+    }
+    device->programs->built++;
+    return build_source(device, program, texts, options, &program->id, error);
+}
+
+/* ---------------------------------------------------------------- what is built */
+
+static void kernel_free(struct healcl_device *device, struct kernel *kernel)
+{
+    if (kernel->id)
+        (void)device->cl->clReleaseKernel(kernel->id);
+    free(kernel->name);
+    free(kernel);
+}
+
+static void program_free(struct healcl_device *device, struct program *program, bool discard)
+{
+    while (program->kernels) {
+        struct kernel *kernel = program->kernels;
+        program->kernels = kernel->next;
+        kernel_free(device, kernel);
+    }
+    if (program->shared) {
+        shared_programs_lock(device);
+        shared_program_leave(device, program, discard);
+        shared_programs_unlock(device);
+    }
+    if (program->id)
+        (void)device->cl->clReleaseProgram(program->id);
+    free(program->name);
+    free(program->options);
+    free(program->all_options);
+    free(program->failure);
+    free(program);
+}
+
+bool device_programs_discard(struct healcl_device *device)
+{
+    bool loaded = false;
+    (void)!device_finish(device, NULL);
+    overlap_forget(device);
+    while (device->programs->list) {
+        struct program *program = device->programs->list;
+        device->programs->list = program->next;
+        loaded = loaded || program->loaded;
+        if (*program->binary_name && !device->programs->package)
+            (void)!cache_remove(device->programs->cache_directory, program->binary_name, NULL,
+                                NULL);
+        program_free(device, program, true);
+    }
+    return loaded;
+}
+
+void device_programs_free(struct healcl_device *device)
+{
+    struct device_programs *programs = device->programs;
+    while (programs->list) {
+        struct program *program = programs->list;
+        programs->list = program->next;
+        program_free(device, program, false);
+    }
+    while (programs->added) {
+        struct program_source *source = programs->added;
+        programs->added = source->next;
+        free(source);
+    }
+    shared_programs_leave(device);
+    free(programs->cache_directory);
+    free(programs->warnings);
+    free(programs->failed);
+    free(programs);
+    device->programs = NULL;
+}
+
+void device_programs_save(struct healcl_device *device)
+{
+    unsigned char *binary;
+    size_t bytes;
+    if (!device->programs->keeps_binaries || device->programs->distrusted)
+        return;
+    for (struct program *program = device->programs->list; program; program = program->next) {
+        if (!*program->binary_name || program->loaded || !program->may_be_kept || !program->id ||
+            binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
+            continue;
+        (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
+                           NULL);
+        free(binary);
+    }
+}
+
+void record_release(struct record *record)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        free(record->programs[i].kernels);
+        free(record->programs[i].binary);
+    }
+    free(record->programs);
+    *record = (struct record){.count = 0};
+}
+
+/* Freed with free(); NULL without memory. */
+static char *kernel_names(const struct program *program)
+{
+    size_t size = 1;
+    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
+        size += strlen(kernel->name) + 1;
+    char *names = calloc(1, size);
+    for (const struct kernel *kernel = program->kernels; names && kernel; kernel = kernel->next)
+        strcat(strcat(names, *names ? " " : ""), kernel->name);
+    return names;
+}
+
+enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
+                                 struct record *record, struct healcl_error *error)
+{
+    size_t count = 0;
+    for (const struct program *program = device->programs->list; program; program = program->next)
+        count++;
+    *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs)};
+    if (!record->programs)
+        NO_MEMORY(error);
+    for (struct program *program = device->programs->list; program; program = program->next) {
+        if (program->failure)
+            continue;
+        struct recorded_program *recorded = &record->programs[record->count++];
+        recorded->name = program->name;
+        recorded->options = program->all_options;
+        recorded->key = program->key;
+        recorded->kernels = kernel_names(program);
+        if (!recorded->kernels)
+            NO_MEMORY(error);
+        if (with_binaries)
+            TRY_PREFIX(binary_get(device, program, &recorded->binary, &recorded->bytes, error),
+                       "program '%s': ", program->name);
+    }
+    return HEALCL_OK;
+}
+
+uint64_t launch_program_hash(const struct launch *launch)
+{
+    uint64_t seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program),
+                                         launch->local_size ^ kernel_arguments_hash(launch));
+    return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
+}
+
+uint64_t launch_kernel_hash(const struct launch *launch)
+{
+    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
+                                launch_program_hash(launch));
+}
+
+/* Waits while the other process is at a kernel or a program. */
+static void await_other(struct healcl_device *device, const _Atomic uint64_t *other, uint64_t hash)
+{
+    enum { AWAITED_MS = 5000 }; /* that process may have crashed */
+    if (*other != hash)
+        return;
+    size_t span = trace_begin(device->trace, "wait", "wait for the other process");
+    for (int ms = 0; ms < AWAITED_MS && *other == hash; ms++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    trace_end(device->trace, span);
+}
+
+/* The process that compiles ahead may be at the same kernel: what it leaves in the driver's cache
+ * comes sooner than a second compilation would end. */
+static void await_compilation(struct healcl_device *device, const struct launch *launch)
+{
+    struct compile_board *board = device->programs->ahead.board;
+    if (!board || device->programs->ahead.what != COMPILE_NOT)
+        return;
+    board->run = launch_kernel_hash(launch);
+    await_other(device, &board->ahead, board->run);
+}
+
+/* Two processes that build the same program gain nothing: one waits, and finds it in the driver's
+ * cache. Where both begin at once, both build it. Returns what is to be cleared after the build. */
+static _Atomic uint64_t *begin_build(struct healcl_device *device, uint64_t hash)
+{
+    struct compile_board *board = device->programs->ahead.board;
+    if (!board)
+        return NULL;
+    const bool is_run = device->programs->ahead.what == COMPILE_NOT;
+    await_other(device, is_run ? &board->ahead_program : &board->run_program, hash);
+    _Atomic uint64_t *mine = is_run ? &board->run_program : &board->ahead_program;
+    *mine = hash;
+    return mine;
+}
+
+static bool is_program(const struct program *program, const struct launch *launch, uint64_t hash)
+{
+    return program->hash == hash && program->local_size == launch->local_size &&
+           program->arguments == kernel_arguments_hash(launch) &&
+           strcmp(program->name, launch->program) == 0 &&
+           strcmp(program->options, launch->options) == 0;
+}
+
+/* Moves the program to the front of the list: the next launch often wants the same one. */
+static struct program *find_program(struct healcl_device *device, const struct launch *launch,
+                                    uint64_t hash)
+{
+    for (struct program **link = &device->programs->list; *link; link = &(*link)->next) {
+        struct program *program = *link;
+        if (!is_program(program, launch, hash))
+            continue;
+        *link = program->next;
+        program->next = device->programs->list;
+        device->programs->list = program;
+        return program;
+    }
+    return NULL;
+}
+
+static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
+                                         const char *texts[TEXT_COUNT], struct healcl_error *error)
+{
+    bool found = false;
+    TRY(shared_program_use(device, program, &found, error));
+    if (found)
+        return HEALCL_OK;
+    uint64_t start = monotonic_nanoseconds();
+    _Atomic uint64_t *building = begin_build(device, program->hash);
+    enum healcl_status status = build(device, program, texts, error);
+    if (building)
+        *building = 0;
+    TRY(status);
+    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
+               program->loaded ? "its binary loaded" : "built",
+               (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
+    return shared_program_add(device, program, error);
+}
+
+/* Another handle may build the same program now: this one waits for it. */
+static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
+                                         struct healcl_error *error)
+{
+    char line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
+    TRY(find_texts(device, program->name, program->text, line, texts, error));
+    TRY(find_options(device, program, error));
+    find_key(device, program, texts);
+    shared_programs_lock(device);
+    enum healcl_status status = share_or_build(device, program, texts, error);
+    shared_programs_unlock(device);
+    return status;
+}
+
+static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
+                                      uint64_t hash, struct healcl_error *error)
+{
+    struct program *program = calloc(1, sizeof *program);
+    if (!program)
+        NO_MEMORY(error);
+    program->hash = hash;
+    program->name = strdup(launch->program);
+    program->options = strdup(launch->options);
+    program->text = launch->source;
+    program->arguments = kernel_arguments_hash(launch);
+    program->may_be_kept = true;
+    program->local_size = launch->local_size;
+    enum healcl_status status = program->name && program->options
+                                    ? build_or_share(device, program, error)
+                                    : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status != HEALCL_OK && device->programs->lack_met && device->programs->keeps_failures &&
+        error)
+        program->failure = strdup(error->message);
+    if (status != HEALCL_OK && !program->failure) {
+        program_free(device, program, false);
+        return status;
+    }
+    program->next = device->programs->list;
+    device->programs->list = program;
+    return status;
+}
+
+static struct kernel *find_kernel(struct program *program, const char *name)
+{
+    struct kernel *kernel = program->kernels;
+    while (kernel && strcmp(kernel->name, name) != 0)
+        kernel = kernel->next;
+    return kernel;
+}
+
+static enum healcl_status make_object(struct healcl_device *device, struct program *program,
+                                      struct kernel *kernel, struct healcl_error *error)
+{
+    shared_programs_lock(device);
+    enum healcl_status status = shared_kernel_find(program, kernel, error);
+    shared_programs_unlock(device);
+    TRY(status);
+    cl_int code = CL_SUCCESS;
+    char symbol[256];
+    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "",
+             kernel->name);
+    cl_kernel id = device->cl->clCreateKernel(program->id, symbol, &code);
+    if (code != CL_SUCCESS) {
+        (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
+        error_prefix(error, "kernel '%s' of program '%s': ", kernel->name, program->name);
+        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
+    }
+    kernel->id = id;
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
+                                     const char *name, struct healcl_error *error)
+{
+    struct kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel)
+        NO_MEMORY(error);
+    kernel->name = strdup(name);
+    enum healcl_status status = kernel->name ? make_object(device, program, kernel, error)
+                                             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status != HEALCL_OK) {
+        kernel_free(device, kernel);
+        return status;
+    }
+    kernel->program = program;
+    kernel->next = program->kernels;
+    program->kernels = kernel;
+    return HEALCL_OK;
+}
+
+/* Builds what is missing; the wanted program is then the first one. */
+static enum healcl_status make_kernel(struct healcl_device *device, const struct launch *launch,
+                                      uint64_t hash, struct healcl_error *error)
+{
+    if (!find_program(device, launch, hash))
+        TRY(add_program(device, launch, hash, error));
+    return add_kernel(device, device->programs->list, launch->kernel, error);
+}
+
+enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
+                                 struct kernel **kernel, struct healcl_error *error)
+{
+    *kernel = NULL;
+    device->programs->lack_met = false;
+    const uint64_t hash = launch_program_hash(launch);
+    struct program *program = find_program(device, launch, hash);
+    if (program && program->failure)
+        FAIL(error, device_note_lack(device, HEALCL_DEVICE), "%s", program->failure);
+    struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
+    if (!found) {
+        uint64_t start = monotonic_nanoseconds();
+        struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
+        size_t span = trace_begin(trace, "build", launch->kernel);
+        await_compilation(device, launch);
+        enum healcl_status status = make_kernel(device, launch, hash, error);
+        trace_end(trace, span);
+        device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
+        TRY(status);
+        found = device->programs->list->kernels;
+    }
+    *kernel = found;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
+                                       struct healcl_error *error)
+{
+    struct kernel *kernel;
+    return device_kernel(device, launch, &kernel, error);
+}

@@ -1,0 +1,136 @@
+/* Programs and kernels of a device: built or loaded when they are first wanted, kept, launched. */
+#ifndef HEALCL_OPENCL_PROGRAMS_H
+#define HEALCL_OPENCL_PROGRAMS_H
+
+#include <stdio.h>
+
+#include "opencl/device.h"
+#include "opencl/tuning_kept.h"
+
+/* Programs of a device, and what is known of them. */
+struct device_programs {
+    struct program *list;           /* built so far, the last one used first */
+    struct program_source *added;   /* beside cl/ */
+    struct shared_programs *shared; /* with the other handles on its context */
+    struct package *package;        /* all programs come from there; or NULL. Shared too */
+    struct kernel_choices choices;  /* among kernels of manifests */
+    uint64_t compile_nanoseconds;   /* spent building programs and making kernels */
+    uint64_t first_launches;        /* of kernels, those of the self-test left out: a driver may
+                                       compile one only when it first runs */
+    uint64_t self_test_nanoseconds; /* when the device was opened; 0: it had passed before */
+    uint64_t built;                 /* programs, from their source */
+    uint64_t loaded;                /* from binaries that were kept */
+    char *cache_directory;          /* of program binaries, or NULL: cache.c */
+    bool keeps_binaries;      /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
+    const char *forced_lacks; /* HEALCL_LACKS; or NULL */
+    char *warnings;           /* that compilers gave of manifests' sources; or NULL */
+    bool distrusted;          /* the device failed its self-test: no binary is kept */
+    bool manifest_is_wrong;   /* the last kernel does not take what its manifest gives */
+    bool arguments_untold;    /* ARGUMENTS_UNTOLD: to be told once */
+    bool lack_met;            /* device_note_lack, since a program was last wanted */
+    bool keeps_failures;      /* what cannot be built is not tried again */
+    struct compiling_ahead {
+        enum compile_ahead { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
+        uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
+        struct compile_board *board; /* shared with the other process; or NULL */
+    } ahead;                         /* device_compile_ahead */
+    const void **failed;             /* kernels of others that could not be built */
+    size_t failed_count, failed_capacity;
+    struct trace *opening_trace; /* while it is opened, for spans of the host alone; or NULL */
+};
+
+enum { LAUNCH_OPTIONS_SIZE = 512 };
+
+/* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of
+ * cl/ of the same name. Programs that are built already stay. name and text outlive the device.
+ */
+enum healcl_status device_add_program(struct healcl_device *device, const char *name,
+                                      const char *text, struct healcl_error *error);
+
+/*
+ * What all work-items of a launch ask global memory for, caches or not, as formulas of its shape
+ * have it; bytes 0: none is known. Each access counts that the kernel's source has, which compilers
+ * may leave out where a value is in a register already; so does one byte more than once.
+ */
+struct traffic {
+    uint64_t bytes;    /* of elements, and of numbers in permutations, that are read and written */
+    uint64_t moduli;   /* structures of tables that are read, of sizeof(struct modulus) each */
+    uint64_t twiddles; /* the same of sizeof(struct twiddle) */
+};
+
+/*
+ * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
+ * built with options and -D LOCAL_SIZE=<local_size>.
+ */
+struct launch {
+    const char *program, *kernel;
+    const char *source; /* the program's, which its name tells apart; NULL: it is known by name */
+    char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
+    uint32_t argument_count;
+    struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
+    struct manifest_kernel manifest; /* for traces: which one it is */
+    size_t local_size;
+    size_t groups;          /* work-groups; 0 launches nothing */
+    struct traffic traffic; /* for traces */
+    const void *tag;        /* handed back with the launch's time; NULL: that is not */
+};
+
+/* What a device has built, for healcl compile. Texts but kernels are the device's. */
+struct recorded_program {
+    const char *name, *options, *key;
+    char *kernels;         /* those that were wanted, separated by blanks */
+    unsigned char *binary; /* or NULL */
+    size_t bytes;
+};
+struct record {
+    struct recorded_program *programs;
+    size_t count;
+};
+enum healcl_status device_record(struct healcl_device *device, bool with_binaries,
+                                 struct record *record, struct healcl_error *error);
+void record_release(struct record *record);
+
+/* Writes what a program is built from, but for its options. */
+enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
+                                       FILE *stream, struct healcl_error *error);
+
+/*
+ * What a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels for the
+ * operations and families of that list, or all.
+ */
+
+/* Whether HEALCL_LACKS has a name, or all. */
+bool device_lacks(const struct healcl_device *device, const char *name);
+
+/* Notes that the error in hand is one of something that the device lacks: a program that its
+ * package or its compiler has not, a kernel, or a capability. Returns status. */
+enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status);
+
+/* What is to be told of an opened device, whatever runs on it; NULL behind the last one. */
+const char *device_warning(const struct healcl_device *device, size_t number);
+
+/* Kernels of others that could not be built, by what they are called by. */
+bool device_has_failed(const struct healcl_device *device, const void *kernel);
+enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
+                                      struct healcl_error *error);
+
+/* Builds what a launch needs if it is not built yet. */
+enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
+                                       struct healcl_error *error);
+
+/* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
+ * device has no room: then as device_buffer_acquire. */
+enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
+                                 struct healcl_error *error);
+
+/* From now on launches only have their kernels compiled, by one work-group each, once. With
+ * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the
+ * first kernel of another program, and from then on all. */
+void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
+
+/* Of a driver that does not answer clGetKernelArgInfo. */
+#define ARGUMENTS_UNTOLD                                                        \
+    "the driver does not tell what kernels of manifests take: their arguments " \
+    "were checked by their number and sizes alone"
+
+#endif

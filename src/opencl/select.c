@@ -1,0 +1,598 @@
+/* What devices there are, which of them can be used, and which one a selector names. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "opencl/device_internal.h"
+
+enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
+
+/* The one kind of a device. A simulator may claim all of them: what is a CPU too runs on the host.
+ */
+static cl_device_type kind_of(cl_device_type type)
+{
+    static const cl_device_type kinds[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+                                           CL_DEVICE_TYPE_ACCELERATOR};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (type & kinds[i])
+            return kinds[i];
+    return 0;
+}
+
+const char *device_type_name(cl_device_type type)
+{
+    switch (kind_of(type)) {
+    case CL_DEVICE_TYPE_CPU: return "cpu";
+    case CL_DEVICE_TYPE_GPU: return "gpu";
+    case CL_DEVICE_TYPE_ACCELERATOR: return "accelerator";
+    default: return "other";
+    }
+}
+
+/* ---------------------------------------------------------------- queries */
+
+enum {
+    TEXT_MAX = 2048,
+    OUT_OF_MEMORY = 1 /* this process's own: no code of OpenCL's, which are 0 and below */
+};
+
+/* Copies what a driver calls itself, without the blanks that some put around it. */
+static void copy_text(char *field, size_t size, const char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    size_t length = strnlen(text, size - 1);
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    memcpy(field, text, length);
+    field[length] = 0;
+}
+
+static cl_int platform_text(const struct opencl *cl, cl_platform_id platform, cl_platform_info what,
+                            char *field, size_t size)
+{
+    char text[TEXT_MAX] = "";
+    cl_int code = cl->clGetPlatformInfo(platform, what, sizeof text - 1, text, NULL);
+    if (code == CL_SUCCESS)
+        copy_text(field, size, text);
+    return code;
+}
+
+struct query {
+    cl_device_info what;
+    enum { QUERY_TEXT, QUERY_NUMBER, QUERY_FLAG } kind;
+    size_t offset, size; /* of the field in struct device_info */
+};
+
+#define FIELD(name) offsetof(struct device_info, name), sizeof(((struct device_info *)0)->name)
+
+static const struct query queries[] = {
+    {CL_DEVICE_NAME, QUERY_TEXT, FIELD(name)},
+    {CL_DEVICE_VENDOR, QUERY_TEXT, FIELD(vendor)},
+    {CL_DRIVER_VERSION, QUERY_TEXT, FIELD(driver)},
+    {CL_DEVICE_VERSION, QUERY_TEXT, FIELD(version)},
+    {CL_DEVICE_OPENCL_C_VERSION, QUERY_TEXT, FIELD(c_version)},
+    {CL_DEVICE_TYPE, QUERY_NUMBER, FIELD(type)},
+    {CL_DEVICE_MAX_COMPUTE_UNITS, QUERY_NUMBER, FIELD(compute_units)},
+    {CL_DEVICE_MAX_CLOCK_FREQUENCY, QUERY_NUMBER, FIELD(clock_mhz)},
+    {CL_DEVICE_ADDRESS_BITS, QUERY_NUMBER, FIELD(address_bits)},
+    {CL_DEVICE_GLOBAL_MEM_SIZE, QUERY_NUMBER, FIELD(global_memory_bytes)},
+    {CL_DEVICE_MAX_MEM_ALLOC_SIZE, QUERY_NUMBER, FIELD(max_allocation_bytes)},
+    {CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, QUERY_NUMBER, FIELD(cache_bytes)},
+    {CL_DEVICE_LOCAL_MEM_SIZE, QUERY_NUMBER, FIELD(local_memory_bytes)},
+    {CL_DEVICE_MAX_WORK_GROUP_SIZE, QUERY_NUMBER, FIELD(max_work_group_size)},
+    {CL_DEVICE_MEM_BASE_ADDR_ALIGN, QUERY_NUMBER, FIELD(base_alignment_bits)},
+    {CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, QUERY_NUMBER, FIELD(double_width)},
+    {CL_DEVICE_AVAILABLE, QUERY_FLAG, FIELD(available)},
+    {CL_DEVICE_COMPILER_AVAILABLE, QUERY_FLAG, FIELD(compiler_available)},
+    {CL_DEVICE_ENDIAN_LITTLE, QUERY_FLAG, FIELD(little_endian)},
+    {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_FLAG, FIELD(unified_memory)},
+};
+
+static cl_int query(const struct opencl *cl, struct device_info *info, const struct query *row)
+{
+    char *field = (char *)info + row->offset;
+    char text[TEXT_MAX] = "";
+    cl_bool flag = CL_FALSE;
+    cl_int code = CL_SUCCESS;
+    switch (row->kind) {
+    case QUERY_TEXT:
+        code = cl->clGetDeviceInfo(info->device_id, row->what, sizeof text - 1, text, NULL);
+        copy_text(field, row->size, text);
+        break;
+    case QUERY_NUMBER:
+        code = cl->clGetDeviceInfo(info->device_id, row->what, row->size, field, NULL);
+        break;
+    case QUERY_FLAG:
+        code = cl->clGetDeviceInfo(info->device_id, row->what, sizeof flag, &flag, NULL);
+        *(bool *)(void *)field = flag != CL_FALSE;
+        break;
+    }
+    return code;
+}
+
+/* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
+static cl_int query_first_work_item_size(const struct opencl *cl, struct device_info *info)
+{
+    size_t bytes = 0;
+    cl_int code =
+        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, 0, NULL, &bytes);
+    if (code != CL_SUCCESS)
+        return code;
+    size_t *sizes = calloc(1, bytes + sizeof *sizes);
+    if (!sizes)
+        return OUT_OF_MEMORY;
+    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, bytes, sizes, NULL);
+    if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
+        info->max_work_group_size = sizes[0];
+    free(sizes);
+    return code;
+}
+
+static cl_int query_profile(const struct opencl *cl, struct device_info *info)
+{
+    char profile[TEXT_MAX] = "";
+    cl_int code =
+        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_PROFILE, sizeof profile - 1, profile, NULL);
+    info->full_profile = code == CL_SUCCESS && strcmp(profile, "FULL_PROFILE") == 0;
+    return code;
+}
+
+static cl_int query_queues(const struct opencl *cl, struct device_info *info)
+{
+    cl_command_queue_properties properties = 0;
+    cl_int code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_QUEUE_PROPERTIES,
+                                      sizeof properties, &properties, NULL);
+    info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    return code;
+}
+
+static cl_int query_device(const struct opencl *cl, struct device_info *info)
+{
+    info->fault_call = "clGetPlatformInfo";
+    cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
+                                sizeof info->platform);
+    if (code == CL_SUCCESS)
+        code = platform_text(cl, info->platform_id, CL_PLATFORM_VERSION, info->platform_version,
+                             sizeof info->platform_version);
+    if (code == CL_SUCCESS)
+        info->fault_call = "clGetDeviceInfo";
+    for (size_t i = 0; code == CL_SUCCESS && i < sizeof queries / sizeof *queries; i++)
+        code = query(cl, info, &queries[i]);
+    if (code == CL_SUCCESS)
+        code = query_first_work_item_size(cl, info);
+    if (code == CL_SUCCESS)
+        code = query_profile(cl, info);
+    if (code == CL_SUCCESS)
+        code = query_queues(cl, info);
+    return code;
+}
+
+/* ---------------------------------------------------------------- the list */
+
+static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id platform,
+                                    uint32_t platform_index, cl_int code,
+                                    struct device_listing *listing, struct healcl_error *error)
+{
+    struct platform_fault *longer =
+        realloc(listing->faults, (listing->fault_count + 1) * sizeof *longer);
+    if (!longer)
+        NO_MEMORY(error);
+    listing->faults = longer;
+    struct platform_fault *fault = &longer[listing->fault_count++];
+    *fault = (struct platform_fault){.platform_index = platform_index, .code = code};
+    (void)platform_text(cl, platform, CL_PLATFORM_NAME, fault->platform, sizeof fault->platform);
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id platform,
+                                      uint32_t platform_index, const cl_device_id *ids,
+                                      cl_uint found, struct device_listing *listing,
+                                      struct healcl_error *error)
+{
+    struct device_info *longer =
+        realloc(listing->devices, (listing->count + found) * sizeof *longer);
+    if (!longer)
+        NO_MEMORY(error);
+    listing->devices = longer;
+    for (cl_uint i = 0; i < found; i++) {
+        struct device_info *info = &longer[listing->count++];
+        memset(info, 0, sizeof *info);
+        info->platform_index = platform_index;
+        info->device_index = i;
+        info->platform_id = platform;
+        info->device_id = ids[i];
+        info->fault = query_device(cl, info);
+        if (info->fault == OUT_OF_MEMORY)
+            NO_MEMORY(error);
+    }
+    return HEALCL_OK;
+}
+
+/* Adds the devices of one platform, or why it does not list them. */
+static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
+                                        uint32_t platform_index, struct device_listing *listing,
+                                        struct healcl_error *error)
+{
+    cl_uint found = 0;
+    cl_device_id *ids = NULL;
+    cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
+    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0)) {
+        if (!*listing->silent)
+            (void)platform_text(cl, platform, CL_PLATFORM_NAME, listing->silent,
+                                sizeof listing->silent);
+        return HEALCL_OK;
+    }
+    if (code == CL_SUCCESS) {
+        ids = calloc(found, sizeof *ids);
+        if (!ids)
+            NO_MEMORY(error);
+        code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
+    }
+    enum healcl_status status =
+        code == CL_SUCCESS ? add_devices(cl, platform, platform_index, ids, found, listing, error)
+                           : add_fault(cl, platform, platform_index, code, listing, error);
+    free(ids);
+    return status;
+}
+
+static enum healcl_status list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error)
+{
+    *listing = (struct device_listing){.devices = NULL};
+    if (cl == &opencl_loader)
+        TRY(opencl_load(error));
+    cl_uint found = 0;
+    cl_int code = cl->clGetPlatformIDs(0, NULL, &found);
+    if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && found == 0))
+        return HEALCL_OK;
+    TRY_CL(error, "clGetPlatformIDs", code);
+    cl_platform_id *platforms = calloc(found, sizeof *platforms);
+    if (!platforms)
+        NO_MEMORY(error);
+    enum healcl_status status = HEALCL_OK;
+    code = cl->clGetPlatformIDs(found, platforms, NULL);
+    if (code != CL_SUCCESS)
+        status = opencl_error(error, code, "clGetPlatformIDs", __FILE__, __LINE__);
+    for (cl_uint i = 0; status == HEALCL_OK && i < found; i++)
+        status = list_platform(cl, platforms[i], i, listing, error);
+    free(platforms);
+    return status;
+}
+
+enum healcl_status device_query_all(const struct opencl *cl, struct device_listing *listing,
+                                    struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = list_all(cl, listing, error);
+    opening_end();
+    return status;
+}
+
+void device_listing_release(struct device_listing *listing)
+{
+    free(listing->devices);
+    free(listing->faults);
+    *listing = (struct device_listing){.devices = NULL};
+}
+
+enum { LACK_SIZE = 400 };
+
+/* Says what a platform without a device may lack: "; HOME is not set: ...". False: nothing. */
+static bool find_lack(char text[LACK_SIZE])
+{
+    static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
+    const char hint[] = "POCL_CACHE_DIR may name PoCL a folder for its cache";
+    char path[4096];
+    struct stat about;
+    size_t i = 0;
+    snprintf(text, LACK_SIZE, "%s", opencl_missing());
+    if (*text)
+        return true;
+    while (i < 2 && !getenv(variables[i]))
+        i++;
+    const char *folder = getenv(variables[i]);
+    if (!folder)
+        return snprintf(text, LACK_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *slash; stat(path, &about) != 0 && (slash = strrchr(path, '/')) != NULL;)
+        *slash = 0; /* it can be made where that one can be written to */
+    const char *there = *path ? path : "";
+    char made[4096 + 16];
+    snprintf(made, sizeof made, "%s/healcl-XXXXXX", there);
+    if (mkdtemp(made)) /* access() lets root write to /proc */
+        return rmdir(made) != 0;
+    return snprintf(text, LACK_SIZE, "; %s is '%.200s', which cannot be written to: %s",
+                    variables[i], folder, hint) > 0;
+}
+
+/* A broken platform must not keep the others from being used. One without a device may lack
+ * something of the system. */
+enum healcl_status device_listing_check(const struct device_listing *listing,
+                                        struct healcl_error *error)
+{
+    if (listing->count > 0 || (listing->fault_count == 0 && !*listing->silent))
+        return HEALCL_OK;
+    char lack[LACK_SIZE];
+    if (listing->fault_count == 0 && find_lack(lack))
+        FAIL(error, HEALCL_DEVICE, "platform %s has no device%s", listing->silent, lack);
+    if (listing->fault_count == 0)
+        return HEALCL_OK;
+    const struct platform_fault *fault = &listing->faults[0];
+    (void)opencl_error(error, fault->code, "clGetDeviceIDs", __FILE__, __LINE__);
+    error_prefix(error, "platform %u %s: ", fault->platform_index, fault->platform);
+    return HEALCL_DEVICE;
+}
+
+/* ---------------------------------------------------------------- predicates */
+
+static bool host_is_little_endian(void)
+{
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one == 1;
+}
+
+static bool has_opencl_1_2(const struct device_info *info)
+{
+    unsigned major = 0, minor = 0;
+    if (sscanf(info->version, "OpenCL %3u.%3u", &major, &minor) != 2)
+        return false;
+    return major > 1 || (major == 1 && minor >= 2);
+}
+
+bool device_emulates_gpu(const struct device_info *info)
+{
+    return kind_of(info->type) == CL_DEVICE_TYPE_CPU &&
+           (info->double_width == 0 || info->loop_limit > 0);
+}
+
+static bool contains(const char *text, const char *part)
+{
+    size_t length = strlen(part);
+    for (; *text; text++)
+        if (strncasecmp(text, part, length) == 0)
+            return true;
+    return false;
+}
+
+bool device_is_emulator(const struct device_info *info)
+{
+    /* In what a device or its platform is called, whatever the letters' case. */
+    static const char *const words[] = {
+        /* Intel's FPGAs, Xilinx's hw_emu */
+        "emulat",
+        "oclgrind",
+        "simulator",
+        "gpgpu-sim",
+        /* Mesa's renderers, and Google's */
+        "llvmpipe",
+        "softpipe",
+        "swrast",
+        "lavapipe",
+        "swiftshader",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (contains(info->name, words[i]) || contains(info->platform, words[i]))
+            return true;
+    return false;
+}
+
+const char *device_unusable(const struct device_info *info)
+{
+    if (info->fault != CL_SUCCESS)
+        return "it does not answer queries";
+    if (!info->available)
+        return "it is not available";
+    if (!info->compiler_available && !info->packaged)
+        return "it has no compiler: it needs a package, which healcl compile makes";
+    if (!has_opencl_1_2(info))
+        return "it has no OpenCL 1.2";
+    if (!info->full_profile)
+        return "it has the embedded profile of OpenCL alone";
+    if (info->little_endian != host_is_little_endian())
+        return "its byte order is not that of the host";
+    return NULL;
+}
+
+enum healcl_status device_check_usable(const struct device_info *info, struct healcl_error *error)
+{
+    const char *why = device_unusable(info), *space = *info->name ? " " : "";
+    if (!why)
+        return HEALCL_OK;
+    if (info->fault == CL_SUCCESS)
+        FAIL(error, HEALCL_USAGE, "device %u:%u%s%s cannot be used: %s", info->platform_index,
+             info->device_index, space, info->name, why);
+    (void)opencl_error(error, info->fault, info->fault_call, __FILE__, __LINE__);
+    error_prefix(error, "device %u:%u%s%s cannot be used: ", info->platform_index,
+                 info->device_index, space, info->name);
+    return HEALCL_DEVICE;
+}
+
+void device_allow_packaged(struct device_info *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        list[i].packaged = true;
+}
+
+/* ---------------------------------------------------------------- selection */
+
+/* "0:1" */
+static bool parse_indices(const char *selector, unsigned long *platform, unsigned long *device)
+{
+    if (!isdigit((unsigned char)*selector))
+        return false;
+    char *end = NULL;
+    *platform = strtoul(selector, &end, 10);
+    if (*end != ':' || !isdigit((unsigned char)end[1]))
+        return false;
+    *device = strtoul(end + 1, &end, 10);
+    return *end == 0;
+}
+
+/* "PoCL 3.1 ..." of the platform version "OpenCL 3.0 PoCL 3.1 ...": what a platform is commonly
+ * called may stand nowhere else. */
+static const char *platform_release(const struct device_info *info)
+{
+    const char *space = strchr(info->platform_version, ' ');
+    space = space ? strchr(space + 1, ' ') : NULL;
+    return space ? space + 1 : "";
+}
+
+/* How a device is named by a selector. A processor's maker is part of its name whoever the driver
+ * is from: "intel" means Intel's platform, if there is one. MATCH_PERHAPS: it could not say what it
+ * is. */
+enum match { MATCH_NONE, MATCH_PERHAPS, MATCH_NAME, MATCH_WHOLE };
+
+static enum match match_of(const struct device_info *info, const char *selector)
+{
+    if (!selector)
+        return MATCH_WHOLE;
+    unsigned long platform, device;
+    if (parse_indices(selector, &platform, &device))
+        return info->platform_index == platform && info->device_index == device ? MATCH_WHOLE
+                                                                                : MATCH_NONE;
+    if (info->fault != CL_SUCCESS && info->type == 0)
+        return MATCH_PERHAPS;
+    static const struct {
+        const char *word;
+        cl_device_type type;
+    } types[] = {
+        {"cpu", CL_DEVICE_TYPE_CPU},
+        {"gpu", CL_DEVICE_TYPE_GPU},
+        {"acc", CL_DEVICE_TYPE_ACCELERATOR},
+        {"accelerator", CL_DEVICE_TYPE_ACCELERATOR},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcasecmp(selector, types[i].word) == 0)
+            return kind_of(info->type) == types[i].type ? MATCH_WHOLE : MATCH_NONE;
+    if (contains(info->platform, selector) || contains(platform_release(info), selector))
+        return MATCH_WHOLE;
+    return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;
+}
+
+static int type_rank(cl_device_type type)
+{
+    switch (kind_of(type)) {
+    case CL_DEVICE_TYPE_GPU: return 3;
+    case CL_DEVICE_TYPE_ACCELERATOR: return 2;
+    case CL_DEVICE_TYPE_CPU: return 1;
+    default: return 0;
+    }
+}
+
+/* What runs where nothing is named: hardware that is there goes first. */
+static bool is_better(const struct device_info *a, const struct device_info *b)
+{
+    if (device_is_emulator(a) != device_is_emulator(b))
+        return device_is_emulator(b);
+    int rank_a = type_rank(a->type), rank_b = type_rank(b->type);
+    if (rank_a != rank_b)
+        return rank_a > rank_b;
+    return (uint64_t)a->compute_units * a->clock_mhz > (uint64_t)b->compute_units * b->clock_mhz;
+}
+
+enum { DEVICES_TEXT_SIZE = 400 };
+
+/* "there is 0:0 name" or "there are 0:0 name, 1:0 name (it has no compiler)", cut off where it
+ * does not fit. */
+static const char *devices_text(const struct device_info *list, size_t count,
+                                char text[DEVICES_TEXT_SIZE])
+{
+    size_t length = (size_t)snprintf(text, DEVICES_TEXT_SIZE, "there %s", count > 1 ? "are" : "is");
+    for (size_t i = 0; i < count; i++) {
+        const char *fault = device_unusable(&list[i]);
+        char item[DEVICES_TEXT_SIZE];
+        int needed = snprintf(item, sizeof item, "%s %u:%u %s%s%s%s", i > 0 ? "," : "",
+                              list[i].platform_index, list[i].device_index, list[i].name,
+                              fault ? " (" : "", fault ? fault : "", fault ? ")" : "");
+        if (needed < 0 || length + (size_t)needed + sizeof ", ..." > DEVICES_TEXT_SIZE) {
+            snprintf(text + length, DEVICES_TEXT_SIZE - length, "%s ...", i > 0 ? "," : "");
+            break;
+        }
+        memcpy(text + length, item, (size_t)needed + 1);
+        length += (size_t)needed;
+    }
+    return text;
+}
+
+/* The best one that can be used, and the first that cannot and matches as well as any such; or
+ * NULL. */
+static const struct device_info *find_best(const struct device_info *list, size_t count,
+                                           const char *selector,
+                                           const struct device_info **unusable,
+                                           enum match *unusable_match)
+{
+    const struct device_info *best = NULL;
+    enum match best_match = MATCH_NONE;
+    *unusable = NULL;
+    *unusable_match = MATCH_NONE;
+    for (size_t i = 0; i < count; i++) {
+        const enum match match = match_of(&list[i], selector);
+        if (match == MATCH_NONE)
+            continue;
+        if (device_unusable(&list[i])) {
+            if (match > *unusable_match) {
+                *unusable = &list[i];
+                *unusable_match = match;
+            }
+        } else if (match > best_match || (match == best_match && is_better(&list[i], best))) {
+            best = &list[i];
+            best_match = match;
+        }
+    }
+    return best;
+}
+
+/* What selector names, or where it is NULL or "" HEALCL_DEVICE; NULL: neither names anything. */
+static const char *named(const char *selector, const char **origin)
+{
+    const bool is_given = selector && *selector;
+    *origin = is_given ? "" : " (from HEALCL_DEVICE)";
+    if (!is_given)
+        selector = getenv("HEALCL_DEVICE");
+    return selector && *selector ? selector : NULL;
+}
+
+bool device_is_reference(const char *selector)
+{
+    const char *origin;
+    selector = named(selector, &origin);
+    return selector && strcmp(selector, "reference") == 0;
+}
+
+enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,
+                                 size_t *index, struct healcl_error *error)
+{
+    const char *origin;
+    selector = named(selector, &origin);
+    if (device_is_reference(selector))
+        FAIL(error, HEALCL_USAGE,
+             "'reference'%s names the host reference, which is no OpenCL device: this needs one",
+             origin);
+    if (count == 0)
+        FAIL(error, HEALCL_DEVICE,
+             "no OpenCL platform with a device is installed (package pocl-opencl-icd brings one "
+             "for CPUs)");
+    enum match unusable_match;
+    const struct device_info *unusable,
+        *best = find_best(list, count, selector, &unusable, &unusable_match);
+    char text[DEVICES_TEXT_SIZE];
+    if (best) {
+        *index = (size_t)(best - list);
+        return HEALCL_OK;
+    }
+    if (unusable && (selector || unusable->fault != CL_SUCCESS)) {
+        enum healcl_status status = device_check_usable(unusable, error);
+        if (unusable_match == MATCH_PERHAPS)
+            error_prefix(error, "no device that answers matches '%.80s'%s; ", selector, origin);
+        return status;
+    }
+    if (unusable)
+        FAIL(error, HEALCL_USAGE, "no device can be used; %s", devices_text(list, count, text));
+    FAIL(error, HEALCL_USAGE, "no device matches '%.80s'%s; %s", selector, origin,
+         devices_text(list, count, text));
+}

@@ -1,0 +1,486 @@
+#include "opencl/self_test.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl/base/base.h"
+#include "core/clock.h"
+#include "opencl/programs_internal.h"
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+/* ---------------------------------------------------------------- known answers */
+
+/* Values at which carries, signs and shifts go wrong. */
+static const uint64_t values[] = {
+    0,
+    1,
+    2,
+    63,
+    UINT64_MAX,              /* -1 */
+    (uint64_t)1 << 63,       /* the least int64 */
+    ((uint64_t)1 << 63) - 1, /* the largest */
+    ((uint64_t)1 << 63) + 1,
+    ((uint64_t)1 << 32) - 1,
+    (uint64_t)1 << 32,
+    ((uint64_t)1 << 31) + 1,
+    ((uint64_t)1 << 62) - 1,
+    UINT64_MAX << 32,
+    0x0123456789abcdef,
+    0xfedcba9876543210,
+    0x80ff7f0180ff7f01,
+};
+
+static const uint64_t moduli[] = {
+    1,
+    2,
+    3,
+    255,
+    ((uint64_t)1 << 31) - 1,
+    (uint64_t)1 << 31,
+    ((uint64_t)1 << 32) - 1,
+    (uint64_t)1 << 32,
+    ((uint64_t)1 << 32) + 1,
+    1152921504606830593, /* a prime of 60 bits */
+    ((uint64_t)1 << 60) - 1,
+    ((uint64_t)1 << 61) + 1,
+    ((uint64_t)1 << 62) - 1,
+    (uint64_t)1 << 62,
+    ((uint64_t)1 << 62) + 1,
+    ((uint64_t)1 << 63) - 25, /* a prime */
+    ((uint64_t)1 << 63) - 1,
+};
+
+enum {
+    VALUES = sizeof values / sizeof *values,
+    MODULI = sizeof moduli / sizeof *moduli,
+    /* Every pair of values twice, with two moduli. */
+    CASES = 2 * VALUES * VALUES,
+    ROUNDS = 70000,      /* of a loop, in one work-item: above 2^16 */
+    ROUNDS_LEAST = 4096, /* that a device must be able to do */
+#define ANSWER(name, families, operands, on_device, on_host) +1
+    ANSWERS = 0
+#include "cl/base/self_test_answers.cl"
+#undef ANSWER
+};
+
+/* Bits of the families that need an answer; all need those of plain arithmetic. */
+enum {
+    PLAIN = 0,
+    COPY = 1 << FAMILY_copy,
+    ELEMENTWISE = 1 << FAMILY_elementwise,
+    SUM = 1 << FAMILY_sum,
+    TRANSFORM = 1 << FAMILY_transform,
+    DIGITS = 1 << FAMILY_digits,
+    GATHER = 1 << FAMILY_gather
+};
+
+static const struct {
+    const char *name, *operands;
+    uint32_t families;
+} answer_table[ANSWERS] = {
+#define ANSWER(name, families, operands, on_device, on_host) {name, operands, families},
+#include "cl/base/self_test_answers.cl"
+#undef ANSWER
+};
+
+struct operands {
+    uint64_t a, b, q;
+};
+
+static void make_cases(struct operands cases[CASES])
+{
+    for (size_t i = 0; i < CASES; i++)
+        cases[i] =
+            (struct operands){values[i % VALUES], values[i / VALUES % VALUES], moduli[i % MODULI]};
+}
+
+/* An integer of 192 bits in two's complement. */
+struct wide {
+    uint128 low;
+    int64_t high;
+};
+
+/* 5*a*b, a and b signed */
+static struct wide five_products(uint64_t a, uint64_t b)
+{
+    int128 product = (int128)(int64_t)a * (int64_t)b;
+    struct wide sum = {0, 0};
+    for (int i = 0; i < 5; i++) {
+        sum.low += (uint128)product;
+        sum.high += (product < 0 ? -1 : 0) + (sum.low < (uint128)product);
+    }
+    return sum;
+}
+
+/* x mod q in [0, q), x signed */
+static uint64_t floor_mod(int64_t x, uint64_t q)
+{
+    int128 rest = (int128)x % (int128)q;
+    return (uint64_t)(rest < 0 ? rest + (int128)q : rest);
+}
+
+static uint64_t wide_mod(struct wide x, uint64_t q)
+{
+    uint64_t rest = floor_mod(x.high, q);
+    rest = (uint64_t)(((uint128)rest << 64 | (uint64_t)(x.low >> 64)) % q);
+    return (uint64_t)(((uint128)rest << 64 | (uint64_t)x.low) % q);
+}
+
+static void know_answers(const struct operands *operands, uint64_t answers[ANSWERS])
+{
+    const uint64_t a = operands->a, b = operands->b, q = operands->q;
+#define ANSWER(name, families, operands, on_device, on_host) *answers++ = (uint64_t)(on_host);
+#include "cl/base/self_test_answers.cl"
+#undef ANSWER
+}
+
+/* ---------------------------------------------------------------- comparing */
+
+/* Begins as cl/base/self_test.cl needs it. */
+static const struct self_test_counters counters_before = {.least = UINT32_MAX,
+                                                          .common = UINT32_MAX};
+
+/* What a device gave, or should give. */
+struct outputs {
+    uint64_t answers[CASES][ANSWERS];
+    int8_t bytes[CASES];
+    int32_t words[CASES];
+    struct self_test_counters counters;
+};
+
+static void know_outputs(const struct operands cases[CASES], struct outputs *known)
+{
+    known->counters = counters_before;
+    for (uint32_t i = 0; i < CASES; i++) {
+        uint64_t b = cases[i].b;
+        uint32_t upper = (uint32_t)(b >> 32) | 1;
+        know_answers(&cases[i], known->answers[i]);
+        known->bytes[i] = (int8_t)b;
+        known->words[i] = (int32_t)b;
+        known->counters.count++;
+        known->counters.sum += (uint32_t)b;
+        known->counters.least = upper < known->counters.least ? upper : known->counters.least;
+        known->counters.common &= ~((uint32_t)1 << i % 31);
+    }
+}
+
+/* "mul_hi(0x1, 0x2) is 0x1, not 0x0" */
+enum { ANSWER_TEXT_SIZE = sizeof((struct device_info *)NULL)->family_failure };
+static void answer_text(const struct operands *operands, size_t number, uint64_t answer,
+                        uint64_t known, char text[ANSWER_TEXT_SIZE])
+{
+    size_t used = (size_t)snprintf(text, ANSWER_TEXT_SIZE, "%s(", answer_table[number].name);
+    for (const char *letter = answer_table[number].operands; *letter; letter++) {
+        uint64_t value = *letter == 'a' ? operands->a : *letter == 'b' ? operands->b : operands->q;
+        used += (size_t)snprintf(text + used, ANSWER_TEXT_SIZE - used, "0x%" PRIx64 "%s", value,
+                                 letter[1] ? ", " : "");
+    }
+    snprintf(text + used, ANSWER_TEXT_SIZE - used, ") is 0x%" PRIx64 ", not 0x%" PRIx64, answer,
+             known);
+}
+
+/* A wrong answer that only some families need is their failure alone. */
+static enum healcl_status compare_answers(struct device_info *info, const struct operands *operands,
+                                          const uint64_t answers[ANSWERS],
+                                          const uint64_t known[ANSWERS], struct healcl_error *error)
+{
+    for (size_t i = 0; i < ANSWERS; i++) {
+        char text[ANSWER_TEXT_SIZE];
+        if (answers[i] == known[i])
+            continue;
+        answer_text(operands, i, answers[i], known[i], text);
+        if (answer_table[i].families == PLAIN)
+            FAIL_TEST(error, info, "%s", text);
+        if (info->failed_families == 0)
+            memcpy(info->family_failure, text, sizeof text);
+        info->failed_families |= answer_table[i].families;
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status compare_counters(const struct device_info *info,
+                                           const struct self_test_counters *counters,
+                                           const struct self_test_counters *known,
+                                           struct healcl_error *error)
+{
+    const struct {
+        const char *name;
+        uint32_t actual, known;
+    } rows[] = {
+        {"atomic_inc", counters->count, known->count},
+        {"atomic_add", counters->sum, known->sum},
+        {"atomic_min", counters->least, known->least},
+        {"atomic_and", counters->common, known->common},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].actual != rows[i].known)
+            FAIL_TEST(error, info, "%s of %d work-items is 0x%" PRIx32 ", not 0x%" PRIx32,
+                      rows[i].name, CASES, rows[i].actual, rows[i].known);
+    /* Whichever work-item was the first. */
+    if (counters->first < 1 || counters->first > CASES)
+        FAIL_TEST(error, info, "atomic_cmpxchg of %d work-items is %" PRIu32 ", not one of 1 to %d",
+                  CASES, counters->first, CASES);
+    if (counters->first != counters->winner)
+        FAIL_TEST(error, info,
+                  "atomic_cmpxchg of %d work-items is %" PRIu32 ", but %" PRIu32 " for itself",
+                  CASES, counters->first, counters->winner);
+    return HEALCL_OK;
+}
+
+/* What so many rounds of the loop come to; G. Marsaglia, "Xorshift RNGs", 2003. */
+static uint32_t mix(uint32_t rounds)
+{
+    uint32_t mixed = 1;
+    for (uint32_t i = 0; i < rounds; i++) {
+        mixed ^= mixed << 13;
+        mixed ^= mixed >> 17;
+        mixed ^= mixed << 5;
+    }
+    return mixed;
+}
+
+/* A loop that ends early is something that one can work with: struct device_info, loop_limit. */
+static enum healcl_status compare_rounds(const struct device_info *info,
+                                         const struct self_test_counters *counters,
+                                         struct healcl_error *error)
+{
+    uint32_t rounds = counters->rounds;
+    if (rounds < ROUNDS_LEAST || rounds > ROUNDS)
+        FAIL_TEST(error, info, "a loop of %d rounds ends after %" PRIu32, ROUNDS, rounds);
+    if (counters->mixed != mix(rounds))
+        FAIL_TEST(error, info, "%" PRIu32 " rounds of a loop come to 0x%" PRIx32 ", not 0x%" PRIx32,
+                  rounds, counters->mixed, mix(rounds));
+    return HEALCL_OK;
+}
+
+static enum healcl_status compare_outputs(struct device_info *info,
+                                          const struct operands cases[CASES],
+                                          const struct outputs *outputs,
+                                          const struct outputs *known, struct healcl_error *error)
+{
+    for (size_t i = 0; i < CASES; i++) {
+        TRY(compare_answers(info, &cases[i], outputs->answers[i], known->answers[i], error));
+        if (outputs->bytes[i] != known->bytes[i])
+            FAIL_TEST(error, info, "int8 %d stored in element %zu is %d", known->bytes[i], i,
+                      outputs->bytes[i]);
+        if (outputs->words[i] != known->words[i])
+            FAIL_TEST(error, info, "int32 %" PRId32 " stored in element %zu is %" PRId32,
+                      known->words[i], i, outputs->words[i]);
+    }
+    TRY(compare_counters(info, &outputs->counters, &known->counters, error));
+    return compare_rounds(info, &outputs->counters, error);
+}
+
+/* ---------------------------------------------------------------- running */
+
+enum { CASES_BUFFER, ANSWERS_BUFFER, BYTES_BUFFER, WORDS_BUFFER, COUNTERS_BUFFER, BUFFERS };
+
+/* The most work-items in a group that divide the cases evenly. */
+static size_t local_size_of(const struct healcl_device *device)
+{
+    size_t local_size = device->tuning.local_size;
+    return local_size < 64 ? local_size : 64;
+}
+
+static const size_t buffer_bytes[BUFFERS] = {
+    CASES * sizeof(struct operands), sizeof((struct outputs *)NULL)->answers,
+    sizeof((struct outputs *)NULL)->bytes, sizeof((struct outputs *)NULL)->words,
+    sizeof((struct outputs *)NULL)->counters};
+
+/* A launch of the kernel. */
+struct test_launch {
+    struct launch launch;
+    struct buffer buffers[BUFFERS];
+    uint32_t is_first;
+    uint32_t repetitions; /* launches after the first one */
+};
+
+/* Buffers are the caller's to release, also where this fails. */
+static enum healcl_status prepare_launch(struct healcl_device *device,
+                                         const struct operands cases[CASES],
+                                         struct test_launch *test, struct healcl_error *error)
+{
+    struct launch *launch = &test->launch;
+    *launch = (struct launch){.program = "base/self_test", .kernel = "self_test"};
+    snprintf(launch->options, sizeof launch->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d",
+             ANSWERS, ROUNDS);
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        const void *given = i == CASES_BUFFER      ? (const void *)cases
+                            : i == COUNTERS_BUFFER ? &counters_before
+                                                   : NULL;
+        if (given)
+            TRY(device_upload_memory(device, NULL, buffer_bytes[i], given, &test->buffers[i],
+                                     error));
+        else
+            TRY(device_buffer_acquire(device, buffer_bytes[i], false, &test->buffers[i], error));
+        launch->arguments[launch->argument_count++].buffer = &test->buffers[i];
+    }
+    test->is_first = true;
+    launch->arguments[launch->argument_count++] =
+        (struct launch_argument){.value = &test->is_first, .size = sizeof test->is_first};
+    launch->local_size = local_size_of(device);
+    launch->groups = CASES / launch->local_size;
+    return HEALCL_OK;
+}
+
+static void release_launch(struct healcl_device *device, struct test_launch *test)
+{
+    for (uint32_t i = 0; i < BUFFERS; i++)
+        device_buffer_release(device, &test->buffers[i]);
+}
+
+static enum healcl_status read_outputs(struct healcl_device *device, const struct test_launch *test,
+                                       struct outputs *outputs, struct healcl_error *error)
+{
+    void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
+                                    &outputs->counters};
+    for (uint32_t i = ANSWERS_BUFFER; i < BUFFERS; i++)
+        TRY(device_read(device, &test->buffers[i], 0, buffer_bytes[i], results[i], error));
+    return HEALCL_OK;
+}
+
+static enum healcl_status run_kernel(struct healcl_device *device,
+                                     const struct operands cases[CASES], struct outputs *outputs,
+                                     struct test_launch *test, struct healcl_error *error)
+{
+    TRY(prepare_launch(device, cases, test, error));
+    TRY(device_build_kernel(device, &test->launch, error));
+    size_t span = trace_begin(device->programs->opening_trace, "self-test", "launch self_test");
+    TRY(device_launch(device, &test->launch, error));
+    TRY(read_outputs(device, test, outputs, error));
+    trace_end(device->programs->opening_trace, span);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- overlapping */
+
+enum {
+    GROUPS = 64,               /* of a launch: little work for several compute units */
+    LAUNCHES = 16,             /* in one sample */
+    SAMPLES = 5,               /* the best of which counts */
+    SAMPLE_NS_MOST = 50000000, /* of a device where launches are long: nothing is to be gained */
+};
+
+/* The time of launches that depend on each other. */
+static enum healcl_status time_launches(struct healcl_device *device, struct test_launch *test,
+                                        uint64_t *nanoseconds, struct healcl_error *error)
+{
+    *nanoseconds = UINT64_MAX;
+    for (int sample = 0; sample < SAMPLES; sample++) {
+        uint64_t start = monotonic_nanoseconds();
+        for (int i = 0; i < LAUNCHES; i++)
+            TRY(device_launch(device, &test->launch, error));
+        test->repetitions += LAUNCHES;
+        TRY(device_finish(device, error));
+        uint64_t spent = monotonic_nanoseconds() - start;
+        *nanoseconds = spent < *nanoseconds ? spent : *nanoseconds;
+        if (spent > SAMPLE_NS_MOST)
+            break;
+    }
+    return HEALCL_OK;
+}
+
+/* Whether launches may overlap at no cost: where those that depend on each other take about as long
+ * as they would in order. With Intel's driver for CPUs they take 1.4 times as long, with PoCL 0.95
+ * times. */
+static enum healcl_status find_overlap(struct healcl_device *device, struct test_launch *test,
+                                       bool *overlap, struct healcl_error *error)
+{
+    const uint32_t launches_at_once[2] = {1, LAUNCHES_AT_ONCE_MAX};
+    uint64_t times[2] = {0, UINT64_MAX};
+    *overlap = false;
+    if (!device->info.out_of_order || !(device->info.type & CL_DEVICE_TYPE_CPU) ||
+        device->info.compute_units == 1)
+        return HEALCL_OK;
+    test->is_first = false;
+    if (test->launch.groups > GROUPS)
+        test->launch.groups = GROUPS;
+    for (int i = 0; i < 2 && times[0] < SAMPLE_NS_MOST; i++) {
+        struct device_tuning tuning = device->tuning;
+        tuning.launches_at_once = launches_at_once[i];
+        TRY(device_set_tuning(device, &tuning, error));
+        TRY(time_launches(device, test, &times[i], error));
+    }
+    *overlap = times[1] / 9 < times[0] / 8;
+    return HEALCL_OK;
+}
+
+/* What all launches together have left: each of them has found what the one before it left. */
+static enum healcl_status compare_repetitions(struct healcl_device *device,
+                                              const struct operands cases[CASES],
+                                              const struct test_launch *test,
+                                              struct outputs *outputs, struct outputs *known,
+                                              struct healcl_error *error)
+{
+    const size_t items = test->launch.groups * test->launch.local_size;
+    for (size_t i = 0; i < items; i++) {
+        known->counters.count += test->repetitions;
+        known->counters.sum += test->repetitions * (uint32_t)cases[i].b;
+    }
+    struct operands read[CASES];
+    TRY(read_outputs(device, test, outputs, error));
+    TRY(device_read(device, &test->buffers[CASES_BUFFER], 0, sizeof read, read, error));
+    if (memcmp(read, cases, sizeof read) != 0)
+        FAIL_TEST(error, &device->info, "%" PRIu32 " launches have changed what they only read",
+                  test->repetitions);
+    if (outputs->counters.changed != 0)
+        FAIL_TEST(error, &device->info,
+                  "%" PRIu32 " work-items of %" PRIu32
+                  " launches found other values than the launch before had stored",
+                  outputs->counters.changed, test->repetitions);
+    return compare_outputs(&device->info, cases, outputs, known, error);
+}
+
+static enum healcl_status run_and_compare(struct healcl_device *device, struct outputs *outputs,
+                                          struct outputs *known, struct healcl_error *error)
+{
+    struct operands cases[CASES];
+    struct test_launch test = {.repetitions = 0};
+    bool overlap = false;
+    device->info.failed_families = 0;
+    make_cases(cases);
+    know_outputs(cases, known);
+    enum healcl_status status = run_kernel(device, cases, outputs, &test, error);
+    if (status != HEALCL_OK)
+        error_prefix(error, "device %u:%u %s: self-test: ", device->info.platform_index,
+                     device->info.device_index, device->info.name);
+    if (status == HEALCL_OK)
+        status = compare_outputs(&device->info, cases, outputs, known, error);
+    struct trace *trace = device->programs->opening_trace;
+    size_t span = trace_begin(trace, "self-test", "find out whether launches may overlap");
+    if (status == HEALCL_OK)
+        status = find_overlap(device, &test, &overlap, error);
+    if (status == HEALCL_OK && test.repetitions > 0)
+        status = compare_repetitions(device, cases, &test, outputs, known, error);
+    trace_end(trace, span);
+    release_launch(device, &test);
+    TRY(status);
+    const uint32_t rounds = outputs->counters.rounds;
+    return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, error);
+}
+
+enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
+{
+    struct outputs *outputs = calloc(2, sizeof *outputs); /* what is, and what should be */
+    if (!outputs)
+        NO_MEMORY(error);
+    device->programs->distrusted = false;
+    enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
+    /* What fails leaves nothing behind; a binary that was there may be at fault, and not what the
+     * compiler makes now. */
+    bool fails = status == HEALCL_DEVICE || device->info.failed_families != 0;
+    if (fails && device_programs_discard(device)) {
+        healcl_error_clear(error);
+        status = run_and_compare(device, &outputs[0], &outputs[1], error);
+        if (status == HEALCL_DEVICE)
+            (void)device_programs_discard(device);
+    }
+    device->programs->distrusted = status != HEALCL_OK;
+    device_pool_empty(device);
+    free(outputs);
+    return status;
+}

@@ -1,0 +1,489 @@
+/* Data between host and device. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/device_internal.h"
+
+/* Up to this, an upload is a buffer made from the data. With PoCL 3.1 that takes a few us where
+ * mapping takes 45, most of it for two threads to wake each other. */
+enum { SMALL_UPLOAD_BYTES = 1 << 16 };
+
+/* The same of data that lie in memory, and would be copied to what is mapped as well. */
+enum { COPIED_UPLOAD_BYTES = 1 << 20 };
+
+/* Up to this, what is downloaded is read to the host's memory: one command, where mapping takes
+ * another one to unmap. */
+enum { SMALL_DOWNLOAD_BYTES = 1 << 12 };
+
+/* A transfer was enqueued; its event stays the caller's. */
+static enum healcl_status log_transfer(struct healcl_device *device, cl_event event,
+                                       struct traced_command *traced, struct healcl_error *error)
+{
+    if (!traced->event)
+        return HEALCL_OK;
+    TRY_CL(error, "clRetainEvent", device->cl->clRetainEvent(event));
+    *traced->event = event;
+    return traced_command_log(traced, device, error);
+}
+
+/* ---------------------------------------------------------------- mapping */
+
+enum healcl_status device_map(struct healcl_device *device, enum trace_track track, cl_mem memory,
+                              cl_map_flags flags, uint64_t offset, uint64_t bytes, void **address,
+                              struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    cl_command_queue queue = track == TRACE_TRANSFER ? device->transfer : device->compute;
+    const char *name = flags == CL_MAP_READ ? "map for reading" : "map for writing";
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct traced_command traced;
+        struct awaited_events awaited = {.count = 0};
+        TRY(traced_command_init(&traced, device, track, name, bytes, error));
+        if (queue == device->compute)
+            overlap_begin(device, &(struct command_use){0}, &awaited);
+        *address = cl->clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset,
+                                          (size_t)bytes, AWAITED(awaited), traced.event, &code);
+        if (code == CL_SUCCESS) {
+            enum healcl_status status = traced_command_log(&traced, device, error);
+            if (status != HEALCL_OK)
+                (void)cl->clEnqueueUnmapMemObject(queue, memory, *address, 0, NULL, NULL);
+            return status;
+        }
+        if (!device_recovers(device, code))
+            break;
+    }
+    *address = NULL;
+    (void)opencl_error(error, code, "clEnqueueMapBuffer", __FILE__, __LINE__);
+    error_prefix(error,
+                 "a buffer's %llu bytes (%llu bytes are in use): ", (unsigned long long)bytes,
+                 (unsigned long long)(device->bytes_live - device->bytes_pooled));
+    return HEALCL_DEVICE;
+}
+
+enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error)
+{
+    if (!device->upload)
+        return HEALCL_OK;
+    const struct opencl *cl = device->cl;
+    TRY_CL(error, "clEnqueueBarrierWithWaitList",
+           cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL));
+    (void)cl->clReleaseEvent(device->upload);
+    device->upload = NULL;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- commands on the compute queue */
+
+/* Reads bytes into memory, or writes them from data where that is not NULL, behind all that is
+ * enqueued, and waits for that. */
+static enum healcl_status move_now(struct healcl_device *device, const struct buffer *buffer,
+                                   uint64_t offset, uint64_t bytes, void *memory, const void *data,
+                                   struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        struct traced_command traced;
+        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, data ? "write" : "download", bytes,
+                                error));
+        overlap_begin(device, &(struct command_use){0}, &awaited);
+        code =
+            data
+                ? cl->clEnqueueWriteBuffer(device->compute, buffer->memory, CL_TRUE, (size_t)offset,
+                                           (size_t)bytes, data, AWAITED(awaited), traced.event)
+                : cl->clEnqueueReadBuffer(device->compute, buffer->memory, CL_TRUE, (size_t)offset,
+                                          (size_t)bytes, memory, AWAITED(awaited), traced.event);
+        if (code == CL_SUCCESS) {
+            device_note_idle(device);
+            return traced_command_log(&traced, device, error);
+        }
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, data ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer", code);
+    return HEALCL_OK;
+}
+
+/* Enqueues a read. The event is the caller's, also where this fails, if it is not NULL then. */
+static enum healcl_status enqueue_read(struct healcl_device *device, const struct buffer *buffer,
+                                       uint64_t offset, uint64_t bytes, void *memory,
+                                       const struct command_use *use, const char *name,
+                                       cl_event *event, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        struct traced_command traced;
+        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, name, bytes, error));
+        overlap_begin(device, use, &awaited);
+        code = device->cl->clEnqueueReadBuffer(device->compute, buffer->memory, CL_FALSE,
+                                               (size_t)offset, (size_t)bytes, memory,
+                                               AWAITED(awaited), event);
+        if (code == CL_SUCCESS)
+            return log_transfer(device, *event, &traced, error);
+        *event = NULL;
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clEnqueueReadBuffer", code);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- writes */
+
+/* clEnqueueWriteBuffer would need the data to outlive the call, or wait for the queue. A buffer
+ * made from the data has copied them when it returns, and lives until the copy has run. */
+static enum healcl_status write_copy(struct healcl_device *device, const struct buffer *buffer,
+                                     uint64_t offset, uint64_t bytes, const void *data,
+                                     struct healcl_error *error)
+{
+    /* The interface takes a void *, but with this flag it only reads. */
+    union {
+        const void *read;
+        void *taken;
+    } host = {.read = data};
+    const cl_mem_flags flags = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
+    struct buffer copy = {.bytes = bytes};
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        copy.memory =
+            device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host.taken, &code);
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clCreateBuffer", code);
+    enum healcl_status status = device_copy(device, &copy, 0, buffer, offset, bytes, NULL, error);
+    (void)device->cl->clReleaseMemObject(copy.memory);
+    return status;
+}
+
+enum healcl_status device_write(struct healcl_device *device, const struct buffer *buffer,
+                                uint64_t offset, uint64_t bytes, const void *data,
+                                struct healcl_error *error)
+{
+    if (bytes == 0)
+        return HEALCL_OK;
+    if (bytes <= SMALL_UPLOAD_BYTES)
+        return write_copy(device, buffer, offset, bytes, data, error);
+    TRY(device_await_uploads(device, error));
+    return move_now(device, buffer, offset, bytes, NULL, data, error);
+}
+
+/* ---------------------------------------------------------------- uploads */
+
+uint64_t device_piece_bytes(const struct healcl_device *device)
+{
+    uint64_t half = staging_half_bytes(device);
+    return half > 0 ? half : UINT64_MAX;
+}
+
+/* An upload was enqueued. Takes over its event. */
+static enum healcl_status end_upload(struct healcl_device *device, cl_event event,
+                                     struct traced_command *traced, struct healcl_error *error)
+{
+    /* The transfer queue is in order: to wait for the last upload is to wait for all. */
+    if (device->upload)
+        (void)device->cl->clReleaseEvent(device->upload);
+    device->upload = event;
+    TRY_CL(error, "clFlush", device->cl->clFlush(device->transfer));
+    return log_transfer(device, event, traced, error);
+}
+
+/* Writes to a fresh buffer what lies in the staging memory's current half, or else waits. */
+static enum healcl_status write_fresh(struct healcl_device *device, const struct buffer *buffer,
+                                      uint64_t offset, uint64_t bytes, const void *data,
+                                      bool is_staged, struct healcl_error *error)
+{
+    struct traced_command traced;
+    cl_event event = NULL;
+    cl_int code = CL_SUCCESS;
+    TRY(traced_command_init(&traced, device, TRACE_TRANSFER, "upload", bytes, error));
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code =
+            device->cl->clEnqueueWriteBuffer(device->transfer, buffer->memory, !is_staged,
+                                             (size_t)offset, (size_t)bytes, data, 0, NULL, &event);
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clEnqueueWriteBuffer", code);
+    if (is_staged) {
+        staging_used_by(device, event);
+        TRY_CL(error, "clRetainEvent", device->cl->clRetainEvent(event));
+    }
+    return end_upload(device, event, &traced, error);
+}
+
+static enum healcl_status upload_staged(struct healcl_device *device, const struct buffer *buffer,
+                                        const struct device_filler *filler,
+                                        struct healcl_error *error)
+{
+    const uint64_t most = device_piece_bytes(device);
+    for (uint64_t offset = 0; offset < buffer->bytes; offset += most) {
+        const uint64_t left = buffer->bytes - offset, bytes = left < most ? left : most;
+        void *memory;
+        TRY(staging_take(device, bytes, &memory, error));
+        TRY(filler->fill(filler->context, offset, bytes, memory, error));
+        TRY(write_fresh(device, buffer, offset, bytes, memory, true, error));
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status upload_mapped(struct healcl_device *device, const struct buffer *buffer,
+                                        const struct device_filler *filler,
+                                        struct healcl_error *error)
+{
+    void *memory;
+    if (buffer->bytes == 0)
+        return HEALCL_OK;
+    TRY(device_map(device, TRACE_TRANSFER, buffer->memory, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                   buffer->bytes, &memory, error));
+    enum healcl_status status = filler->fill(filler->context, 0, buffer->bytes, memory, error);
+    struct healcl_error *later = status == HEALCL_OK ? error : NULL; /* the first error wins */
+    cl_event event = NULL;
+    struct traced_command traced;
+    enum healcl_status ended =
+        traced_command_init(&traced, device, TRACE_TRANSFER, "upload", buffer->bytes, later);
+    cl_int code = device->cl->clEnqueueUnmapMemObject(device->transfer, buffer->memory, memory, 0,
+                                                      NULL, &event);
+    if (code != CL_SUCCESS)
+        ended = opencl_error(later, code, "clEnqueueUnmapMemObject", __FILE__, __LINE__);
+    else if (ended != HEALCL_OK)
+        (void)device->cl->clReleaseEvent(event);
+    else
+        ended = end_upload(device, event, &traced, later);
+    return status != HEALCL_OK ? status : ended;
+}
+
+static enum healcl_status upload_small(struct healcl_device *device, uint64_t bytes,
+                                       const struct device_filler *filler, struct buffer *buffer,
+                                       struct healcl_error *error)
+{
+    uint64_t room = device_round_bytes(device, bytes);
+    char *memory = malloc((size_t)room);
+    if (!memory)
+        NO_MEMORY(error);
+    memset(memory + bytes, 0, (size_t)(room - bytes));
+    enum healcl_status status = filler->fill(filler->context, 0, bytes, memory, error);
+    if (status == HEALCL_OK)
+        status = device_buffer_of(device, bytes, memory, buffer, error);
+    free(memory);
+    return status;
+}
+
+bool device_shares_memory(const struct healcl_device *device)
+{
+    return staging_half_bytes(device) == 0;
+}
+
+bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
+{
+    return device_shares_memory(device) && bytes > 0 && bytes <= SMALL_UPLOAD_BYTES;
+}
+
+enum healcl_status device_upload(struct healcl_device *device, const struct buffer_place *place,
+                                 uint64_t bytes, const struct device_filler *filler,
+                                 struct buffer *buffer, struct healcl_error *error)
+{
+    memset(buffer, 0, sizeof *buffer);
+    if (device_copies_upload(device, bytes))
+        return upload_small(device, bytes, filler, buffer, error);
+    TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
+    enum healcl_status status = (device_shares_memory(device) ? upload_mapped : upload_staged)(
+        device, buffer, filler, error);
+    if (status != HEALCL_OK)
+        device_buffer_release(device, buffer);
+    return status;
+}
+
+static enum healcl_status fill_from_memory(void *context, uint64_t offset, uint64_t bytes,
+                                           void *memory, struct healcl_error *error)
+{
+    (void)error;
+    memcpy(memory, (const char *)context + offset, (size_t)bytes);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_upload_memory(struct healcl_device *device,
+                                        const struct buffer_place *place, uint64_t bytes,
+                                        const void *memory, struct buffer *buffer,
+                                        struct healcl_error *error)
+{
+    union { /* it only reads */
+        const void *read;
+        void *context;
+    } host = {.read = memory};
+    memset(buffer, 0, sizeof *buffer);
+    if (device_shares_memory(device) && bytes <= COPIED_UPLOAD_BYTES &&
+        bytes == device_round_bytes(device, bytes))
+        return device_buffer_of(device, bytes, host.context, buffer, error);
+    if (bytes <= device_piece_bytes(device))
+        return device_upload(device, place, bytes,
+                             &(struct device_filler){fill_from_memory, host.context}, buffer,
+                             error);
+    /* At once, without a copy by the host. */
+    TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
+    enum healcl_status status = write_fresh(device, buffer, 0, bytes, memory, false, error);
+    if (status != HEALCL_OK)
+        device_buffer_release(device, buffer);
+    return status;
+}
+
+/* ---------------------------------------------------------------- downloads */
+
+enum healcl_status device_buffer_map(struct healcl_device *device, const struct buffer *buffer,
+                                     cl_map_flags flags, uint64_t offset, uint64_t bytes,
+                                     void **address, struct healcl_error *error)
+{
+    TRY(device_await_uploads(device, error));
+    TRY(device_map(device, TRACE_COMPUTE, buffer->memory, flags, offset, bytes, address, error));
+    device_note_idle(device);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_unmap(struct healcl_device *device, const struct buffer *buffer,
+                                       void *address, struct healcl_error *error)
+{
+    const struct launch_argument argument = {.buffer = buffer};
+    const bool is_slab = buffer->slab != NULL; /* commands know its parts */
+    struct awaited_events awaited;
+    cl_event event = NULL;
+    overlap_begin(device,
+                  &(struct command_use){.argument_count = is_slab ? 0 : 1, .arguments = &argument},
+                  &awaited);
+    TRY_CL(error, "clEnqueueUnmapMemObject",
+           device->cl->clEnqueueUnmapMemObject(device->compute, buffer->memory, address,
+                                               AWAITED(awaited), device->overlaps ? &event : NULL));
+    overlap_end(device, event);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
+                               uint64_t offset, uint64_t bytes, void *memory,
+                               struct healcl_error *error)
+{
+    if (bytes == 0)
+        return HEALCL_OK;
+    TRY(device_await_uploads(device, error));
+    size_t span = trace_begin(device->trace, "wait", "wait for the device");
+    enum healcl_status status = move_now(device, buffer, offset, bytes, memory, NULL, error);
+    trace_end(device->trace, span);
+    return status;
+}
+
+enum healcl_status device_read_later(struct healcl_device *device, const struct buffer *buffer,
+                                     uint64_t offset, uint64_t bytes, void *memory,
+                                     struct healcl_error *error)
+{
+    const struct launch_argument argument = {.buffer = buffer, .read_only = true};
+    const struct command_use use = {.argument_count = 1, .arguments = &argument};
+    cl_event event = NULL;
+    if (bytes == 0)
+        return HEALCL_OK;
+    TRY(device_await_uploads(device, error));
+    enum healcl_status status =
+        enqueue_read(device, buffer, offset, bytes, memory, &use, "read", &event, error);
+    if (event && device->overlaps)
+        overlap_end(device, event);
+    else if (event)
+        (void)device->cl->clReleaseEvent(event);
+    return status;
+}
+
+static enum healcl_status download_mapped(struct healcl_device *device, const struct buffer *buffer,
+                                          uint64_t offset, uint64_t bytes,
+                                          const struct device_taker *taker,
+                                          struct healcl_error *error)
+{
+    void *memory;
+    if (bytes <= SMALL_DOWNLOAD_BYTES) {
+        uint64_t copy[SMALL_DOWNLOAD_BYTES / sizeof(uint64_t)];
+        TRY(device_read(device, buffer, offset, bytes, copy, error));
+        return taker->take(taker->context, 0, bytes, copy, error);
+    }
+    size_t span = trace_begin(device->trace, "wait", "wait for the device");
+    enum healcl_status status =
+        device_buffer_map(device, buffer, CL_MAP_READ, offset, bytes, &memory, error);
+    trace_end(device->trace, span);
+    if (status != HEALCL_OK)
+        return status;
+    status = taker->take(taker->context, 0, bytes, memory, error);
+    enum healcl_status ended =
+        device_buffer_unmap(device, buffer, memory, status == HEALCL_OK ? error : NULL);
+    return status != HEALCL_OK ? status : ended;
+}
+
+/* A piece on its way into a half. */
+struct staged_read {
+    uint64_t bytes;
+    uint32_t half;
+    void *memory;
+};
+
+static enum healcl_status begin_read(struct healcl_device *device, const struct buffer *buffer,
+                                     uint64_t offset, uint64_t bytes, struct staged_read *read,
+                                     struct healcl_error *error)
+{
+    const uint64_t most = device_piece_bytes(device);
+    cl_event event = NULL;
+    read->bytes = bytes < most ? bytes : most;
+    TRY(staging_turn(device, error));
+    TRY(staging_take(device, read->bytes, &read->memory, error));
+    read->half = device->staging.current;
+    enum healcl_status status = enqueue_read(device, buffer, offset, read->bytes, read->memory,
+                                             &(struct command_use){0}, "download", &event, error);
+    if (event)
+        staging_used_by(device, event);
+    TRY(status);
+    TRY_CL(error, "clFlush", device->cl->clFlush(device->compute));
+    return HEALCL_OK;
+}
+
+/* While a piece is taken, the next one is read. */
+static enum healcl_status read_and_take(struct healcl_device *device, const struct buffer *buffer,
+                                        uint64_t offset, uint64_t bytes,
+                                        const struct device_taker *taker,
+                                        struct healcl_error *error)
+{
+    struct staged_read read, next = {0};
+    TRY(begin_read(device, buffer, offset, bytes, &read, error));
+    for (uint64_t done = 0; done < bytes; done += read.bytes, read = next) {
+        const uint64_t after = done + read.bytes;
+        if (after < bytes)
+            TRY(begin_read(device, buffer, offset + after, bytes - after, &next, error));
+        size_t span = trace_begin(device->trace, "wait", "wait for the device");
+        enum healcl_status status = staging_await(device, read.half, error);
+        trace_end(device->trace, span);
+        TRY(status);
+        TRY(taker->take(taker->context, done, read.bytes, read.memory, error));
+    }
+    device_note_idle(device);
+    return HEALCL_OK;
+}
+
+static enum healcl_status download_staged(struct healcl_device *device, const struct buffer *buffer,
+                                          uint64_t offset, uint64_t bytes,
+                                          const struct device_taker *taker,
+                                          struct healcl_error *error)
+{
+    enum healcl_status status = read_and_take(device, buffer, offset, bytes, taker, error);
+    if (status == HEALCL_OK)
+        return HEALCL_OK;
+    /* What is on its way reads a buffer that the caller may give back, and may have failed. */
+    for (uint32_t half = 0; half < 2; half++)
+        (void)!staging_await(device, half, NULL);
+    (void)!device_finish_compute(device);
+    return status;
+}
+
+enum healcl_status device_download(struct healcl_device *device, const struct buffer *buffer,
+                                   uint64_t offset, uint64_t bytes,
+                                   const struct device_taker *taker, struct healcl_error *error)
+{
+    if (bytes == 0)
+        return HEALCL_OK;
+    TRY(device_await_uploads(device, error));
+    return (device_shares_memory(device) ? download_mapped : download_staged)(
+        device, buffer, offset, bytes, taker, error);
+}

@@ -1,0 +1,316 @@
+#include "opencl/tuning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/numbers.h"
+#include "opencl/device.h"
+
+enum {
+    LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
+    ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
+    ELEMENTS_PER_ITEM_MOST = 1 << 20,
+    ACCESS_BYTES = 16,      /* what an instruction moves at most */
+    COMPILED_AXES_MOST = 8, /* merged views have fewer */
+    TRANSFORM_ROWS = 8,     /* a line of the caches */
+    TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
+                               more, several work-groups may share it */
+    TRANSFORM_RADIX = 8,
+    STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
+    TRANSFORM_PRODUCTS = 16384,  /* the twiddles of a modulus then take 256 KiB */
+    PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
+};
+
+static const struct {
+    const char *name;
+    uint32_t shapes; /* bit s: shape s */
+} families[FAMILY_COUNT] = {
+#define GENERAL (1u << SHAPE_GENERAL)
+#define VECTORS (1u << SHAPE_VECTORS)
+#define LOCAL (1u << SHAPE_LOCAL)
+#define SINGLE (1u << SHAPE_SINGLE)
+#define FAMILY(name, shapes) {#name, GENERAL | (shapes)},
+#include "opencl/families.def"
+#undef FAMILY
+};
+
+static const char *const shape_names[SHAPE_COUNT] = {"general", "vectors", "local", "single"};
+
+const char *tunable_name(enum tunable tunable)
+{
+    static const char *const names[TUNABLE_COUNT] = {
+#define TUNABLE(name, ...) #name,
+#include "opencl/tunables.def"
+#undef TUNABLE
+    };
+    return names[tunable];
+}
+
+const char *tunable_meaning(enum tunable tunable)
+{
+    static const char *const meanings[TUNABLE_COUNT] = {
+#define TUNABLE(name, least, most, is_power, meaning) meaning,
+#include "opencl/tunables.def"
+#undef TUNABLE
+    };
+    return meanings[tunable];
+}
+
+static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi", "int128"};
+
+const char *multiply_name(enum multiply multiply)
+{
+    return multiply_names[multiply];
+}
+
+const char *kernel_family_name(enum kernel_family family)
+{
+    return families[family].name;
+}
+
+const char *kernel_shape_name(enum kernel_shape shape)
+{
+    return shape_names[shape];
+}
+
+bool kernel_family_has(enum kernel_family family, enum kernel_shape shape)
+{
+    return families[family].shapes >> shape & 1;
+}
+
+const char *tuning_source_name(const struct device_tuning *tuning)
+{
+    static const char *const names[] = {NULL, "healcl tune", "the environment",
+                                        "healcl tune and the environment", "the package"};
+    return names[tuning->tuned_by];
+}
+
+/* ---------------------------------------------------------------- defaults */
+
+/* Takes a shape for every family that has it; returns whether any has. */
+static bool take_shape(struct device_tuning *tuning, enum kernel_shape shape)
+{
+    bool any = false;
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (kernel_family_has((enum kernel_family)family, shape)) {
+            tuning->shapes[family] = shape;
+            any = true;
+        }
+    return any;
+}
+
+/* "cpu", "gpu" or "accelerator"; 0 for anything else. */
+static cl_device_type parse_shape(const char *text)
+{
+    static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+                                           CL_DEVICE_TYPE_ACCELERATOR};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (text && strcmp(text, device_type_name(types[i])) == 0)
+            return types[i];
+    return 0;
+}
+
+enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error)
+{
+    const char *text = getenv("HEALCL_AS");
+    *given = text && *text;
+    if (*given && parse_shape(text) == 0)
+        FAIL(error, HEALCL_USAGE, "HEALCL_AS is '%.200s', not cpu, gpu or accelerator", text);
+    return HEALCL_OK;
+}
+
+/* The kind of device that kernels are shaped for. */
+static cl_device_type shape_of(const struct device_info *info)
+{
+    cl_device_type type = parse_shape(getenv("HEALCL_AS"));
+    return type != 0 ? type : device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
+}
+
+/* CPUs with narrower vectors convert between integers and doubles one by one. */
+enum { AVX512_DOUBLES = 8 };
+
+/* A CPU runs the work-items of a group one after the other and wants few fat ones; a GPU wants as
+ * many thin ones as it can get; an FPGA one that is fixed. */
+struct device_tuning tuning_default(const struct device_info *info)
+{
+    cl_device_type shape = shape_of(info);
+    uint32_t queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0; /* whatever it is shaped as */
+    bool given = parse_shape(getenv("HEALCL_AS")) != 0;
+    bool shared = given ? shape & CL_DEVICE_TYPE_CPU : info->unified_memory;
+    uint32_t staging_bytes = shared ? 0 : STAGING_BYTES;
+    if (shape & CL_DEVICE_TYPE_CPU) {
+        struct device_tuning tuning = {
+            .local_size = 1,
+            .elements_per_item = ELEMENTS_PER_ITEM_CPU,
+            .access_bytes = 1,
+            .transform_local_size = 1,
+            .transform_rows = TRANSFORM_ROWS,
+            .transform_tile = TRANSFORM_TILE,
+            .transform_radix = TRANSFORM_RADIX,
+            .transform_products = TRANSFORM_PRODUCTS,
+            .launches_at_once = info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
+            .queues_overlap = queues_overlap,
+            .staging_bytes = staging_bytes,
+            .multiply =
+                info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES : MULTIPLY_BY_DOUBLES,
+            .past_caches_bytes = PAST_CACHES_BYTES};
+        if (info->little_endian)
+            (void)take_shape(&tuning, SHAPE_VECTORS);
+        return tuning;
+    }
+    uint64_t most =
+        info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
+    uint32_t local_size = (uint32_t)1 << log2_of(most);
+    struct device_tuning tuning = {.local_size = local_size,
+                                   .elements_per_item = 1,
+                                   .access_bytes = ACCESS_BYTES,
+                                   .compiled_axes = COMPILED_AXES_MOST,
+                                   .transform_local_size = local_size,
+                                   .transform_rows = TRANSFORM_ROWS,
+                                   .transform_tile = TRANSFORM_TILE,
+                                   .transform_radix = TRANSFORM_RADIX,
+                                   .transform_products = TRANSFORM_PRODUCTS,
+                                   .launches_at_once = 1,
+                                   .queues_overlap = queues_overlap,
+                                   .staging_bytes = staging_bytes,
+                                   .past_caches_bytes = PAST_CACHES_BYTES};
+    (void)take_shape(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? SHAPE_SINGLE : SHAPE_LOCAL);
+    return tuning;
+}
+
+/* ---------------------------------------------------------------- text */
+
+static bool is_name(const char *text, size_t length, const char *name)
+{
+    return strlen(name) == length && strncmp(text, name, length) == 0;
+}
+
+/* A number of decimal digits only. */
+static bool parse_number(const char *text, size_t length, uint64_t *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9' || *value > UINT32_MAX)
+            return false;
+        *value = *value * 10 + (uint64_t)(text[i] - '0');
+    }
+    return length > 0;
+}
+
+static bool parse_kernel_shape(const char *text, size_t length, enum kernel_shape *shape)
+{
+    for (int s = 0; s < SHAPE_COUNT; s++)
+        if (is_name(text, length, shape_names[s])) {
+            *shape = (enum kernel_shape)s;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_family(struct device_tuning *tuning, enum kernel_family family, const char *text,
+                         size_t length)
+{
+    enum kernel_shape shape;
+    if (!parse_kernel_shape(text, length, &shape) || !kernel_family_has(family, shape))
+        return false;
+    tuning->shapes[family] = shape;
+    return true;
+}
+
+static bool parse_multiply(const char *text, size_t length, uint32_t *multiply)
+{
+    for (uint32_t i = 0; i < MULTIPLY_COUNT; i++)
+        if (is_name(text, length, multiply_names[i])) {
+            *multiply = i;
+            return true;
+        }
+    return false;
+}
+
+struct number {
+    uint32_t *value;
+    uint64_t least, most;
+    bool is_power; /* of two */
+};
+
+static bool parse_tunable(const struct number *tunable, const char *text, size_t length)
+{
+    uint64_t value;
+    if (!parse_number(text, length, &value) || value < tunable->least || value > tunable->most ||
+        (tunable->is_power && (value & (value - 1)) != 0))
+        return false;
+    *tunable->value = (uint32_t)value;
+    return true;
+}
+
+static bool parse_item(struct device_tuning *tuning, const char *item, size_t length,
+                       const struct device_info *info)
+{
+    const struct number tunables[TUNABLE_COUNT] = {
+#define TUNABLE(name, least, most, is_power, meaning) {&tuning->name, least, most, is_power},
+#include "opencl/tunables.def"
+#undef TUNABLE
+    };
+    enum kernel_shape shape;
+    const char *equals = memchr(item, '=', length);
+    if (!equals)
+        return parse_kernel_shape(item, length, &shape) && take_shape(tuning, shape);
+    size_t name_length = (size_t)(equals - item);
+    const char *value = equals + 1;
+    size_t value_length = length - name_length - 1;
+    if (is_name(item, name_length, tunable_name(TUNABLE_multiply)))
+        return parse_multiply(value, value_length, &tuning->multiply);
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        if (is_name(item, name_length, tunable_name((enum tunable)i)))
+            return parse_tunable(&tunables[i], value, value_length);
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (is_name(item, name_length, families[family].name))
+            return parse_family(tuning, (enum kernel_family)family, value, value_length);
+    return false;
+}
+
+enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,
+                                const struct device_info *info, struct healcl_error *error)
+{
+    for (const char *item = text; *text; item += strcspn(item, ",") + 1) {
+        size_t length = strcspn(item, ",");
+        if (!parse_item(tuning, item, length, info))
+            FAIL(error, HEALCL_USAGE,
+                 "%s is '%.200s', not like local_size=64,elements_per_item=4,"
+                 "transform_local_size=64,transform=vectors (local sizes are powers of two up to "
+                 "%zu; docs/KERNELS.md has shapes)",
+                 what, text, info->max_work_group_size);
+        if (item[length] == 0)
+            break;
+    }
+    return HEALCL_OK;
+}
+
+void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
+                    char text[TUNABLE_TEXT_SIZE])
+{
+    const uint32_t values[TUNABLE_COUNT] = {
+#define TUNABLE(name, ...) tuning->name,
+#include "opencl/tunables.def"
+#undef TUNABLE
+    };
+    if (tunable == TUNABLE_multiply)
+        snprintf(text, TUNABLE_TEXT_SIZE, "%s", multiply_names[values[tunable]]);
+    else
+        snprintf(text, TUNABLE_TEXT_SIZE, "%u", values[tunable]);
+}
+
+void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])
+{
+    int used = 0;
+    for (int i = 0; i < TUNABLE_COUNT; i++) {
+        char value[TUNABLE_TEXT_SIZE];
+        tunable_format(tuning, (enum tunable)i, value);
+        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%s",
+                         i > 0 ? "," : "", tunable_name((enum tunable)i), value);
+    }
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
+                         families[family].name, shape_names[tuning->shapes[family]]);
+}

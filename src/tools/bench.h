@@ -1,0 +1,154 @@
+/*
+ * Measuring what single operations of a transcript cost on a device.
+ *
+ * A case is a small transcript, made in memory: a segment that uploads random data, one with the
+ * operation, one that downloads its result. It is planned and executed as any other; the result is
+ * compared with the host reference's, or of a large one some rows, and then the operation's segment
+ * is timed alone. So the times hold everything that a run pays for an operation, the wait at a
+ * segment's end included. Tables that are derived from moduli and twiddles are made once, as in a
+ * run.
+ */
+#ifndef HEALCL_TOOLS_BENCH_H
+#define HEALCL_TOOLS_BENCH_H
+
+#include "core/dtype.h"
+#include "core/layout.h"
+#include "opencl/device.h"
+#include "tools/example.h"
+
+/* ---------------------------------------------------------------- parameters */
+
+enum bench_parameter {
+    BENCH_N,         /* length of a transform, of a row */
+    BENCH_BITS,      /* of the moduli */
+    BENCH_BATCH,     /* size of the first axis */
+    BENCH_K,         /* moduli */
+    BENCH_R,         /* size of the axis r */
+    BENCH_S,         /* terms of a sum, repetitions of an element */
+    BENCH_DIGITS,    /* of the gadget */
+    BENCH_BASE_BITS, /* of the gadget */
+    BENCH_BYTES,     /* of inputs and outputs together; the batch follows from them */
+    BENCH_LAYOUT,    /* enum bench_layout */
+    BENCH_DTYPE,     /* 1 + enum dtype */
+    BENCH_VALUES,    /* enum bench_values */
+    BENCH_PERM,      /* enum bench_perm */
+    BENCH_PARAMETER_COUNT
+};
+
+enum bench_layout { BENCH_CONTIGUOUS = 1, BENCH_HEAL };
+
+/* Inputs in [0, q), by an operation before, or any numbers of their dtype. */
+enum bench_values { BENCH_REDUCED = 1, BENCH_ANY };
+
+/* No permutation (an inverse transform needs one: the identity), or the bit reversal. */
+enum bench_perm { BENCH_PERM_NONE = 1, BENCH_PERM_REVERSE };
+
+struct bench_parameter_info {
+    const char *name;           /* the option's, and the key in JSON */
+    const char *const *choices; /* words for the values 1, 2 ... up to a NULL; or NULL: a number */
+    int64_t least, most;        /* of a number */
+};
+
+extern const struct bench_parameter_info bench_parameters[BENCH_PARAMETER_COUNT];
+
+/* One value for each parameter; 0 where there is none. */
+struct bench_settings {
+    int64_t of[BENCH_PARAMETER_COUNT];
+};
+
+#define BENCH_SETTINGS(...) \
+    {                       \
+        {                   \
+            __VA_ARGS__     \
+        }                   \
+    }
+
+/* ---------------------------------------------------------------- cases */
+
+enum bench_unit { BENCH_BUTTERFLY, BENCH_ELEMENT, BENCH_PRODUCT, BENCH_BYTE };
+
+/* "butterfly" ... */
+const char *bench_unit_name(enum bench_unit unit);
+
+struct bench_operation;
+
+/* By index; NULL behind the last one. */
+const struct bench_operation *bench_operation_at(size_t index);
+const struct bench_operation *bench_operation_find(const char *name);
+const char *bench_operation_name(const struct bench_operation *operation);
+
+/* Whether a parameter means anything to an operation. */
+bool bench_operation_takes(const struct bench_operation *operation, enum bench_parameter parameter);
+
+/* What is measured where no operation is named: an operation and what differs from its defaults.
+ * operation is NULL behind the last one. */
+struct bench_suite_case {
+    const char *operation;
+    struct bench_settings values;
+};
+
+extern const struct bench_suite_case bench_suite[];
+
+/* Whether parameters, as bench_run takes them, fit together; else HEALCL_USAGE. */
+enum healcl_status bench_check(const struct bench_operation *operation,
+                               const struct bench_settings *given, struct healcl_error *error);
+
+/* ---------------------------------------------------------------- measuring */
+
+struct bench_options {
+    uint32_t repeat;       /* samples; 0: enough of them */
+    uint32_t sample_ns;    /* that a sample takes at least; 0: long enough for a quiet figure */
+    uint64_t memory_limit; /* bytes that the case's tensors may take */
+    /* Operations and kernels of manifests, which run where they are for a step; or NULL. */
+    const struct operation_table *table;
+};
+
+struct bench_result {
+    const struct bench_operation *operation;
+    struct bench_settings parameters; /* all that it takes; BENCH_BYTES only where it was given */
+    struct layout shape;              /* of the main input, or of the output where there is none */
+    enum bench_unit unit;
+    uint64_t units;    /* of one operation */
+    uint64_t bytes;    /* of inputs and outputs, each counted once, without moduli and twiddles */
+    uint32_t launches; /* operations in one sample, between two waits */
+    uint32_t samples;
+    double median_ns, min_ns, max_ns; /* of one operation, over the samples */
+    double quartile_ns[2];            /* a quarter of the samples is below, and above */
+};
+
+/*
+ * Measures one case. given: the parameters that replace the operation's defaults, each one that it
+ * takes, in its range.
+ * Errors: as bench_check; HEALCL_DIFFERENT where the device's result is not the reference's: then
+ * there are no times. Otherwise as healcl_run.
+ */
+enum healcl_status bench_run(struct healcl_device *device, const struct bench_operation *operation,
+                             const struct bench_settings *given,
+                             const struct bench_options *options, struct bench_result *result,
+                             struct healcl_error *error);
+
+/*
+ * Measures the kernel that makes the call of an example, whose operation has a body: compared first
+ * with the body on the host reference, in a few layouts. kernel: the alternative that is to run it,
+ * one of its kernel's names; where another one does, nothing is measured, and result->samples is 0.
+ * Errors: as bench_run.
+ */
+enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,
+                                const struct examples *examples, const struct example *example,
+                                const char *kernel, struct bench_result *result,
+                                struct healcl_error *error);
+
+/* The times of one example of an operation of a manifest. */
+struct bench_example {
+    const struct example *example;
+    const char *kernel; /* that runs it, as vendor_kernel_for names it; NULL: none */
+    struct bench_result of[EXAMPLE_SIDES]; /* samples is 0: no kernel for the device, or no body */
+};
+
+/* Measures the kernel and the body of an example beside each other, each compared first with the
+ * body on the host reference, if there is one. Errors: as bench_run. */
+enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
+                                 const struct examples *examples, struct bench_example *example,
+                                 struct healcl_error *error);
+
+#endif

@@ -1,0 +1,259 @@
+/* The tables of what is measured: parameters, operations, and the suite. */
+#include <string.h>
+
+#include "tools/bench_case.h"
+
+static const char *const layouts[] = {"contiguous", "heal", NULL};
+static const char *const dtypes[] = {"int8", "int32", "int64", NULL};
+static const char *const values_words[] = {"reduced", "any", NULL};
+static const char *const perms[] = {"none", "reverse", NULL};
+
+const struct bench_parameter_info bench_parameters[BENCH_PARAMETER_COUNT] = {
+    [BENCH_N] = {"n", NULL, 1, 1 << 28},           [BENCH_BITS] = {"bits", NULL, 2, 63},
+    [BENCH_BATCH] = {"batch", NULL, 1, 1 << 28},   [BENCH_K] = {"k", NULL, 1, BENCH_MODULI_MAX},
+    [BENCH_R] = {"r", NULL, 1, 1 << 20},           [BENCH_S] = {"s", NULL, 1, 1 << 20},
+    [BENCH_DIGITS] = {"digits", NULL, 1, 4096},    [BENCH_BASE_BITS] = {"base-bits", NULL, 1, 63},
+    [BENCH_BYTES] = {"bytes", NULL, 1, INT64_MAX}, [BENCH_LAYOUT] = {"layout", layouts, 0, 0},
+    [BENCH_DTYPE] = {"dtype", dtypes, 0, 0},       [BENCH_VALUES] = {"values", values_words, 0, 0},
+    [BENCH_PERM] = {"perm", perms, 0, 0},
+};
+
+const char *bench_unit_name(enum bench_unit unit)
+{
+    static const char *const names[] = {"butterfly", "element", "product", "byte"};
+    return names[unit];
+}
+
+/* ---------------------------------------------------------------- operations */
+
+enum {
+    MEGABYTES_512 = 512 << 20,
+    INT8 = 1 + DTYPE_INT8,
+    INT32 = 1 + DTYPE_INT32,
+    INT64 = 1 + DTYPE_INT64,
+};
+
+#define TRANSFORM_DEFAULTS                                                                         \
+    BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BATCH] = 64, [BENCH_K] = 1, \
+                   [BENCH_R] = 1, [BENCH_LAYOUT] = BENCH_CONTIGUOUS, [BENCH_DTYPE] = INT64,        \
+                   [BENCH_VALUES] = BENCH_REDUCED, [BENCH_PERM] = BENCH_PERM_NONE)
+
+/* 2^20 elements */
+#define ELEMENTWISE_DEFAULTS                                                         \
+    BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BATCH] = 256, \
+                   [BENCH_K] = 1, [BENCH_S] = 1, [BENCH_LAYOUT] = BENCH_CONTIGUOUS,  \
+                   [BENCH_DTYPE] = INT64, [BENCH_VALUES] = BENCH_REDUCED)
+
+#define DIGITS_DEFAULTS(moduli, size)                                                        \
+    BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BYTES] = (size),      \
+                   [BENCH_K] = (moduli), [BENCH_DIGITS] = BENCH_AUTO, [BENCH_BASE_BITS] = 4, \
+                   [BENCH_DTYPE] = INT8, [BENCH_VALUES] = BENCH_REDUCED)
+
+/* 512 MB */
+#define LARGE_DEFAULTS(...) \
+    BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_512, [BENCH_DTYPE] = INT64, __VA_ARGS__)
+
+/* The first operand is repeated over the batch in HEAL's layout. */
+#define BINARY_SHAPES                                                 \
+    {                                                                 \
+        [BENCH_A] = {"bskn", "1s1nk"}, [BENCH_B] = {"bskn", "bs1nk"}, \
+        [BENCH_OUT] = {"bskn", "bs1nk"},                              \
+    }
+#define UNARY_SHAPES                                                    \
+    {                                                                   \
+        [BENCH_A] = {"bskn", "bs1nk"}, [BENCH_OUT] = {"bskn", "bs1nk"}, \
+    }
+
+static const struct bench_operation operations_measured[] = {
+    {.name = "ntt",
+     .unit = BENCH_BUTTERFLY,
+     .takes_int8 = true,
+     .shapes = {[BENCH_A] = {"brkn", "bnrk"}, [BENCH_OUT] = {"brkn", "bnrk"}},
+     .arguments = "a axis perm none q none none roots out tile skip_perm",
+     .defaults = TRANSFORM_DEFAULTS},
+    {.name = "intt",
+     .unit = BENCH_BUTTERFLY,
+     .takes_int8 = true,
+     .shapes = {[BENCH_A] = {"brkn", "bnrk"}, [BENCH_OUT] = {"brkn", "bnrk"}},
+     .arguments = "a axis perm none q none none roots n_inv out tile",
+     .defaults = TRANSFORM_DEFAULTS},
+    {.name = "modmul",
+     .unit = BENCH_ELEMENT,
+     .shapes = BINARY_SHAPES,
+     .arguments = "a b p out",
+     .defaults = ELEMENTWISE_DEFAULTS},
+    {.name = "modsum",
+     .unit = BENCH_ELEMENT,
+     .shapes = BINARY_SHAPES,
+     .arguments = "a b p out",
+     .defaults = ELEMENTWISE_DEFAULTS},
+    {.name = "mod",
+     .unit = BENCH_ELEMENT,
+     .shapes = UNARY_SHAPES,
+     .arguments = "a p out",
+     .defaults = ELEMENTWISE_DEFAULTS},
+    {.name = "modneg",
+     .unit = BENCH_ELEMENT,
+     .shapes = UNARY_SHAPES,
+     .arguments = "a p out",
+     .defaults = ELEMENTWISE_DEFAULTS},
+    {.name = "abs",
+     .unit = BENCH_ELEMENT,
+     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bn"}},
+     .arguments = "a out",
+     .defaults = BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BATCH] = 256, [BENCH_DTYPE] = INT64)},
+    {.name = "axis_modsum",
+     .unit = BENCH_BYTE,
+     .shapes = {[BENCH_A] = {"bsnk"}, [BENCH_OUT] = {"bnk"}},
+     .arguments = "a 1 q out",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_K] = 2,
+                                [BENCH_S] = 64, [BENCH_VALUES] = BENCH_REDUCED)},
+    {.name = "modmul_axis_sum",
+     .unit = BENCH_PRODUCT,
+     .accumulates = true,
+     .shapes =
+         {[BENCH_A] = {"bskn", "bnsk"}, [BENCH_B] = {"skn", "nsk"}, [BENCH_OUT] = {"bkn", "bnk"}},
+     .arguments = "a b q none none perm out apply_perm axis",
+     .defaults = BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BATCH] = 50,
+                                [BENCH_K] = 2, [BENCH_S] = 32, [BENCH_LAYOUT] = BENCH_CONTIGUOUS,
+                                [BENCH_DTYPE] = INT64, [BENCH_VALUES] = BENCH_REDUCED,
+                                [BENCH_PERM] = BENCH_PERM_NONE)},
+    {.name = "apply_g_decomp",
+     .unit = BENCH_ELEMENT,
+     .takes_int8 = true,
+     .dtype_is_outputs = true,
+     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bnd"}},
+     .arguments = "a digits base-bits out",
+     .defaults = DIGITS_DEFAULTS(0, MEGABYTES_512)},
+    {.name = "apply_g_decomp_relative_to_full_q",
+     .unit = BENCH_ELEMENT,
+     .takes_int8 = true,
+     .dtype_is_outputs = true,
+     .shapes = {[BENCH_A] = {"bkn"}, [BENCH_OUT] = {"bdn"}},
+     .arguments = "a q digits base-bits out",
+     .defaults = DIGITS_DEFAULTS(2, MEGABYTES_512 / 16)},
+    /* One permutation for each row. */
+    {.name = "take_along_axis",
+     .unit = BENCH_ELEMENT,
+     .shapes = {[BENCH_A] = {"bn"}, [BENCH_INDICES] = {"bn"}, [BENCH_OUT] = {"bn"}},
+     .arguments = "a indices -1 out",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 4096)},
+    {.name = "permute",
+     .unit = BENCH_ELEMENT,
+     .shapes = {[BENCH_A] = {"brn"}, [BENCH_INDICES] = {"rn"}, [BENCH_OUT] = {"brn"}},
+     .arguments = "a indices out 1 2",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 4096, [BENCH_R] = 16)},
+    /* As many zeros behind each row as it has elements. */
+    {.name = "pad_single_axis",
+     .unit = BENCH_ELEMENT,
+     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bp"}},
+     .arguments = "a n -1 out",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 4096)},
+    {.name = "repeat_interleave",
+     .unit = BENCH_ELEMENT,
+     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bm"}},
+     .arguments = "a s -1 out",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 4096, [BENCH_S] = 4)},
+    {.name = "set_const_val",
+     .unit = BENCH_BYTE,
+     .takes_int8 = true,
+     .shapes = {[BENCH_OUT] = {"bn"}},
+     .arguments = "out 5",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 4096)},
+    {.name = "contiguous",
+     .unit = BENCH_BYTE,
+     .takes_int8 = true,
+     .shapes = {[BENCH_A] = {"bnrk"}, [BENCH_OUT] = {"brkn"}},
+     .view = "moveaxis",
+     .view_arguments = "a 1 3",
+     .arguments = "view",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 4096, [BENCH_K] = 2, [BENCH_R] = 2)},
+    /* Long rows with a small gap behind each, so that they have to be copied. */
+    {.name = "copy",
+     .operation = "contiguous",
+     .unit = BENCH_BYTE,
+     .takes_int8 = true,
+     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bn"}},
+     .gap = 8,
+     .view = "get_slice",
+     .view_arguments = "a [...,:-8]",
+     .arguments = "view",
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 1 << 20)},
+    {.name = "host_copy",
+     .unit = BENCH_BYTE,
+     .takes_int8 = true,
+     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bn"}},
+     .defaults = LARGE_DEFAULTS([BENCH_N] = 1 << 20)},
+};
+
+enum { OPERATIONS_MEASURED = sizeof operations_measured / sizeof *operations_measured };
+
+#define HEAL(moduli, size) [BENCH_LAYOUT] = BENCH_HEAL, [BENCH_K] = (moduli), [BENCH_R] = (size)
+
+const struct bench_suite_case bench_suite[] = {
+    {"ntt", BENCH_SETTINGS(0)},
+    {"ntt", BENCH_SETTINGS([BENCH_N] = 16384)},
+    {"ntt", BENCH_SETTINGS([BENCH_N] = 65536)},
+    {"ntt", BENCH_SETTINGS([BENCH_PERM] = BENCH_PERM_REVERSE)},
+    {"ntt", BENCH_SETTINGS([BENCH_VALUES] = BENCH_ANY)},
+    {"ntt", BENCH_SETTINGS([BENCH_DTYPE] = INT32)},
+    {"ntt", BENCH_SETTINGS([BENCH_DTYPE] = INT8, [BENCH_K] = 2)},
+    {"ntt", BENCH_SETTINGS(HEAL(1, 1))},
+    {"ntt", BENCH_SETTINGS(HEAL(2, 1))},
+    {"ntt", BENCH_SETTINGS(HEAL(2, 2), [BENCH_BATCH] = 16)},
+    {"ntt", BENCH_SETTINGS(HEAL(2, 16), [BENCH_BATCH] = 4)},
+    {"intt", BENCH_SETTINGS(0)},
+    {"intt", BENCH_SETTINGS([BENCH_N] = 16384)},
+    {"intt", BENCH_SETTINGS([BENCH_N] = 65536)},
+    {"intt", BENCH_SETTINGS([BENCH_PERM] = BENCH_PERM_REVERSE)},
+    {"intt", BENCH_SETTINGS([BENCH_DTYPE] = INT32)},
+    {"intt", BENCH_SETTINGS(HEAL(2, 2), [BENCH_BATCH] = 16)},
+    {"modmul", BENCH_SETTINGS(0)},
+    {"modmul", BENCH_SETTINGS([BENCH_VALUES] = BENCH_ANY)},
+    {"modmul", BENCH_SETTINGS([BENCH_DTYPE] = INT32)},
+    {"modmul", BENCH_SETTINGS([BENCH_LAYOUT] = BENCH_HEAL, [BENCH_BATCH] = 50, [BENCH_S] = 784,
+                              [BENCH_N] = 16, [BENCH_K] = 2)},
+    {"modsum", BENCH_SETTINGS(0)},
+    {"mod", BENCH_SETTINGS(0)},
+    {"modneg", BENCH_SETTINGS(0)},
+    {"abs", BENCH_SETTINGS(0)},
+    {"modmul_axis_sum", BENCH_SETTINGS(0)},
+    {"modmul_axis_sum", BENCH_SETTINGS([BENCH_LAYOUT] = BENCH_HEAL)},
+    {"host_copy", BENCH_SETTINGS(0)},
+    {"copy", BENCH_SETTINGS(0)},
+    {"axis_modsum", BENCH_SETTINGS(0)},
+    {"contiguous", BENCH_SETTINGS(0)},
+    {"apply_g_decomp", BENCH_SETTINGS(0)},
+    {"apply_g_decomp_relative_to_full_q", BENCH_SETTINGS(0)},
+    {"take_along_axis", BENCH_SETTINGS(0)},
+    {"permute", BENCH_SETTINGS(0)},
+    {"pad_single_axis", BENCH_SETTINGS(0)},
+    {"repeat_interleave", BENCH_SETTINGS(0)},
+    {"set_const_val", BENCH_SETTINGS(0)},
+    {NULL, BENCH_SETTINGS(0)},
+};
+
+const struct bench_operation *bench_operation_at(size_t index)
+{
+    return index < OPERATIONS_MEASURED ? &operations_measured[index] : NULL;
+}
+
+const struct bench_operation *bench_operation_find(const char *name)
+{
+    for (size_t i = 0; i < OPERATIONS_MEASURED; i++)
+        if (strcmp(operations_measured[i].name, name) == 0)
+            return &operations_measured[i];
+    return NULL;
+}
+
+const char *bench_operation_name(const struct bench_operation *operation)
+{
+    return operation->name;
+}
+
+bool bench_operation_takes(const struct bench_operation *operation, enum bench_parameter parameter)
+{
+    return operation->defaults.of[parameter] != 0 ||
+           (parameter == BENCH_BYTES && operation->defaults.of[BENCH_BATCH] != 0) ||
+           (parameter == BENCH_BATCH && operation->defaults.of[BENCH_BYTES] != 0);
+}

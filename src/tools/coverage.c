@@ -1,0 +1,252 @@
+#include "tools/coverage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t all_n[] = {2,    4,    8,    16,   32,    64,    128,   256,   512,
+                                1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
+static const int64_t all_k[] = {1, 2, 3, 8, 24};
+static const int64_t quick_n[] = {2, 16, 512};
+static const int64_t quick_k[] = {1, 3};
+
+enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16 };
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---------------------------------------------------------------- sizes */
+
+void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
+{
+    const int64_t *n = quick ? quick_n : all_n, *k = quick ? quick_k : all_k;
+    size_t n_count = quick ? COUNT(quick_n) : COUNT(all_n);
+    size_t k_count = quick ? COUNT(quick_k) : COUNT(all_k);
+    sizes->count = 0;
+    for (size_t i = 0; i < n_count; i++)
+        for (size_t j = 0; j < k_count; j++)
+            sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
+}
+
+static size_t sizes_of(const struct coverage_sizes *sizes, const struct form *form)
+{
+    return sizes->count + problem_has_many_moduli(form);
+}
+
+struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
+                                      const struct coverage_row *row, size_t number)
+{
+    const struct coverage_size many = {MANY_K_N, MANY_K};
+    return (struct coverage_cell){row->number, number < sizes->count ? sizes->of[number] : many,
+                                  ARRANGEMENT_COUNT, row->number + number};
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static bool same_dtypes(const struct problem_dtypes *a, const struct problem_dtypes *b)
+{
+    return a->value == b->value && a->also == b->also && a->index == b->index;
+}
+
+static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
+                      const struct form *form, struct problem_dtypes dtypes)
+{
+    if (problem_also(form) < 0)
+        dtypes.also = dtypes.value;
+    if (!problem_has_index(form) || dtypes.index == DTYPE_INT32)
+        dtypes.index = DTYPE_INT64;
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].form == form && same_dtypes(&rows[i].dtypes, &dtypes))
+            return count;
+    rows[count] = (struct coverage_row){.number = (uint32_t)count, .form = form, .dtypes = dtypes};
+    return count + 1;
+}
+
+size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < COVERAGE_FORMS; i++)
+        for (int value = 0; value < DTYPE_COUNT && problem_is_made(&forms[i]); value++)
+            for (int also = 0; also < DTYPE_COUNT; also++)
+                for (int index = 0; index < DTYPE_COUNT; index++)
+                    count = add_row(rows, count, &forms[i],
+                                    (struct problem_dtypes){(enum dtype)value, (enum dtype)also,
+                                                            (enum dtype)index});
+    return count;
+}
+
+const char *coverage_dtypes_text(const struct coverage_row *row, char text[COVERAGE_DTYPES_SIZE])
+{
+    const struct form *form = row->form;
+    int also = problem_also(form);
+    int used = snprintf(text, COVERAGE_DTYPES_SIZE, "%s", dtype_name(row->dtypes.value));
+    if (also >= 0 && row->dtypes.also != row->dtypes.value)
+        used += snprintf(text + used, COVERAGE_DTYPES_SIZE - (size_t)used, ", %s %s",
+                         form->parameters[also].name, dtype_name(row->dtypes.also));
+    if (row->dtypes.index == DTYPE_INT8)
+        snprintf(text + used, COVERAGE_DTYPES_SIZE - (size_t)used, ", indices int8");
+    return text;
+}
+
+/* ---------------------------------------------------------------- names of cells */
+
+const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVERAGE_CELL_SIZE])
+{
+    char layout[32] = "any";
+    if (cell->arrangement < ARRANGEMENT_COUNT)
+        snprintf(layout, sizeof layout, "%s", arrangement_name(cell->arrangement));
+    for (char *blank = strchr(layout, ' '); blank; blank = strchr(blank, ' '))
+        *blank = '-';
+    snprintf(text, COVERAGE_CELL_SIZE, "%" PRIu32 ":%" PRId64 "x%" PRId64 ":%s:%" PRIu64, cell->row,
+             cell->size.n, cell->size.k, layout, cell->variant);
+    return text;
+}
+
+bool coverage_cell_parse(const char *text, struct coverage_cell *cell)
+{
+    char again[COVERAGE_CELL_SIZE];
+    int length = 0;
+    if (sscanf(text, "%9" SCNu32 ":%9" SCNd64 "x%9" SCNd64 ":%*[a-z-]:%9" SCNu64 "%n", &cell->row,
+               &cell->size.n, &cell->size.k, &cell->variant, &length) != 4 ||
+        text[length] != 0 || cell->size.n < 1 || cell->size.k < 1 || cell->size.k > COPRIME_MAX)
+        return false;
+    for (int i = 0; i <= ARRANGEMENT_COUNT; i++) {
+        cell->arrangement = (enum arrangement)i;
+        if (strcmp(coverage_cell_text(cell, again), text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- cells */
+
+/* What the checks of one row share. */
+struct check {
+    struct healcl_device *device;
+    struct coverage_row *row;
+    const struct coverage_observer *observer;
+};
+
+static void fail_cell(const struct check *check, const struct coverage_cell *cell,
+                      const struct manifest_kernel *kernel, const struct healcl_error *why)
+{
+    check->row->failures++;
+    check->observer->failed(check->observer->context, check->row, cell, kernel, why);
+}
+
+/* The first variant from the cell's on that has its arrangement; false where none that is tried
+ * has.
+ */
+static bool find_variant(const struct check *check, const struct coverage_cell *cell,
+                         struct problem *problem, uint64_t *variant)
+{
+    struct coverage_row *row = check->row;
+    struct problem_dtypes dtypes = row->dtypes;
+    /* Indices are int32 and int64 by turns. */
+    if (problem_has_index(row->form))
+        dtypes.index = cell->variant / 2 % 2 ? DTYPE_INT32 : DTYPE_INT64;
+    for (*variant = cell->variant; *variant < cell->variant + VARIANTS_TRIED; ++*variant) {
+        struct random random = {COVERAGE_SEED + *variant};
+        problem_make(problem, row->form, &dtypes, cell->size.n, cell->size.k, *variant, &random);
+        problem->table = row->table;
+        if (arrangement_applies(problem, cell->arrangement))
+            return true;
+    }
+    return false;
+}
+
+/* Of cells of few elements kernels of manifests are tried in all parts of an arrangement. */
+enum { PARTS_ELEMENTS = 600 };
+
+/* One arrangement of a size. False where a manifest's kernel was wrong: where it writes without
+ * room around its tensors, memory of others is at risk. */
+static bool check_arrangement(const struct check *check, const struct coverage_cell *cell)
+{
+    struct check_counts *counts = &check->row->cells[cell->arrangement];
+    struct problem problem;
+    struct problem_data data;
+    struct placement placement;
+    struct manifest_kernel kernel;
+    uint64_t variant;
+    bool is_safe = true;
+    if (!find_variant(check, cell, &problem, &variant))
+        return true;
+    struct random random = {~(COVERAGE_SEED + variant)};
+    problem_data_init(&data, &problem, &random);
+    placement_make(&placement, &problem, cell->arrangement, variant, &random);
+    (void)problem_kernel(check->device, &problem, &placement, &kernel);
+    for (uint32_t part = 0;
+         part == 0 || (kernel.name && is_safe && cell->size.n * cell->size.k <= PARTS_ELEMENTS);
+         part++) {
+        struct healcl_error error = {0};
+        if (kernel.name &&
+            !placement_make_part(&placement, &problem, cell->arrangement, part, variant, &random))
+            break;
+        counts->calls++;
+        check->row->replaced += kernel.name != NULL;
+        if (problem_check(check->device, &problem, &placement, &data, &random, &error) ==
+            CHECK_EQUAL)
+            counts->passed++;
+        else
+            fail_cell(check, cell, &kernel, &error);
+        counts->unsupported += error.status == HEALCL_REFUSED;
+        is_safe = !kernel.name || error.status == HEALCL_OK || error.status == HEALCL_REFUSED;
+        healcl_error_clear(&error);
+    }
+    problem_data_release(&data);
+    return is_safe;
+}
+
+/* One arrangement of a size, or with ARRANGEMENT_COUNT all of them. */
+static void check_size(const struct check *check, const struct coverage_cell *cells)
+{
+    struct coverage_cell cell = *cells;
+    bool is_safe = true;
+    for (int i = 0; i < ARRANGEMENT_COUNT && is_safe; i++) {
+        cell.arrangement = (enum arrangement)i;
+        if (cells->arrangement == ARRANGEMENT_COUNT || cells->arrangement == cell.arrangement)
+            is_safe = check_arrangement(check, &cell);
+    }
+}
+
+/* A dtype that the form does not take. */
+static void check_refused(const struct check *check)
+{
+    struct coverage_row *row = check->row;
+    struct healcl_error error = {0};
+    struct random random = {COVERAGE_SEED};
+    struct problem problem;
+    const struct coverage_cell cell = {row->number, {4, 2}, ARRANGEMENT_COUNT, 0};
+    problem_make(&problem, row->form, &row->dtypes, cell.size.n, cell.size.k, 0, &random);
+    row->refused = problem_look(&problem, NULL, NULL, &error) == HEALCL_REFUSED;
+    if (!row->refused) {
+        healcl_error_clear(&error);
+        (void)ERROR(&error, HEALCL_DIFFERENT, "is not refused");
+        fail_cell(check, &cell, &(struct manifest_kernel){.name = NULL}, &error);
+    }
+    healcl_error_clear(&error);
+}
+
+void coverage_check_cell(struct healcl_device *device, const struct coverage_cell *cell,
+                         struct coverage_row *row, const struct coverage_observer *observer)
+{
+    const struct check check = {device, row, observer};
+    if (problem_accepts(row->form, &row->dtypes))
+        check_size(&check, cell);
+    else
+        check_refused(&check);
+}
+
+void coverage_check_row(struct healcl_device *device, const struct coverage_sizes *sizes,
+                        struct coverage_row *row, const struct coverage_observer *observer)
+{
+    const struct check check = {device, row, observer};
+    if (!problem_accepts(row->form, &row->dtypes)) {
+        check_refused(&check);
+        return;
+    }
+    size_t count = sizes_of(sizes, row->form);
+    for (size_t i = 0; i < count; i++) {
+        const struct coverage_cell cells = coverage_cell_of(sizes, row, i);
+        check_size(&check, &cells);
+    }
+}

@@ -1,0 +1,436 @@
+#include "tools/diagnose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/variant.h"
+#include "reference/reference.h"
+#include "run/compare.h"
+#include "run/device_executor.h"
+#include "tools/xmalloc.h"
+
+/* What one diagnosis works with. */
+struct diagnosis_state {
+    const struct plan *plan;
+    struct executor *executor;
+    struct launcher *launcher; /* the executor's */
+    struct reference *reference;
+    struct diagnosis *diagnosis;
+    const struct segment *segment; /* of the step at hand */
+    const struct step *step;       /* whose output or result is compared */
+    /* What the device runs for it: the step, or all of a manifest's kernel's. */
+    const struct step *first;
+    size_t count;
+    void *result; /* of a download, on the reference */
+};
+
+static bool is_constant(const struct diagnosis_state *state, const struct tensor *tensor)
+{
+    return tensor->storage == state->plan->constants.storage;
+}
+
+static void note_difference(struct diagnosis *diagnosis, int64_t position, int64_t actual,
+                            int64_t expected)
+{
+    if (diagnosis->different++ > 0)
+        return;
+    diagnosis->position = position;
+    diagnosis->actual = actual;
+    diagnosis->expected = expected;
+}
+
+/* ---------------------------------------------------------------- the device */
+
+static enum healcl_status upload_storage(struct diagnosis_state *state, const struct tensor *tensor,
+                                         struct healcl_error *error)
+{
+    struct buffer *buffer = launcher_memory(state->launcher, tensor->storage);
+    if (is_constant(state, tensor) || buffer->memory)
+        return HEALCL_OK;
+    void *bytes;
+    TRY(reference_memory(state->reference, tensor->storage, &bytes, error));
+    return device_upload_memory(state->launcher->device, NULL, storage_bytes(tensor->storage),
+                                bytes, buffer, error);
+}
+
+/* Puts all that is read and written on the device, as the reference has it. */
+static enum healcl_status upload_state(struct diagnosis_state *state, struct healcl_error *error)
+{
+    struct executor *executor = state->executor;
+    TRY(executor->class->reset(executor, error));
+    for (size_t number = 0; number < state->count; number++) {
+        const struct step *step = &state->first[number];
+        for (int i = 0; i < STEP_INPUTS; i++)
+            if (step->in[i])
+                TRY(upload_storage(state, step->in[i], error));
+        if (step->out && step->kind != STEP_UPLOAD)
+            TRY(upload_storage(state, step->out, error));
+    }
+    return HEALCL_OK;
+}
+
+/* Compares a download with the reference's. */
+static enum healcl_status take(void *context, const struct step *step, const void *data,
+                               struct healcl_error *error)
+{
+    struct diagnosis_state *state = context;
+    enum dtype dtype = step->in[0]->storage->dtype;
+    int64_t elements = layout_elements(&step->in[0]->layout);
+    (void)error;
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t actual = dtype_load(dtype, data, i);
+        int64_t expected = dtype_load(dtype, state->result, i);
+        if (actual != expected)
+            note_difference(state->diagnosis, i, actual, expected);
+    }
+    return HEALCL_OK;
+}
+
+/* Runs the step, or those of the kernel, alone. */
+static enum healcl_status run_on_device(struct diagnosis_state *state, struct healcl_error *error)
+{
+    const struct result_sink sink = {.context = state, .take = take};
+    struct segment alone = *state->segment;
+    struct segment_result result = {0};
+    struct executor *executor = state->executor;
+    alone.first_step = (size_t)(state->first - state->plan->steps);
+    alone.step_count = state->count;
+    return executor->class->run_segment(executor, &alone, &sink, &result, error);
+}
+
+/* ---------------------------------------------------------------- downloads */
+
+/* Where both agree, but the transcript expects something else. */
+static enum healcl_status compare_expected(struct diagnosis_state *state,
+                                           struct healcl_error *error)
+{
+    const struct step *step = state->step;
+    struct diagnosis *diagnosis = state->diagnosis;
+    struct comparison comparison;
+    if (!step->payload)
+        return HEALCL_OK;
+    TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, state->result,
+                       step->payload, &comparison, error));
+    payload_forget(step->payload, state->plan->source);
+    if (comparison_is_equal(&comparison))
+        return HEALCL_OK;
+    diagnosis->kind = DIAGNOSIS_EXPECTED;
+    diagnosis->different = comparison.different;
+    if (comparison.first_count > 0) {
+        diagnosis->position = comparison.first[0].position;
+        diagnosis->actual = comparison.first[0].actual;
+        diagnosis->expected = comparison.first[0].expected;
+    }
+    return HEALCL_OK;
+}
+
+/* The device has failed where the reference can go on. */
+static void note_failure(struct diagnosis *diagnosis, const struct healcl_error *failure)
+{
+    if (failure->status == HEALCL_NO_MEMORY) /* says nothing of the device */
+        xmalloc_fail();
+    diagnosis->kind = DIAGNOSIS_FAILS;
+    diagnosis->failure = *failure;
+}
+
+static enum healcl_status check_download(struct diagnosis_state *state, struct healcl_error *error)
+{
+    const struct tensor *tensor = state->step->in[0];
+    struct healcl_error failure = {.status = HEALCL_OK};
+    state->result =
+        xcalloc((size_t)layout_elements(&tensor->layout) + 1, dtype_size(tensor->storage->dtype));
+    if (layout_elements(&tensor->layout) > 0)
+        TRY(reference_read(state->reference, tensor, state->result, error));
+    TRY(upload_state(state, error));
+    state->diagnosis->elements = (uint64_t)layout_elements(&tensor->layout);
+    if (run_on_device(state, &failure) != HEALCL_OK)
+        note_failure(state->diagnosis, &failure);
+    else if (state->diagnosis->different > 0)
+        state->diagnosis->kind = DIAGNOSIS_DIFFERS;
+    else
+        return compare_expected(state, error);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- steps */
+
+/* The memory that a step starts from and what comes of it on the device. */
+struct memories {
+    void *before, *actual, *expected;
+};
+
+static void compare_outputs(struct diagnosis_state *state, const struct memories *memories)
+{
+    const struct tensor *out = state->step->out;
+    struct diagnosis *diagnosis = state->diagnosis;
+    enum dtype dtype = out->storage->dtype;
+    const struct layout *layouts[] = {&out->layout};
+    struct walk walk;
+    int64_t position = 0;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), position++) {
+        int64_t actual = dtype_load(dtype, memories->actual, walk.position[0]);
+        int64_t expected = dtype_load(dtype, memories->expected, walk.position[0]);
+        if (actual != expected)
+            note_difference(diagnosis, position, actual, expected);
+    }
+    for (int64_t i = 0; i < out->storage->elements; i++)
+        diagnosis->outside +=
+            dtype_load(dtype, memories->actual, i) != dtype_load(dtype, memories->expected, i);
+    diagnosis->outside -= diagnosis->different;
+}
+
+static enum healcl_status find_smallest(struct diagnosis_state *state,
+                                        const struct memories *memories, struct healcl_error *error)
+{
+    const struct step *step = state->step;
+    struct failing_step failing = {.plan = state->plan,
+                                   .step = step,
+                                   .out_before = memories->before,
+                                   .first_wrong = state->diagnosis->position};
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        void *bytes = NULL;
+        if (step->in[i] && !is_constant(state, step->in[i]) &&
+            step->in[i]->storage != step->out->storage)
+            TRY(reference_memory(state->reference, step->in[i]->storage, &bytes, error));
+        failing.inputs[i] = bytes;
+    }
+    struct failing_case *smallest = &state->diagnosis->smallest;
+    failing_case_find(state->launcher->device, &failing, smallest);
+    if (!smallest->fails_again) {
+        free(smallest->transcript);
+        smallest->transcript = NULL;
+    }
+    return HEALCL_OK;
+}
+
+/* The same on the reference: of a manifest's operation the body, which follows its kernel's steps.
+ */
+static enum healcl_status run_on_reference(struct diagnosis_state *state,
+                                           struct healcl_error *error)
+{
+    const struct plan *plan = state->plan;
+    const struct step *step = state->step, *end = step + 1;
+    if (step->side == STEP_OF_KERNEL) {
+        const struct vendor_call *call = step->vendor;
+        const size_t segment_end = state->segment->first_step + state->segment->step_count;
+        for (step = state->first + state->count, end = step;
+             end < plan->steps + segment_end && end->vendor == call; end++)
+            ;
+    }
+    for (; step < end; step++) {
+        enum healcl_status status = reference_step(state->reference, step, error);
+        if (status != HEALCL_OK) {
+            error_prefix_step(error, step, state->reference->refused_input);
+            return status;
+        }
+    }
+    return HEALCL_OK;
+}
+
+/* Runs the step on both. On the reference it comes last, as the state for what follows. */
+static enum healcl_status run_both(struct diagnosis_state *state, struct memories *memories,
+                                   struct healcl_error *error)
+{
+    const struct storage *storage = state->step->out->storage;
+    struct healcl_error failure = {.status = HEALCL_OK};
+    uint64_t bytes = storage_bytes(storage);
+    void *memory;
+    memories->before = xcalloc(1, bytes);
+    memories->actual = xcalloc(1, bytes);
+    TRY(reference_memory(state->reference, storage, &memory, error));
+    memcpy(memories->before, memory, bytes);
+    TRY(upload_state(state, error));
+    if (run_on_device(state, &failure) == HEALCL_OK)
+        (void)!device_read(state->launcher->device, launcher_memory(state->launcher, storage), 0,
+                           bytes, memories->actual, &failure);
+    enum healcl_status status = run_on_reference(state, error);
+    if (status != HEALCL_OK) { /* what the device says of it does not matter */
+        healcl_error_clear(&failure);
+        return status;
+    }
+    TRY(reference_memory(state->reference, storage, &memories->expected, error));
+    if (failure.status != HEALCL_OK)
+        note_failure(state->diagnosis, &failure);
+    return HEALCL_OK;
+}
+
+static enum healcl_status check_output(struct diagnosis_state *state, struct memories *memories,
+                                       struct healcl_error *error)
+{
+    struct diagnosis *diagnosis = state->diagnosis;
+    TRY(run_both(state, memories, error));
+    diagnosis->elements = (uint64_t)layout_elements(&state->step->out->layout);
+    if (diagnosis->kind == DIAGNOSIS_AGREES)
+        compare_outputs(state, memories);
+    if (diagnosis->different + diagnosis->outside > 0)
+        diagnosis->kind = DIAGNOSIS_DIFFERS;
+    if (diagnosis->kind == DIAGNOSIS_AGREES || state->step->kind == STEP_UPLOAD ||
+        state->step->side == STEP_OF_KERNEL)
+        return HEALCL_OK;
+    return find_smallest(state, memories, error);
+}
+
+static enum healcl_status check_step(struct diagnosis_state *state, struct healcl_error *error)
+{
+    struct memories memories = {.before = NULL};
+    const struct step *step = state->step;
+    if (step->kind == STEP_RELEASE)
+        return reference_step(state->reference, step, error);
+    enum healcl_status status =
+        step->out ? check_output(state, &memories, error) : check_download(state, error);
+    if (step->out && step->payload)
+        payload_forget(step->payload, state->plan->source);
+    free(state->result);
+    state->result = NULL;
+    free(memories.before);
+    free(memories.actual);
+    return status;
+}
+
+/* ---------------------------------------------------------------- all steps */
+
+/* Takes the step of that number, and where it begins those of a manifest's kernel, all of them.
+ * Returns how many steps of the plan these are. */
+static size_t take_steps(struct diagnosis_state *state, size_t number)
+{
+    const struct step *first = &state->plan->steps[number], *next = first;
+    const struct step *const end =
+        state->plan->steps + state->segment->first_step + state->segment->step_count;
+    state->first = state->step = first;
+    state->count = 1;
+    if (first->side != STEP_OF_KERNEL)
+        return 1;
+    for (; next < end && next->side == STEP_OF_KERNEL && next->vendor == first->vendor; next++)
+        if (next->out)
+            state->step = next; /* the last one writes the call's output */
+    state->count = (size_t)(next - first);
+    return state->count;
+}
+
+/* The one that the kernel runs, of several. */
+static const struct step *main_step(const struct diagnosis_state *state)
+{
+    const struct step *step = state->first;
+    while (state->count > 1 && step->kind != STEP_VENDOR)
+        step++;
+    return step;
+}
+
+/* The kernel's copies, which the reference has no use for. */
+static void forget_copies(struct diagnosis_state *state)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->first[i].kind == STEP_RELEASE && state->first[i].side == STEP_OF_KERNEL)
+            reference_forget(state->reference, state->first[i].in[0]->storage);
+}
+
+static enum healcl_status check_steps(struct diagnosis_state *state,
+                                      const struct diagnose_observer *observer,
+                                      struct healcl_error *error)
+{
+    const struct plan *plan = state->plan;
+    const struct healcl_device *device = state->launcher->device;
+    for (size_t i = 0; i < plan->segment_count; i++) {
+        state->segment = &plan->segments[i];
+        const size_t first = state->segment->first_step;
+        for (size_t j = 0, taken; j < state->segment->step_count; j += taken) {
+            taken = take_steps(state, first + j);
+            if (step_is_left_out(state->step, device)) /* of a manifest's operation */
+                continue;
+            if (observer->progress)
+                observer->progress(observer->context, first + j, plan->step_count);
+            TRY(check_step(state, error));
+            forget_copies(state);
+            state->diagnosis->steps++;
+            if (state->diagnosis->kind == DIAGNOSIS_AGREES)
+                continue;
+            state->diagnosis->step = main_step(state);
+            state->diagnosis->segment = state->segment;
+            state->diagnosis->kernel = vendor_kernel_for(plan, state->diagnosis->step, device);
+            return HEALCL_OK;
+        }
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- the whole run */
+
+static bool expects_results(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind == STEP_DOWNLOAD && plan->steps[i].payload)
+            return true;
+    return false;
+}
+
+static void note_first(void *context, const char *line)
+{
+    struct healcl_error *failure = context;
+    if (failure->status == HEALCL_OK)
+        (void)ERROR(failure, HEALCL_DIFFERENT, "%s", line);
+}
+
+/* Where launches overlap, or use what earlier ones have left, a step may be right only alone. */
+static void run_whole(struct healcl_device *device, const struct healcl_transcript *transcript,
+                      struct diagnosis *diagnosis)
+{
+    struct healcl_error *failure = &diagnosis->failure;
+    const struct healcl_run_options options = {
+        .no_warm_up = true, .observer = {.context = failure, .difference = note_first}};
+    struct healcl_report *report = NULL;
+    enum healcl_status status = healcl_run(transcript, device, &options, &report, failure);
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    diagnosis->whole = status == HEALCL_OK ? report->verdict : HEALCL_DIFFERS;
+    if (diagnosis->whole == HEALCL_DIFFERS)
+        diagnosis->kind = DIAGNOSIS_WHOLE;
+    healcl_report_free(report);
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static enum healcl_status diagnose_steps(struct healcl_device *device, const struct plan *plan,
+                                         const struct diagnose_observer *observer,
+                                         struct diagnosis *diagnosis, struct healcl_error *error)
+{
+    struct diagnosis_state state = {.plan = plan, .diagnosis = diagnosis};
+    struct executor *executor = NULL;
+    TRY(reference_create(plan, &state.reference, error));
+    enum healcl_status status = device_executor_create(device, plan, false, &executor, error);
+    if (status == HEALCL_OK) {
+        state.executor = executor;
+        state.launcher = device_executor_launcher(executor);
+        status = check_steps(&state, observer, error);
+        executor->class->destroy(executor);
+    }
+    reference_free(state.reference);
+    return status;
+}
+
+enum healcl_status diagnose(struct healcl_device *device,
+                            const struct healcl_transcript *transcript,
+                            const struct diagnose_observer *observer, struct diagnosis *diagnosis,
+                            struct healcl_error *error)
+{
+    const struct plan *plan = transcript->plan;
+    memset(diagnosis, 0, sizeof *diagnosis);
+    enum healcl_status status = diagnose_steps(device, plan, observer, diagnosis, error);
+    if (status == HEALCL_OK && diagnosis->kind == DIAGNOSIS_AGREES && expects_results(plan)) {
+        if (observer->progress)
+            observer->progress(observer->context, plan->step_count, plan->step_count);
+        run_whole(device, transcript, diagnosis);
+    }
+    status = source_explain(plan->source, status, error);
+    if (status == HEALCL_OK && diagnosis->kind != DIAGNOSIS_AGREES)
+        status = source_check(plan->source, error);
+    if (status != HEALCL_OK)
+        diagnosis_release(diagnosis);
+    return status;
+}
+
+void diagnosis_release(struct diagnosis *diagnosis)
+{
+    healcl_error_clear(&diagnosis->failure);
+    free(diagnosis->smallest.transcript);
+    memset(diagnosis, 0, sizeof *diagnosis);
+}

@@ -1,0 +1,331 @@
+#include "tools/example.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "run/compare.h"
+#include "run/run.h"
+#include "tools/xmalloc.h"
+
+const char *example_side_name(enum example_side side)
+{
+    return side == EXAMPLE_KERNEL ? "kernel" : "body";
+}
+
+/* ---------------------------------------------------------------- operations */
+
+const struct operation *example_operation_at(const struct operation_table *table, size_t i)
+{
+    const size_t number = OPERATION_COUNT + i;
+    return table && number < operation_count(table) ? operation_at(table, number) : NULL;
+}
+
+const struct vendor_operation *example_vendor(const struct operation *operation)
+{
+    return operation->context;
+}
+
+const struct operation *example_operation_find(const struct operation_table *table,
+                                               const char *name)
+{
+    const struct operation *operation;
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++)
+        if (strcmp(operation->name, name + (*name == '_')) == 0)
+            return operation;
+    return NULL;
+}
+
+static void *allocate(struct arena *arena, size_t size)
+{
+    void *memory = arena_alloc(arena, size);
+    if (!memory)
+        xmalloc_fail();
+    return memory;
+}
+
+/* A tensor that is made becomes a parameter, where there is room for one. */
+static void take_out(struct arena *arena, struct vendor_operation *operation)
+{
+    struct form *form = &operation->form;
+    const uint32_t count = form->parameter_count;
+    if (!operation->makes_out || count == PARAMETERS_MAX)
+        return;
+    struct healcl_parameter_info *parameters = allocate(arena, (count + 1) * sizeof *parameters);
+    memcpy(parameters, form->parameters, count * sizeof *parameters);
+    parameters[count] = (struct healcl_parameter_info){.name = "out", .kind = HEALCL_PARAMETER_OUT};
+    operation->parameters[count].number = VENDOR_OUT;
+    operation->parameters[count].dtypes = UINT32_C(1) << operation->out_dtype;
+    operation->parameter_of[VENDOR_OUT] = (int)count;
+    operation->makes_out = false;
+    form->parameters = parameters;
+    form->parameter_count++;
+}
+
+/* A copy of an operation in a table, which works its calls out by the function. */
+static enum healcl_status add_copy(struct operation_table *table, const struct operation *operation,
+                                   struct vendor_operation *copy, infer_function *function,
+                                   struct healcl_error *error)
+{
+    struct operation added = *operation;
+    added.context = copy;
+    added.infer = function;
+    added.result = copy->makes_out ? RESULT_NEW : RESULT_ALIAS;
+    return operation_table_add(table, &added, &copy->form, 1, error);
+}
+
+static enum healcl_status make_tables(struct examples *examples,
+                                      const struct operation_table *table,
+                                      struct healcl_error *error)
+{
+    const struct operation *operation;
+    for (int side = 0; side < EXAMPLE_SIDES; side++) {
+        TRY(operation_table_create(&examples->tables[side], error));
+        for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
+            struct vendor_operation *copy = allocate(examples->arena, sizeof *copy);
+            *copy = *example_vendor(operation);
+            take_out(examples->arena, copy);
+            if (side == EXAMPLE_BODY)
+                copy->kernel_count = 0;
+            TRY(add_copy(examples->tables[side], operation, copy, infer_vendor, error));
+        }
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- transcripts */
+
+/* One transcript. */
+struct reading {
+    struct examples *examples;
+    struct example **last;
+    const char *file;
+    struct example *first; /* of the file */
+};
+
+/* An operation whose calls are noted. */
+struct noted {
+    struct vendor_operation body; /* without kernels; first: it is the infer function's context */
+    struct reading *reading;
+    const struct operation *operation;
+    const struct form *form; /* that problems have */
+};
+
+/* A tensor's elements are handed out where the call stands. */
+static enum healcl_status note_tensor(struct call *call, struct example *example, uint32_t i,
+                                      const struct tensor *tensor, struct healcl_error *error)
+{
+    struct planner *planner = call->planner;
+    struct step step = planner_step(planner, STEP_DOWNLOAD, NULL);
+    example->problem.tensors[i] = (struct problem_tensor){
+        .present = true, .dtype = tensor->storage->dtype, .shape = layout_packed(&tensor->layout)};
+    step.in[0] = tensor;
+    step.tensor_name = example->problem.text[i]; /* keep_result knows it by this */
+    planner->plan->results++;
+    planner->segment->results++;
+    return planner_add_step(planner, &step, error);
+}
+
+/* An infer function. */
+static enum healcl_status note_call(struct call *call, struct healcl_error *error)
+{
+    const struct noted *noted = call->form->operation->context;
+    struct reading *reading = noted->reading;
+    struct example *example = allocate(reading->examples->arena, sizeof *example);
+    *example = (struct example){.operation = noted->operation,
+                                .file = reading->file,
+                                .entry = call->entry->index,
+                                .problem = {.form = noted->form, .out = -1}};
+    for (uint32_t i = 0; i < call->form->parameter_count; i++) {
+        char *text = example->problem.text[i];
+        if (call->tensors[i])
+            TRY(note_tensor(call, example, i, call->tensors[i], error));
+        else if (noted->body.parameters[i].number == NO_INPUT)
+            strcpy(text, "none");
+        else
+            snprintf(text, ARGUMENT_TEXT_SIZE, "%" PRId64, call->entry->arguments[i].integer);
+    }
+    TRY(infer_vendor(call, error));
+    const int out = form_parameter(noted->form, "out");
+    if (out >= (int)call->form->parameter_count)
+        example->problem.tensors[out] =
+            (struct problem_tensor){.present = true,
+                                    .dtype = call->result->storage->dtype,
+                                    .shape = layout_packed(&call->result->layout)};
+    example->problem.out = out;
+    *reading->last = example;
+    reading->last = (struct example **)&example->next;
+    reading->first = reading->first ? reading->first : example;
+    return HEALCL_OK;
+}
+
+static enum healcl_status compare(const struct step *step, const void *data,
+                                  struct healcl_error *error)
+{
+    const struct tensor *tensor = step->in[0];
+    struct comparison comparison;
+    TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &comparison,
+                       error));
+    if (!comparison_is_equal(&comparison))
+        FAIL(error, HEALCL_DIFFERENT,
+             "entry %zu: the bodies on the host reference give another result than is expected",
+             step_origin(step, NO_INPUT)->entry);
+    return HEALCL_OK;
+}
+
+/* A sink. */
+static enum healcl_status keep_result(void *context, const struct step *step, const void *data,
+                                      struct healcl_error *error)
+{
+    const struct reading *reading = context;
+    const size_t bytes = (size_t)packed_bytes(step->in[0]);
+    for (struct example *example = reading->first; example;
+         example = (struct example *)example->next)
+        for (int i = 0; i < PARAMETERS_MAX; i++) {
+            if (step->tensor_name != example->problem.text[i])
+                continue;
+            example->data.packed[i] = xmalloc(bytes);
+            if (bytes > 0)
+                memcpy(example->data.packed[i], data, bytes);
+            return HEALCL_OK;
+        }
+    return step->payload ? compare(step, data, error) : HEALCL_OK;
+}
+
+/* Without a body an operation cannot run: what was noted before stays. */
+static enum healcl_status run(struct reading *reading, const struct plan *plan, bool have_bodies,
+                              struct healcl_error *error)
+{
+    struct executor *executor;
+    const struct result_sink sink = {.context = reading, .take = keep_result};
+    TRY(reference_executor_create(plan, &executor, error));
+    enum healcl_status status = executor_run(executor, plan, &sink, error);
+    executor->class->destroy(executor);
+    if (status == HEALCL_REFUSED && !have_bodies) {
+        healcl_error_clear(error);
+        status = HEALCL_OK;
+    }
+    return status;
+}
+
+static enum healcl_status read_transcript(struct reading *reading,
+                                          const struct operation_table *table, const char *path,
+                                          struct healcl_error *error)
+{
+    struct operation_table *noting = NULL;
+    struct source source;
+    struct plan *plan = NULL;
+    const struct operation *operation;
+    bool have_bodies = true;
+    TRY(source_open(&source, path, error));
+    enum healcl_status status = operation_table_create(&noting, error);
+    for (size_t i = 0; status == HEALCL_OK && (operation = example_operation_at(table, i)); i++) {
+        struct noted *noted = allocate(reading->examples->arena, sizeof *noted);
+        *noted = (struct noted){*example_vendor(operation), reading, operation,
+                                form_at(reading->examples->tables[EXAMPLE_KERNEL], form_count + i)};
+        have_bodies = have_bodies && noted->body.body_count > 0;
+        noted->body.kernel_count = noted->body.body_count > 0 ? 0 : noted->body.kernel_count;
+        status = add_copy(noting, operation, &noted->body, note_call, error);
+    }
+    if (status == HEALCL_OK)
+        status = plan_create(&source, noting, NULL, &plan, error);
+    if (status == HEALCL_OK)
+        status = run(reading, plan, have_bodies, error);
+    plan_free(plan);
+    operation_table_free(noting);
+    source_close(&source);
+    return status;
+}
+
+/* ---------------------------------------------------------------- folders */
+
+static int is_example(const struct dirent *entry)
+{
+    const size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".json") == 0;
+}
+
+static enum healcl_status read_folder(struct reading *reading, const struct operation_table *table,
+                                      const char *folder, struct healcl_error *error)
+{
+    struct dirent **names = NULL;
+    enum healcl_status status = HEALCL_OK;
+    const int count = scandir(folder, &names, is_example, alphasort);
+    if (count < 0 && errno != ENOENT)
+        FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        char *path = xasprintf("%s/%s", folder, names[i]->d_name);
+        reading->first = NULL;
+        reading->file = arena_strdup(reading->examples->arena, names[i]->d_name);
+        if (!reading->file)
+            xmalloc_fail();
+        if (status == HEALCL_OK) {
+            status = read_transcript(reading, table, path, error);
+            if (status != HEALCL_OK)
+                error_prefix(error, "%.400s: ", path);
+        }
+        free(path);
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
+enum healcl_status examples_read(struct examples *examples,
+                                 const struct healcl_operations *manifests,
+                                 struct healcl_error *error)
+{
+    struct reading reading = {.examples = examples, .last = &examples->first};
+    *examples = (struct examples){.arena = arena_create()};
+    if (!examples->arena)
+        xmalloc_fail();
+    enum healcl_status status = make_tables(examples, manifests ? manifests->table : NULL, error);
+    for (const struct operation_folder *folder = manifests ? manifests->folders : NULL;
+         folder && status == HEALCL_OK; folder = folder->next) {
+        char *path = xasprintf("%s/examples", folder->path);
+        status = read_folder(&reading, manifests->table, path, error);
+        free(path);
+    }
+    return status;
+}
+
+void examples_release(struct examples *examples)
+{
+    for (struct example *example = examples->first; example;
+         example = (struct example *)example->next)
+        problem_data_release(&example->data);
+    for (int side = 0; side < EXAMPLE_SIDES; side++)
+        operation_table_free(examples->tables[side]);
+    arena_free(examples->arena);
+    *examples = (struct examples){.arena = NULL};
+}
+
+static const struct example *find(const struct example *example, const struct operation *operation)
+{
+    while (example && example->operation != operation)
+        example = example->next;
+    return example;
+}
+
+const struct example *example_of(const struct examples *examples, const struct operation *operation)
+{
+    return find(examples->first, operation);
+}
+
+const struct example *example_next(const struct example *example)
+{
+    return find(example->next, example->operation);
+}
+
+struct problem example_problem(const struct examples *examples, const struct example *example,
+                               enum example_side side)
+{
+    struct problem problem = example->problem;
+    problem.table = examples->tables[side];
+    return problem;
+}

@@ -1,0 +1,377 @@
+#include "tools/failing_case.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/axes.h"
+#include "plan/ops.h"
+#include "run/run.h"
+#include "tools/view.h"
+#include "tools/xmalloc.h"
+
+enum {
+    OUT = STEP_OUT, /* the operand behind the inputs */
+    OPERANDS = STEP_OPERANDS,
+    LETTERS = AXIS_LETTERS,
+    SMALL_BYTES = 64 << 20, /* a case of more is none to send to anybody */
+};
+
+/* ---------------------------------------------------------------- operands */
+
+/* A step and what is left of its tensors. */
+struct candidate {
+    const struct failing_step *failing;
+    const struct step *step;
+    struct step_axes axes;
+    struct layout layouts[OPERANDS];
+};
+
+static bool is_scalar(const struct candidate *candidate, int i)
+{
+    const struct tensor *tensor = step_operand(candidate->step, i);
+    return tensor && tensor->storage == candidate->failing->plan->constants.storage;
+}
+
+/* Whether the operand is uploaded. */
+static bool is_tensor(const struct candidate *candidate, int i)
+{
+    return step_operand(candidate->step, i) && !is_scalar(candidate, i);
+}
+
+static enum dtype dtype_of(const struct candidate *candidate, int i)
+{
+    return step_operand(candidate->step, i)->storage->dtype;
+}
+
+/* Its storage. */
+static const char *image_of(const struct candidate *candidate, int i)
+{
+    const struct failing_step *failing = candidate->failing;
+    return i == OUT || !failing->inputs[i] ? failing->out_before : failing->inputs[i];
+}
+
+static struct candidate whole_of(const struct failing_step *failing)
+{
+    struct candidate whole = {.failing = failing, .step = failing->step};
+    step_axes(whole.step, &whole.axes);
+    for (int i = 0; i < OPERANDS; i++)
+        if (step_operand(whole.step, i))
+            whole.layouts[i] = step_operand(whole.step, i)->layout;
+    /* A sum's q, which is given in out's shape, becomes a vector. */
+    for (char *names = whole.axes.names[1];
+         whole.step->kind == STEP_AXIS_MODSUM && whole.layouts[1].rank > 1;) {
+        whole.layouts[1] = layout_drop_axis(&whole.layouts[1], 0);
+        memmove(names, names + 1, strlen(names));
+    }
+    return whole;
+}
+
+/* ---------------------------------------------------------------- cutting */
+
+/* How far each letter is cut: to size elements around its wrong one. */
+struct cut {
+    int64_t full[LETTERS]; /* 0: no such letter, or one that is not cut */
+    int64_t wrong[LETTERS];
+    int64_t size[LETTERS];
+};
+
+static void cut_init(struct cut *cut, const struct candidate *whole, int64_t first_wrong)
+{
+    memset(cut, 0, sizeof *cut);
+    for (int i = 0; i < OPERANDS; i++)
+        for (uint32_t axis = 0; axis < whole->layouts[i].rank; axis++)
+            if (whole->axes.names[i][axis] != '*')
+                cut->full[(int)whole->axes.names[i][axis]] = whole->layouts[i].shape[axis];
+    for (uint32_t axis = whole->layouts[OUT].rank; axis-- > 0;) {
+        int64_t size = whole->layouts[OUT].shape[axis];
+        cut->wrong[(int)whole->axes.names[OUT][axis]] = first_wrong % size;
+        first_wrong /= size;
+    }
+    memcpy(cut->size, cut->full, sizeof cut->size);
+    if (whole->step->kind != STEP_MODMUL_AXIS_SUM)
+        return;
+    /* The operation has no axis of requests, nor reps with factors of their own. */
+    cut->size['b'] = cut->full['b'] > 0;
+    for (uint32_t axis = 0; axis < whole->layouts[1].rank; axis++)
+        if (whole->axes.names[1][axis] == 'r' && whole->layouts[1].stride[axis] != 0)
+            cut->size['r'] = 1;
+}
+
+/* The first element of a letter's part: parts lie at multiples of their sizes where they can, for
+ * vectors do. */
+static int64_t cut_start(const struct cut *cut, int letter)
+{
+    int64_t size = cut->size[letter], start = cut->wrong[letter] / size * size;
+    return start + size <= cut->full[letter] ? start : cut->full[letter] - size;
+}
+
+static struct candidate part_of(const struct candidate *whole, const struct cut *cut)
+{
+    struct candidate part = *whole;
+    for (int i = 0; i < OPERANDS; i++)
+        for (uint32_t axis = 0; axis < part.layouts[i].rank; axis++) {
+            int letter = (unsigned char)part.axes.names[i][axis];
+            if (cut->full[letter] > 0)
+                part.layouts[i] = layout_narrow(&part.layouts[i], axis, cut_start(cut, letter),
+                                                cut->size[letter]);
+        }
+    return part;
+}
+
+/* Whether what is uploaded, with all that lies between its elements, is a case to send. */
+static bool is_small(const struct candidate *candidate)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < OPERANDS; i++) {
+        const struct layout *layout = &candidate->layouts[i];
+        int64_t span = 1;
+        for (uint32_t axis = 0; axis < layout->rank; axis++)
+            span += (layout->shape[axis] - 1) * layout->stride[axis];
+        if (is_tensor(candidate, i))
+            bytes += (uint64_t)span * dtype_size(dtype_of(candidate, i));
+    }
+    return bytes <= SMALL_BYTES;
+}
+
+/* ---------------------------------------------------------------- writing tensors */
+
+/* Whether a transform's input is the same for all moduli. */
+static bool is_tiled(const struct candidate *candidate)
+{
+    const struct layout *a = &candidate->layouts[0];
+    const enum step_kind kind = candidate->step->kind;
+    return (kind == STEP_NTT || kind == STEP_INTT) &&
+           ((a->stride[2] == 0 && a->shape[2] > 1) || dtype_of(candidate, 0) == DTYPE_INT8);
+}
+
+/* The operand as an argument has it: a tiled input has size 1 on the axis of moduli, and a sum no
+ * axes of requests, nor of reps that share its factors. */
+static struct layout argument_layout(const struct candidate *candidate, int i)
+{
+    const bool is_sum = candidate->step->kind == STEP_MODMUL_AXIS_SUM;
+    const uint32_t most = i == 0 ? 4 : 3; /* axes of a, and of b and out */
+    struct layout layout = candidate->layouts[i];
+    if (i == 0 && is_tiled(candidate))
+        layout.shape[2] = 1;
+    while (is_sum && layout.rank > most &&
+           (layout.shape[0] == 1 || (i == 1 && layout.stride[0] == 0)))
+        layout = layout_drop_axis(&layout, 0);
+    return layout;
+}
+
+/* The operand whose tensor this one is, too: the first such. */
+static int tensor_number(const struct candidate *candidate, int i)
+{
+    const struct layout layout = argument_layout(candidate, i);
+    for (int j = 0; j < i; j++) {
+        const struct layout other = argument_layout(candidate, j);
+        if (is_tensor(candidate, j) && image_of(candidate, j) == image_of(candidate, i) &&
+            other.offset == layout.offset && layout_same_shape(&other, &layout) &&
+            memcmp(other.stride, layout.stride, layout.rank * sizeof *layout.stride) == 0)
+            return j;
+    }
+    return i;
+}
+
+/* The operand as a view of the part of its storage that it needs, from a multiple of eight elements
+ * on: vectors lie as they did. Returns false where it cannot be made. */
+static bool put_tensor(struct writer *writer, const struct candidate *candidate, int i)
+{
+    struct layout layout = argument_layout(candidate, i);
+    const size_t size = dtype_size(dtype_of(candidate, i));
+    const int64_t start = layout.offset - layout.offset % 8;
+    const int64_t inside = step_operand(candidate->step, i)->storage->elements - start;
+    char storage[16], name[16];
+    layout.offset -= start;
+    const int64_t count = view_end(&layout);
+    char *bytes = xcalloc((size_t)count, size);
+    memcpy(bytes, image_of(candidate, i) + (size_t)start * size,
+           (size_t)(inside < count ? inside : count) * size);
+    const struct layout flat = layout_of_shape(1, &count);
+    snprintf(storage, sizeof storage, "s%d", i);
+    snprintf(name, sizeof name, "t%d", i);
+    writer_upload(writer, storage, dtype_of(candidate, i), &flat, false, bytes);
+    free(bytes);
+    return view_put(writer, name, storage, &layout);
+}
+
+/* ---------------------------------------------------------------- writing the operation */
+
+enum { WORD_SIZE = 32 };
+
+static void operand_word(const struct candidate *candidate, int i, char word[WORD_SIZE])
+{
+    if (!step_operand(candidate->step, i))
+        snprintf(word, WORD_SIZE, "none");
+    else if (is_scalar(candidate, i))
+        snprintf(word, WORD_SIZE, "%" PRId64,
+                 candidate->failing->plan->constants.values[candidate->layouts[i].offset]);
+    else
+        snprintf(word, WORD_SIZE, "t%d", tensor_number(candidate, i));
+}
+
+/* The letters are those of plan/steps.def. */
+static void argument_word(const struct candidate *candidate, char letter, char word[WORD_SIZE])
+{
+    const struct step *step = candidate->step;
+    const struct layout *out = &candidate->layouts[OUT];
+    uint32_t digits_axis = step->kind == STEP_DIGITS_FULL_Q ? 1 : out->rank - 1;
+    int64_t value = 0;
+    switch (letter) {
+    case 'o': operand_word(candidate, OUT, word); return;
+    case 'N': snprintf(word, WORD_SIZE, "none"); return;
+    case 'A': value = -1; break;
+    case 'v': value = step->value[0]; break;
+    case 'S': value = out->shape[digits_axis]; break;
+    case 'T': value = is_tiled(candidate); break;
+    case 'P': value = !step->in[3]; break;
+    case 'Q': value = step->in[3] != NULL; break;
+    case 'Z': break;
+    default: operand_word(candidate, letter - '0', word); return;
+    }
+    snprintf(word, WORD_SIZE, "%" PRId64, value);
+}
+
+/* expected: the packed result, or NULL. Returns NULL where there is no such transcript. */
+static char *candidate_transcript(const struct candidate *candidate, const void *expected)
+{
+    struct writer writer = {0};
+    const struct step_traits *traits = &step_traits[candidate->step->kind];
+    const struct layout of_out = argument_layout(candidate, OUT);
+    const struct layout shape = layout_packed(&of_out);
+    char name[WORD_SIZE], words[PARAMETERS_MAX * WORD_SIZE] = "";
+    for (int i = 0; i < OPERANDS; i++)
+        if (is_tensor(candidate, i) && tensor_number(candidate, i) == i &&
+            !put_tensor(&writer, candidate, i)) {
+            free(writer.bytes);
+            return NULL;
+        }
+    for (const char *letter = traits->arguments; *letter; letter++) {
+        argument_word(candidate, *letter, name);
+        strcat(strcat(words, name), " ");
+    }
+    operand_word(candidate, OUT, name);
+    writer_call(&writer, name, traits->operation, "%s", words);
+    writer_download(&writer, name, dtype_of(candidate, OUT), &shape, expected);
+    return writer_finish(&writer);
+}
+
+static void describe(const struct candidate *candidate, char *description, size_t size)
+{
+    int used = snprintf(description, size, "%s(", step_traits[candidate->step->kind].operation);
+    for (int i = 0; i < OPERANDS && (size_t)used < size; i++) {
+        const struct layout layout = argument_layout(candidate, i);
+        char shape[SHAPE_TEXT_SIZE], word[WORD_SIZE];
+        if (!step_operand(candidate->step, i))
+            continue;
+        operand_word(candidate, i, word);
+        used += snprintf(description + used, size - (size_t)used, "%s %s%s%s%s",
+                         i == OUT ? "out" : step_input_name(candidate->step, i),
+                         is_scalar(candidate, i) ? word : dtype_name(dtype_of(candidate, i)),
+                         is_scalar(candidate, i) ? "" : " ",
+                         is_scalar(candidate, i) ? "" : layout_shape_text(&layout, shape),
+                         i == OUT ? ")" : ", ");
+    }
+}
+
+/* ---------------------------------------------------------------- trying */
+
+/* The only result of a transcript. */
+struct result {
+    void *bytes;
+    size_t count;
+};
+
+static enum healcl_status take(void *context, const struct step *step, const void *data,
+                               struct healcl_error *error)
+{
+    struct result *result = context;
+    (void)error;
+    result->count = (size_t)packed_bytes(step->in[0]);
+    free(result->bytes);
+    result->bytes = xmalloc(result->count);
+    memcpy(result->bytes, data, result->count);
+    return HEALCL_OK;
+}
+
+/* device: NULL for the reference. */
+static enum healcl_status run_plan(struct healcl_device *device, const struct plan *plan,
+                                   struct result *result, struct healcl_error *error)
+{
+    struct executor *executor = NULL;
+    const struct result_sink sink = {.context = result, .take = take};
+    if (device)
+        TRY(device_executor_create(device, plan, false, &executor, error));
+    else
+        TRY(reference_executor_create(plan, &executor, error));
+    enum healcl_status status = executor_run(executor, plan, &sink, error);
+    executor->class->destroy(executor);
+    return status;
+}
+
+/* Writes the part as a case, unless the device gets it right though it got an earlier one wrong.
+ * Returns whether it is wrong. */
+static bool try_cut(struct healcl_device *device, const struct candidate *whole,
+                    const struct cut *cut, struct failing_case *found)
+{
+    const struct candidate part = part_of(whole, cut);
+    char *transcript = candidate_transcript(&part, NULL);
+    const struct source source = {.text = transcript,
+                                  .length = transcript ? strlen(transcript) : 0};
+    struct plan *plan = NULL;
+    struct result expected = {NULL, 0}, actual = {NULL, 0};
+    bool wrong = false;
+    if (transcript &&
+        plan_create(&source, whole->failing->plan->table, NULL, &plan, NULL) == HEALCL_OK &&
+        run_plan(NULL, plan, &expected, NULL) == HEALCL_OK && expected.bytes)
+        wrong = run_plan(device, plan, &actual, NULL) != HEALCL_OK || !actual.bytes ||
+                actual.count != expected.count ||
+                memcmp(actual.bytes, expected.bytes, actual.count) != 0;
+    plan_free(plan);
+    free(transcript);
+    free(actual.bytes);
+    if (expected.bytes && (wrong || !found->transcript)) {
+        free(found->transcript);
+        found->transcript = candidate_transcript(&part, expected.bytes);
+        found->bytes = strlen(found->transcript);
+        describe(&part, found->text, sizeof found->text);
+    }
+    free(expected.bytes);
+    return wrong;
+}
+
+/* Cuts an axis as far as the device still gets the rest wrong. */
+static void shrink(struct healcl_device *device, const struct candidate *whole, struct cut *cut,
+                   int letter, struct failing_case *found)
+{
+    const int64_t before = cut->size[letter];
+    for (cut->size[letter] = 1; cut->size[letter] < before; cut->size[letter] *= 2)
+        if (try_cut(device, whole, cut, found))
+            return;
+    cut->size[letter] = before;
+}
+
+void failing_case_find(struct healcl_device *device, const struct failing_step *failing,
+                       struct failing_case *found)
+{
+    struct cut cut;
+    memset(found, 0, sizeof *found);
+    if (!step_traits[failing->step->kind].operation || !failing->step->out ||
+        layout_elements(&failing->step->out->layout) == 0)
+        return;
+    const struct candidate whole = whole_of(failing);
+    struct candidate part = whole;
+    cut_init(&cut, &whole, failing->first_wrong);
+    for (int64_t most = SMALL_BYTES; !is_small(&part); most /= 2) {
+        if (most == 0) /* nothing is left to cut */
+            return;
+        for (int letter = 0; letter < LETTERS; letter++)
+            cut.size[letter] = cut.size[letter] < most ? cut.size[letter] : most;
+        part = part_of(&whole, &cut);
+    }
+    found->fails_again = try_cut(device, &whole, &cut, found);
+    for (int letter = 0; found->fails_again && letter < LETTERS; letter++)
+        shrink(device, &whole, &cut, letter, found);
+}

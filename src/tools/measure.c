@@ -1,0 +1,282 @@
+#include "tools/measure.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl/base/base.h"
+#include "core/clock.h"
+#include "opencl/cache.h"
+#include "opencl/commands.h"
+#include "opencl/programs.h"
+
+enum {
+    GROUPS_PER_UNIT = 32, /* enough that all units are busy to the end */
+    PRODUCTS_PER_ROUND = 8,
+    ROUNDS_FIRST = 256,
+    ROUNDS_MOST = 1 << 24, /* unless loops end before */
+    SAMPLE_NANOSECONDS = 60000000,
+    COPY_SAMPLES = 20, /* of which the fastest counts: what else a machine does slows copies down,
+                          and does not disturb all of the short ones */
+    COPIES_MOST = 50,  /* in a sample */
+    COPY_NANOSECONDS_LEAST = 500000, /* of each: beginning and ending take some thousand of them */
+    COPY_SAMPLE_NANOSECONDS = 5000000,
+};
+
+/* Of a copy's source and of its target: more than caches hold, of most devices and of the one at
+ * hand; never more than 1 GiB, for some say anything of their caches. */
+static const uint64_t COPY_BYTES_LEAST = 64 << 20, COPY_BYTES_MOST = 1 << 30, CACHES = 4;
+
+/* From here on the device's clock counts, if it has one. */
+static enum healcl_status take_times(struct healcl_device *device, struct healcl_error *error)
+{
+    TRY(device_set_profiling(device, true, error));
+    return device->event_times ? HEALCL_OK : device_set_profiling(device, false, error);
+}
+
+static enum healcl_status end_times(struct healcl_device *device, enum healcl_status status,
+                                    struct healcl_error *error)
+{
+    if (status == HEALCL_OK)
+        return device_set_profiling(device, false, error);
+    (void)device_set_profiling(device, false, NULL); /* the first error counts */
+    return status;
+}
+
+static void add_running(void *context, const struct launch_times *times)
+{
+    *(uint64_t *)context += times->running;
+}
+
+/* Runs a launch to its end, so many times. */
+static enum healcl_status time_launch(struct healcl_device *device, const struct launch *launch,
+                                      uint32_t times, uint64_t *nanoseconds,
+                                      struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    for (uint32_t i = 0; i < times; i++)
+        TRY(device_launch(device, launch, error));
+    TRY(device_finish(device, error));
+    *nanoseconds = monotonic_nanoseconds() - start;
+    if (!device->profiling)
+        return HEALCL_OK;
+    *nanoseconds = 0;
+    return device_take_times(device, add_running, nanoseconds, error);
+}
+
+static uint64_t a_second(double amount, uint64_t nanoseconds)
+{
+    return nanoseconds > 0 ? (uint64_t)(amount / (double)nanoseconds * 1e9) : 0;
+}
+
+/* ---------------------------------------------------------------- products */
+
+/* Twice as many rounds until they take long enough to be timed. */
+static enum healcl_status measure_products(struct healcl_device *device, const char *kernel,
+                                           uint64_t *products, struct healcl_error *error)
+{
+    size_t local_size = device->tuning.local_size;
+    size_t groups = (size_t)device->info.compute_units * GROUPS_PER_UNIT;
+    uint64_t limit = device->info.loop_limit;
+    uint32_t most = limit > 0 && limit < ROUNDS_MOST ? (uint32_t)limit : ROUNDS_MOST;
+    uint32_t rounds = ROUNDS_FIRST;
+    struct buffer out = {0};
+    struct launch launch = {
+        .program = "base/measure",
+        .kernel = kernel,
+        .argument_count = 2,
+        .arguments = {{.buffer = &out}, {.value = &rounds, .size = sizeof rounds}},
+        .local_size = local_size,
+        .groups = groups,
+        .tag = kernel};
+    TRY(device_buffer_acquire(device, groups * local_size * sizeof(uint64_t), false, &out, error));
+    uint64_t nanoseconds = 0;
+    enum healcl_status status = time_launch(device, &launch, 1, &nanoseconds, error); /* builds */
+    for (; status == HEALCL_OK; rounds *= 2) {
+        status = time_launch(device, &launch, 1, &nanoseconds, error);
+        if (nanoseconds >= SAMPLE_NANOSECONDS || rounds > most / 2)
+            break;
+    }
+    *products =
+        a_second((double)rounds * PRODUCTS_PER_ROUND * (double)(groups * local_size), nanoseconds);
+    device_buffer_release(device, &out);
+    return status;
+}
+
+/* ---------------------------------------------------------------- copies */
+
+/* Of each of two buffers. */
+static uint64_t copy_bytes_most(const struct healcl_device *device)
+{
+    uint64_t room = device->info.global_memory_bytes / 8;
+    uint64_t most = room > 0 && room < COPY_BYTES_MOST ? room : COPY_BYTES_MOST;
+    return most < device->info.max_allocation_bytes ? most : device->info.max_allocation_bytes;
+}
+
+static uint64_t copy_bytes(const struct healcl_device *device)
+{
+    uint64_t cache = device->info.cache_bytes, most = copy_bytes_most(device);
+    uint64_t bytes = COPY_BYTES_LEAST;
+    if (cache > COPY_BYTES_LEAST / CACHES)
+        bytes = cache < COPY_BYTES_MOST / CACHES ? CACHES * cache : COPY_BYTES_MOST;
+    return bytes < most ? bytes : most;
+}
+
+/* A launch that goes through memory, and its arguments. */
+struct sweep {
+    struct launch launch;
+    uint64_t count, size; /* elements, and their bytes */
+    uint32_t per_item;
+};
+
+/* from: NULL: it only writes. */
+static void sweep_init(struct sweep *sweep, const struct healcl_device *device, uint64_t bytes,
+                       const struct buffer *to, const struct buffer *from)
+{
+    const struct device_tuning *tuning = &device->tuning;
+    uint32_t per_item = tuning->elements_per_item, next = 0;
+    if (per_item > LANES)
+        per_item -= per_item % LANES;
+    const uint64_t per_group = (uint64_t)per_item * tuning->local_size;
+    *sweep = (struct sweep){.count = bytes / sizeof(uint64_t), .per_item = per_item};
+    sweep->size = sweep->count * sizeof(uint64_t);
+    struct launch *launch = &sweep->launch;
+    launch->program = "base/measure";
+    launch->kernel = launch->tag = from ? "copy" : "write";
+    launch->local_size = tuning->local_size;
+    launch->groups = (size_t)((sweep->count + per_group - 1) / per_group);
+    launch->arguments[next++].buffer = to;
+    if (from)
+        launch->arguments[next++].buffer = from;
+    launch->arguments[next++] =
+        (struct launch_argument){.value = &sweep->count, .size = sizeof sweep->count};
+    launch->arguments[next++] =
+        (struct launch_argument){.value = &sweep->per_item, .size = sizeof sweep->per_item};
+    launch->argument_count = next;
+}
+
+/* *bytes a second of the fastest of several samples. It is built, and has run. */
+static enum healcl_status time_sweep(struct healcl_device *device, const struct sweep *sweep,
+                                     uint64_t *bytes, struct healcl_error *error)
+{
+    uint64_t nanoseconds = 0, fastest = UINT64_MAX;
+    TRY(time_launch(device, &sweep->launch, 1, &nanoseconds, error));
+    uint64_t times = nanoseconds > 0 ? COPY_SAMPLE_NANOSECONDS / nanoseconds + 1 : COPIES_MOST;
+    times = times < COPIES_MOST ? times : COPIES_MOST;
+    for (int i = 0; i < COPY_SAMPLES; i++) {
+        TRY(time_launch(device, &sweep->launch, (uint32_t)times, &nanoseconds, error));
+        fastest = nanoseconds < fastest ? nanoseconds : fastest;
+    }
+    double moved = sweep->launch.arguments[1].buffer ? 2.0 : 1.0;
+    *bytes = a_second(moved * (double)sweep->size * (double)times, fastest);
+    return HEALCL_OK;
+}
+
+/* Makes two buffers and copies from one to the other. The other way first: it builds, and writes
+ * what is to be read. A system may have one page of zeros for all memory that was never written,
+ * and reading that is faster than memory is. */
+static enum healcl_status copy_once(struct healcl_device *device, uint64_t bytes,
+                                    struct buffer *from, struct buffer *to, struct sweep *copy,
+                                    uint64_t *nanoseconds, struct healcl_error *error)
+{
+    struct sweep back;
+    device_buffer_release(device, from);
+    device_buffer_release(device, to);
+    sweep_init(copy, device, bytes, to, from);
+    sweep_init(&back, device, bytes, from, to);
+    TRY(device_buffer_acquire(device, copy->size, false, from, error));
+    TRY(device_buffer_acquire(device, copy->size, false, to, error));
+    TRY(time_launch(device, &back.launch, 1, nanoseconds, error));
+    return time_launch(device, &copy->launch, 1, nanoseconds, error); /* touches all pages */
+}
+
+uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most)
+{
+    uint64_t factor = COPY_NANOSECONDS_LEAST / (nanoseconds + 1) + 1;
+    return factor == 1 || bytes >= most ? bytes : bytes < most / factor ? factor * bytes : most;
+}
+
+/* What is left in the buffers is the copy's sweep. */
+static enum healcl_status measure_copies(struct healcl_device *device, struct buffer *from,
+                                         struct buffer *to, struct sweep *copy, uint64_t *bytes,
+                                         struct healcl_error *error)
+{
+    uint64_t nanoseconds = 0;
+    TRY(copy_once(device, copy_bytes(device), from, to, copy, &nanoseconds, error));
+    uint64_t larger = larger_copy(copy->size, nanoseconds, copy_bytes_most(device));
+    if (larger > copy->size)
+        TRY(copy_once(device, larger, from, to, copy, &nanoseconds, error));
+    return time_sweep(device, copy, bytes, error);
+}
+
+static enum healcl_status measure_writes(struct healcl_device *device, const struct buffer *to,
+                                         uint64_t *bytes, struct healcl_error *error)
+{
+    struct sweep write;
+    uint64_t nanoseconds;
+    sweep_init(&write, device, to->bytes, to, NULL);
+    TRY(time_launch(device, &write.launch, 1, &nanoseconds, error)); /* builds */
+    return time_sweep(device, &write, bytes, error);
+}
+
+enum healcl_status device_measure(struct healcl_device *device, bool all,
+                                  struct device_rates *rates, struct healcl_error *error)
+{
+    struct buffer from = {0}, to = {0};
+    struct sweep copy;
+    *rates = (struct device_rates){0};
+    TRY(take_times(device, error));
+    enum healcl_status status = measure_products(device, "multiply", &rates->products, error);
+    if (status == HEALCL_OK)
+        status = measure_copies(device, &from, &to, &copy, &rates->copied_bytes, error);
+    if (status == HEALCL_OK && all)
+        status = measure_writes(device, &to, &rates->written_bytes, error);
+    device_buffer_release(device, &from);
+    device_buffer_release(device, &to);
+    if (status == HEALCL_OK && all)
+        status = measure_products(device, "multiply_lazily", &rates->twiddle_products, error);
+    return end_times(device, status, error);
+}
+
+/* ---------------------------------------------------------------- kept */
+
+enum { RATES_TEXT_SIZE = 256 };
+
+/* Of so many units, as some drivers let the environment say, and of the kernels that this version
+ * has, shaped by a tuning. */
+static void name_rates(const struct device_info *info, const struct device_tuning *tuning,
+                       char name[CACHE_NAME_SIZE])
+{
+    char units[16], shape[TUNING_TEXT_SIZE];
+    const char *const texts[] = {"healcl rates 2", shape, healcl_version(), units};
+    snprintf(units, sizeof units, "%u", info->compute_units);
+    tuning_format(tuning, shape);
+    cache_name(info, "rates", sizeof texts / sizeof *texts, texts, name);
+}
+
+bool rates_read_kept(const struct device_info *info, const struct device_tuning *tuning,
+                     size_t count, uint64_t *rates)
+{
+    char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
+    name_rates(info, tuning, name);
+    bool good = cache_read_text(name, sizeof text, text);
+    for (size_t i = 0; i < count && good; i++) {
+        const char *number = end;
+        rates[i] = strtoull(number, &end, 10);
+        good = end > number && rates[i] > 0;
+    }
+    return good && !*end;
+}
+
+void rates_keep(const struct device_info *info, const struct device_tuning *tuning, size_t count,
+                const uint64_t *rates)
+{
+    char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE];
+    size_t length = 0;
+    name_rates(info, tuning, name);
+    for (size_t i = 0; i < count && length + 24 < sizeof text; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%" PRIu64,
+                                   i > 0 ? " " : "", rates[i]);
+    (void)!cache_write_text(name, text, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+#include "tools/placement.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/view.h"
+
+const char *arrangement_name(enum arrangement arrangement)
+{
+    static const char *const names[] = {"contiguous", "offset",    "strided",
+                                        "transposed", "broadcast", "in place",
+                                        "overlap",    "random",    "beside"};
+    return names[arrangement];
+}
+
+/* ---------------------------------------------------------------- which tensors */
+
+static bool is_input(const struct problem *problem, int i)
+{
+    return problem->tensors[i].present && i != problem->out;
+}
+
+static bool may_repeat(const struct problem_tensor *tensor)
+{
+    return tensor->contents != CONTENTS_COPRIME && tensor->contents != CONTENTS_PERMUTATION;
+}
+
+/* The axis that an input repeats in ARRANGEMENT_BROADCAST, or -1. */
+static int repeated_axis(const struct problem_tensor *tensor, uint64_t variant)
+{
+    int found[LAYOUT_RANK], count = 0;
+    if (!may_repeat(tensor))
+        return -1;
+    for (uint32_t axis = 0; axis < tensor->shape.rank; axis++)
+        if (tensor->shape.shape[axis] > 1)
+            found[count++] = (int)axis;
+    return count ? found[variant % (uint64_t)count] : -1;
+}
+
+/* An input of the output's dtype, of its shape too where that is asked for; those of any values
+ * first. number: how many of them are passed over. */
+static int partner_number(const struct problem *problem, bool same_shape, uint32_t number)
+{
+    if (problem->out < 0)
+        return -1;
+    const struct problem_tensor *out = &problem->tensors[problem->out];
+    for (int free = 1; free >= 0; free--)
+        for (int i = 0; i < PARAMETERS_MAX; i++)
+            if (is_input(problem, i) && problem_is_free(&problem->tensors[i]) == (free == 1) &&
+                problem->tensors[i].dtype == out->dtype &&
+                problem->tensors[i].contents != CONTENTS_PERMUTATION &&
+                layout_elements(&problem->tensors[i].shape) > 0 &&
+                (!same_shape || layout_same_shape(&problem->tensors[i].shape, &out->shape)) &&
+                number-- == 0)
+                return i;
+    return -1;
+}
+
+bool arrangement_applies(const struct problem *problem, enum arrangement arrangement)
+{
+    const bool in_place = arrangement == ARRANGEMENT_IN_PLACE;
+    bool has_tensor = false, repeats = false;
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        has_tensor = has_tensor || problem->tensors[i].present;
+        repeats = repeats || (is_input(problem, i) && repeated_axis(&problem->tensors[i], 0) >= 0);
+    }
+    switch (arrangement) {
+    case ARRANGEMENT_CONTIGUOUS: return true;
+    case ARRANGEMENT_BROADCAST: return repeats;
+    case ARRANGEMENT_IN_PLACE:
+    case ARRANGEMENT_OVERLAP:
+        return partner_number(problem, in_place, 0) >= 0 &&
+               !(in_place && problem_reshapes(problem->form));
+    default: return has_tensor;
+    }
+}
+
+/* ---------------------------------------------------------------- layouts */
+
+/* How a tensor's elements lie: axes in their order in the storage, and along each of the tensor's
+ * elements around and between its own. */
+struct spread {
+    uint32_t order[LAYOUT_RANK];
+    int64_t before[LAYOUT_RANK], after[LAYOUT_RANK], step[LAYOUT_RANK];
+    bool repeated[LAYOUT_RANK]; /* one element, expanded */
+    int64_t start;              /* elements in front of all */
+};
+
+static struct spread spread_packed(void)
+{
+    struct spread spread = {.start = 0};
+    for (uint32_t axis = 0; axis < LAYOUT_RANK; axis++) {
+        spread.order[axis] = axis;
+        spread.step[axis] = 1;
+    }
+    return spread;
+}
+
+/* Puts a tensor into a storage, of at least as many elements as it then needs. */
+static void place(struct placement *placement, const struct problem *problem, int i,
+                  uint32_t number, const struct spread *spread)
+{
+    struct placed_storage *storage = &placement->storages[number];
+    struct place *placed = &placement->places[i];
+    struct layout *layout = &placed->layout;
+    int64_t elements = 1;
+    *layout = problem->tensors[i].shape;
+    layout->offset = spread->start;
+    for (uint32_t j = layout->rank; j-- > 0;) {
+        const uint32_t axis = spread->order[j];
+        const int64_t size = spread->repeated[axis] ? 1 : layout->shape[axis];
+        const int64_t span = size > 0 ? (size - 1) * spread->step[axis] + 1 : 0;
+        layout->stride[axis] = spread->repeated[axis] ? 0 : elements * spread->step[axis];
+        layout->offset += spread->before[axis] * elements;
+        elements *= spread->before[axis] + span + spread->after[axis];
+    }
+    elements += spread->start;
+    elements = elements > view_end(layout) ? elements : view_end(layout);
+    placed->storage = number;
+    storage->dtype = problem->tensors[i].dtype;
+    storage->elements = elements > storage->elements ? elements : storage->elements;
+    if (number == placement->storage_count)
+        placement->storage_count++;
+}
+
+/* ---------------------------------------------------------------- arrangements */
+
+static void arrange(struct spread *spread, const struct problem_tensor *tensor, bool is_out,
+                    enum arrangement arrangement, uint64_t variant)
+{
+    const uint32_t rank = tensor->shape.rank;
+    switch (arrangement) {
+    case ARRANGEMENT_OFFSET:
+        spread->start = rank == 0;
+        spread->before[0] = spread->after[0] = 1;
+        break;
+    case ARRANGEMENT_STRIDED:
+        spread->start = rank == 0;
+        if (rank > 0) {
+            spread->step[rank - 1] = 2;
+            spread->before[rank - 1] = spread->after[rank - 1] = 1;
+        }
+        break;
+    case ARRANGEMENT_TRANSPOSED:
+        for (uint32_t axis = 0; axis < rank; axis++)
+            spread->order[axis] = rank - 1 - axis;
+        spread->after[0] = 1;
+        break;
+    case ARRANGEMENT_BROADCAST:
+        if (!is_out && repeated_axis(tensor, variant) >= 0)
+            spread->repeated[repeated_axis(tensor, variant)] = true;
+        break;
+    default: break;
+    }
+}
+
+/* Axes with room around them: each makes the storage several times as large. */
+enum { ROOMY_AXES = 4 };
+
+static void arrange_any(struct spread *spread, const struct problem_tensor *tensor, bool is_out,
+                        struct random *random)
+{
+    uint32_t rank = tensor->shape.rank;
+    int roomy = 0;
+    if (random_once_in(random, 4))
+        return;
+    spread->start = random_between(random, 0, 3);
+    for (uint32_t axis = 0; axis < rank; axis++) {
+        bool repeats = !is_out && may_repeat(tensor) && random_once_in(random, 6);
+        if (repeats && tensor->shape.shape[axis] > 0)
+            spread->repeated[axis] = true;
+        else if (random_once_in(random, 2) && roomy++ < ROOMY_AXES) {
+            spread->step[axis] = random_between(random, 1, 3);
+            spread->before[axis] = random_between(random, 0, 2);
+            spread->after[axis] = random_between(random, 0, 2);
+        }
+    }
+    if (random_once_in(random, 2))
+        return;
+    for (uint32_t axis = rank; axis-- > 1;) {
+        uint32_t other = (uint32_t)random_between(random, 0, axis), swapped = spread->order[axis];
+        spread->order[axis] = spread->order[other];
+        spread->order[other] = swapped;
+    }
+}
+
+/* The output and an input in one storage. */
+static void share_with(struct placement *placement, const struct problem *problem, int partner,
+                       enum arrangement arrangement, uint64_t variant, struct spread *spreads)
+{
+    static const enum arrangement both[] = {ARRANGEMENT_CONTIGUOUS, ARRANGEMENT_STRIDED,
+                                            ARRANGEMENT_TRANSPOSED};
+    const int out = problem->out;
+    const int64_t out_count = layout_elements(&problem->tensors[out].shape);
+    int64_t count = layout_elements(&problem->tensors[partner].shape);
+    const uint32_t number = placement->storage_count;
+    if (arrangement == ARRANGEMENT_IN_PLACE) {
+        arrange(&spreads[out], &problem->tensors[out], true, both[variant % 3], variant);
+        spreads[partner] = spreads[out];
+    } else if (arrangement == ARRANGEMENT_BESIDE) {
+        spreads[partner].start = out_count;
+    } else {
+        count = count < out_count ? count : out_count;
+        spreads[variant % 4 < 2 ? out : partner].start += variant % 2 && count > 1 ? 1 : count / 2;
+    }
+    place(placement, problem, out, number, &spreads[out]);
+    place(placement, problem, partner, number, &spreads[partner]);
+}
+
+/* alone: the one tensor that is arranged, or -1 for all. partner: that the output is put into. */
+static void make(struct placement *placement, const struct problem *problem,
+                 enum arrangement arrangement, int alone, int partner, uint64_t variant,
+                 struct random *random)
+{
+    const bool is_random = arrangement == ARRANGEMENT_RANDOM;
+    struct spread spreads[PARAMETERS_MAX];
+    memset(placement, 0, sizeof *placement);
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        spreads[i] = spread_packed();
+        if (is_random && problem->tensors[i].present)
+            arrange_any(&spreads[i], &problem->tensors[i], i == problem->out, random);
+    }
+    if (is_random && random_once_in(random, 2)) {
+        arrangement = random_once_in(random, 2) ? ARRANGEMENT_IN_PLACE : ARRANGEMENT_OVERLAP;
+        partner = partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, 0);
+        variant = random_bits(random);
+    }
+    const bool shares =
+        partner >= 0 && (arrangement == ARRANGEMENT_IN_PLACE ||
+                         arrangement == ARRANGEMENT_OVERLAP || arrangement == ARRANGEMENT_BESIDE);
+    if (shares)
+        share_with(placement, problem, partner, arrangement, variant, spreads);
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        if (!problem->tensors[i].present || (shares && (i == partner || i == problem->out)))
+            continue;
+        if (!is_random && (alone < 0 || i == alone))
+            arrange(&spreads[i], &problem->tensors[i], i == problem->out, arrangement, variant);
+        place(placement, problem, i, placement->storage_count, &spreads[i]);
+    }
+}
+
+void placement_make(struct placement *placement, const struct problem *problem,
+                    enum arrangement arrangement, uint64_t variant, struct random *random)
+{
+    make(placement, problem, arrangement, -1,
+         partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, 0), variant, random);
+}
+
+/* ---------------------------------------------------------------- room around storages */
+
+/* offset: in elements, of the storage's tensors beside what is theirs. There is as much room behind
+ * it as axes whose strides are mixed up lead at most. */
+static void guard(struct placement *placement, uint32_t storage, int64_t offset)
+{
+    enum { LEAST = 4096, MOST = 1 << 18 };
+    struct placed_storage *guarded = &placement->storages[storage];
+    int64_t room = LEAST;
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        struct layout *layout = &placement->places[i].layout;
+        int64_t size = 1, stride = 1;
+        if (placement->places[i].storage != storage)
+            continue;
+        layout->offset += offset;
+        for (uint32_t axis = 0; axis < layout->rank; axis++) {
+            size = layout->shape[axis] > size ? layout->shape[axis] : size;
+            stride = layout->stride[axis] > stride ? layout->stride[axis] : stride;
+        }
+        const int64_t needed = size > MOST / stride ? MOST : LEAST + size * stride;
+        room = needed > room ? needed : room;
+    }
+    guarded->before = offset;
+    guarded->after = room + offset;
+}
+
+static int tensor_number(const struct problem *problem, uint32_t number)
+{
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        if (problem->tensors[i].present && number-- == 0)
+            return i;
+    return -1;
+}
+
+bool placement_make_part(struct placement *placement, const struct problem *problem,
+                         enum arrangement arrangement, uint32_t part, uint64_t variant,
+                         struct random *random)
+{
+    const bool shares = arrangement == ARRANGEMENT_IN_PLACE || arrangement == ARRANGEMENT_OVERLAP;
+    const int partner = partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, part);
+    const int alone = part > 0 && !shares ? tensor_number(problem, part - 1) : -1;
+    if (part > 0 && (shares ? partner < 0
+                            : alone < 0 || arrangement == ARRANGEMENT_CONTIGUOUS ||
+                                  arrangement >= ARRANGEMENT_COUNT))
+        return false;
+    make(placement, problem, arrangement, alone, partner, variant, random);
+    for (uint32_t i = 0; i < placement->storage_count; i++) {
+        const bool is_moved = arrangement != ARRANGEMENT_CONTIGUOUS &&
+                              (alone < 0 || arrangement != ARRANGEMENT_OFFSET ||
+                               placement->places[alone].storage == i);
+        guard(placement, i, is_moved ? 37 + 54 * (int64_t)i : 0);
+    }
+    return true;
+}
+
+uint64_t placement_bytes(const struct placement *placement, uint32_t storage)
+{
+    const struct placed_storage *placed = &placement->storages[storage];
+    return (uint64_t)(placed->before + placed->elements + placed->after) *
+           dtype_size(placed->dtype);
+}
+
+/* ---------------------------------------------------------------- transcripts */
+
+/* "t3" into text; returns text. */
+static const char *name_of(const char *kind, uint32_t number, char text[32])
+{
+    snprintf(text, 32, "%s%" PRIu32, kind, number);
+    return text;
+}
+
+static void put_call(struct writer *writer, const struct problem *problem)
+{
+    const struct form *form = problem->form;
+    enum operation_result result = form->operation->result;
+    char words[PROBLEM_TEXT_SIZE] = "", name[32], tensor[32];
+    const char *out = result == RESULT_NEW     ? "made"
+                      : result == RESULT_ALIAS ? name_of("t", (uint32_t)problem->out, name)
+                                               : NULL;
+    for (uint32_t i = 0, used = 0; i < form->parameter_count; i++) {
+        const char *word = problem->tensors[i].present ? name_of("t", i, tensor) : problem->text[i];
+        used += (uint32_t)sprintf(words + used, "%s ", word);
+    }
+    writer_call(writer, out, form->name, "%s", words);
+}
+
+char *placement_transcript(const struct placement *placement, const struct problem *problem)
+{
+    struct writer writer = {0};
+    char name[32], storage[32];
+    for (uint32_t i = 0; i < placement->storage_count; i++) {
+        const struct placed_storage *placed = &placement->storages[i];
+        writer_call(&writer, name_of("storage", i, storage), "empty", "[%" PRId64 "] :%s",
+                    placed->before + placed->elements + placed->after, dtype_name(placed->dtype));
+    }
+    for (uint32_t i = 0; i < PARAMETERS_MAX; i++)
+        if (problem->tensors[i].present)
+            (void)view_put(&writer, name_of("t", i, name),
+                           name_of("storage", placement->places[i].storage, storage),
+                           &placement->places[i].layout);
+    put_call(&writer, problem);
+    if (problem->form->operation->result == RESULT_NEW)
+        writer_download(&writer, "made", DTYPE_INT64, NULL, NULL);
+    return writer_finish(&writer);
+}

@@ -1,0 +1,545 @@
+#include "tools/problem.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- building */
+
+struct maker {
+    struct problem *problem;
+    const struct problem_dtypes *dtypes;
+    struct random *random;
+    bool any;         /* shapes of any rank */
+    int64_t n, k;     /* !any */
+    int64_t elements; /* any */
+    uint64_t variant;
+};
+
+/* One of count choices; consecutive variants run through all combinations of choices. */
+static int64_t choose(struct maker *maker, int64_t count)
+{
+    int64_t choice = (int64_t)(maker->variant % (uint64_t)count);
+    maker->variant /= (uint64_t)count;
+    return choice;
+}
+
+static int parameter_of(const struct maker *maker, const char *name)
+{
+    return form_parameter(maker->problem->form, name);
+}
+
+__attribute__((format(printf, 3, 4))) static void set_text(struct maker *maker, const char *name,
+                                                           const char *format, ...)
+{
+    int i = parameter_of(maker, name);
+    if (i < 0)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(maker->problem->text[i], ARGUMENT_TEXT_SIZE, format, arguments);
+    va_end(arguments);
+}
+
+static void set_integer(struct maker *maker, const char *name, int64_t value)
+{
+    set_text(maker, name, "%" PRId64, value);
+}
+
+static void set_shape(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape)
+{
+    char text[SHAPE_TEXT_SIZE];
+    const struct layout layout = layout_of_shape(rank, shape);
+    set_text(maker, name, "%s", layout_shape_text(&layout, text));
+}
+
+static struct problem_tensor *set_tensor(struct maker *maker, const char *name, uint32_t rank,
+                                         const int64_t *shape)
+{
+    int i = parameter_of(maker, name);
+    if (i < 0)
+        return NULL;
+    struct problem_tensor *tensor = &maker->problem->tensors[i];
+    *tensor = (struct problem_tensor){.present = true, .dtype = maker->dtypes->value};
+    if (i == problem_also(maker->problem->form))
+        tensor->dtype = maker->dtypes->also;
+    if (problem_is_index(&maker->problem->form->parameters[i]))
+        tensor->dtype = maker->dtypes->index;
+    tensor->shape = layout_of_shape(rank, shape);
+    return tensor;
+}
+
+static void set_contents(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape,
+                         enum contents contents)
+{
+    struct problem_tensor *tensor = set_tensor(maker, name, rank, shape);
+    if (tensor)
+        tensor->contents = contents;
+}
+
+static void set_indices(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape,
+                        int64_t low, int64_t high)
+{
+    struct problem_tensor *tensor = set_tensor(maker, name, rank, shape);
+    tensor->contents = CONTENTS_BETWEEN;
+    tensor->low = low;
+    tensor->high = high;
+}
+
+/* Makes most values residues, as they are in real transcripts: moduli are in [2^s, 2^(s+1)), values
+ * below 2^s. Returns 2^s. */
+static int64_t prefer_residues(struct maker *maker)
+{
+    struct problem *problem = maker->problem;
+    int64_t bits = (int64_t)(8 * dtype_size(maker->dtypes->value)) - 1;
+    int64_t base = (int64_t)1 << random_between(maker->random, 1, bits - 1);
+    for (uint32_t i = 0; i < problem->form->parameter_count; i++) {
+        struct problem_tensor *tensor = &problem->tensors[i];
+        if (!tensor->present || (int)i == problem->out)
+            continue;
+        if (tensor->contents == CONTENTS_MODULI) {
+            tensor->contents = CONTENTS_BETWEEN;
+            tensor->low = base;
+            tensor->high = base + (base - 1);
+        } else if (tensor->contents == CONTENTS_VALUES) {
+            tensor->contents = CONTENTS_TAME;
+            tensor->high = base - 1;
+        }
+    }
+    return base;
+}
+
+#define SHAPE(...)                                                                          \
+    (uint32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) \
+    {                                                                                       \
+        __VA_ARGS__                                                                         \
+    }
+
+/* The axis as it is, or counted from the end. */
+static int64_t spelled_axis(struct maker *maker, int64_t axis, uint32_t rank)
+{
+    return choose(maker, 2) ? axis - (int64_t)rank : axis;
+}
+
+/* A random shape of a rank in [rank_min, rank_max] with few elements; sizes are often 1, and 0 once
+ * in a while. */
+static uint32_t any_shape(struct maker *maker, uint32_t rank_min, uint32_t rank_max,
+                          int64_t elements, int64_t shape[LAYOUT_RANK])
+{
+    struct random *random = maker->random;
+    /* Small ranks are what real transcripts have, large ones what breaks. */
+    uint32_t rank = (uint32_t)random_between(random, rank_min,
+                                             random_once_in(random, 3) ? rank_max : rank_min + 3);
+    rank = rank > rank_max ? rank_max : rank;
+    for (uint32_t axis = 0; axis < rank; axis++)
+        shape[axis] = 1;
+    int64_t left = random_between(random, 1, elements);
+    for (uint32_t tries = 0; tries < 2 * rank && rank > 0; tries++) {
+        uint32_t axis = (uint32_t)random_between(random, 0, rank - 1);
+        int64_t size = random_between(random, 1, random_once_in(random, 4) ? left : 5);
+        if (size > left || shape[axis] != 1)
+            continue;
+        shape[axis] = size;
+        left /= size;
+    }
+    if (rank > 0 && random_once_in(random, 60))
+        shape[random_between(random, 0, rank - 1)] = 0;
+    return rank;
+}
+
+/* The shape of what an operation of no shape of its own works on. */
+static uint32_t base_shape(struct maker *maker, uint32_t rank_min, uint32_t rank_max,
+                           int64_t shape[LAYOUT_RANK])
+{
+    if (maker->any)
+        return any_shape(maker, rank_min, rank_max, maker->elements, shape);
+    shape[0] = maker->n;
+    shape[1] = maker->k;
+    return 2;
+}
+
+/* ---------------------------------------------------------------- elementwise */
+
+/* A shape that broadcasts to the full one. how 0: its last axis; 1: the full one; 2: all sizes 1;
+ * 3: all but the last axis; 4: rank 0. */
+static uint32_t broadcast_shape(struct maker *maker, int64_t how, uint32_t rank,
+                                const int64_t *full, int64_t shape[LAYOUT_RANK])
+{
+    uint32_t dropped = 0, kept;
+    if (how == 4)
+        return 0;
+    if (rank > 1 && (how == 0 || (maker->any && how == 2)))
+        dropped = how == 0 ? rank - 1 : (uint32_t)random_between(maker->random, 0, rank - 1);
+    kept = rank - dropped;
+    for (uint32_t axis = 0; axis < kept; axis++) {
+        shape[axis] = full[dropped + axis];
+        bool is_last = axis + 1 == kept;
+        if ((how == 2 && (!maker->any || random_once_in(maker->random, 2))) ||
+            (how == 3 && is_last))
+            shape[axis] = 1;
+    }
+    return kept;
+}
+
+static void make_elementwise(struct maker *maker)
+{
+    int64_t full[LAYOUT_RANK], shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 0, MAX_RANK, full);
+    enum dtype dtype = maker->dtypes->value;
+    int64_t a_how = 1, b_how = choose(maker, 3), p_how = choose(maker, 5);
+    int a = parameter_of(maker, "a"), b = parameter_of(maker, "b"), p = parameter_of(maker, "p");
+    bool is_mod = p < 0; /* b holds the moduli */
+    const struct healcl_parameter_info *parameters = maker->problem->form->parameters;
+    /* One operand has the full shape. */
+    if (parameters[a].kind != HEALCL_PARAMETER_TENSOR)
+        p_how = b_how = 1;
+    else if (choose(maker, 2) && b >= 0 && parameters[b].kind == HEALCL_PARAMETER_TENSOR)
+        a_how = b_how, b_how = 1;
+    set_tensor(maker, "out", rank, full);
+    if (parameters[a].kind == HEALCL_PARAMETER_TENSOR)
+        set_tensor(maker, "a", broadcast_shape(maker, a_how, rank, full, shape), shape);
+    else
+        set_integer(maker, "a", random_value(maker->random, DTYPE_INT64));
+    if (b >= 0 && parameters[b].kind == HEALCL_PARAMETER_TENSOR)
+        set_contents(maker, "b", broadcast_shape(maker, b_how, rank, full, shape), shape,
+                     is_mod ? CONTENTS_MODULI : CONTENTS_VALUES);
+    else if (b >= 0)
+        set_integer(maker, "b",
+                    is_mod ? random_modulus(maker->random, DTYPE_INT64)
+                           : random_value(maker->random, DTYPE_INT64));
+    if (p >= 0 && parameters[p].kind == HEALCL_PARAMETER_TENSOR)
+        set_contents(maker, "p", broadcast_shape(maker, p_how, rank, full, shape), shape,
+                     CONTENTS_MODULI);
+    else if (p >= 0)
+        set_integer(
+            maker, "p",
+            random_modulus(maker->random, random_once_in(maker->random, 4) ? DTYPE_INT64 : dtype));
+    if (!choose(maker, 2))
+        return;
+    int64_t base = prefer_residues(maker);
+    if (p >= 0 && parameters[p].kind != HEALCL_PARAMETER_TENSOR)
+        set_integer(maker, "p", random_between(maker->random, base, base + (base - 1)));
+    if (b >= 0 && parameters[b].kind != HEALCL_PARAMETER_TENSOR &&
+        !random_once_in(maker->random, 4))
+        set_integer(maker, "b",
+                    is_mod ? random_between(maker->random, base, base + (base - 1))
+                           : random_between(maker->random, 0, base - 1));
+}
+
+/* ---------------------------------------------------------------- sums */
+
+static void make_axis_modsum(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK], out[LAYOUT_RANK];
+    uint32_t rank = 3, axis = (uint32_t)choose(maker, 2);
+    if (maker->any) {
+        rank = any_shape(maker, 2, MAX_RANK, maker->elements, shape);
+        axis = (uint32_t)random_between(maker->random, 0, rank - 2);
+    } else {
+        shape[axis] = 3;
+        shape[1 - axis] = maker->n;
+        shape[2] = maker->k;
+    }
+    memcpy(out, shape, sizeof out);
+    memmove(out + axis, out + axis + 1, (rank - axis - 1) * sizeof *out);
+    set_tensor(maker, "a", rank, shape);
+    set_tensor(maker, "out", rank - 1, out);
+    set_contents(maker, "q", 1, &shape[rank - 1], CONTENTS_MODULI);
+    set_integer(maker, "axis", spelled_axis(maker, axis, rank));
+    if (choose(maker, 2))
+        prefer_residues(maker);
+}
+
+/* A permutation, or where none is used nothing, or a tensor that is not looked at. */
+static void set_permutation(struct maker *maker, int64_t n, bool used)
+{
+    if (used)
+        set_contents(maker, "perm", 1, &n, CONTENTS_PERMUTATION);
+    else if (random_once_in(maker->random, 2))
+        set_text(maker, "perm", "none");
+    else
+        set_tensor(maker, "perm", SHAPE(3));
+}
+
+static void set_hints(struct maker *maker)
+{
+    const struct form *form = maker->problem->form;
+    for (uint32_t i = 0; i < form->parameter_count; i++) {
+        if (form->parameters[i].kind != HEALCL_PARAMETER_HINT)
+            continue;
+        if (random_once_in(maker->random, 2))
+            set_text(maker, form->parameters[i].name, "none");
+        else
+            set_integer(maker, form->parameters[i].name, random_value(maker->random, DTYPE_INT64));
+    }
+}
+
+/* n and k of a problem of any shape: n a power of two where that is asked for. */
+static void any_n_and_k(struct maker *maker, bool power)
+{
+    if (!maker->any)
+        return;
+    maker->k = random_between(maker->random, 1, 4);
+    maker->n = random_between(maker->random, 1, 40);
+    if (power)
+        maker->n = (int64_t)1 << random_between(maker->random, 0,
+                                                random_once_in(maker->random, 3) ? 11 : 8);
+}
+
+static void make_modmul_axis_sum(struct maker *maker)
+{
+    any_n_and_k(maker, false);
+    int64_t n = maker->n, k = maker->k, s = 2, reps = 1;
+    if (maker->any || n * k <= 1024) {
+        s = random_between(maker->random, 1, 5);
+        reps = random_between(maker->random, 1, 3);
+    }
+    bool has_axis = parameter_of(maker, "axis") >= 0;
+    bool has_flag = parameter_of(maker, "apply_perm") >= 0;
+    bool is_last = !has_axis || choose(maker, 2) == 0;
+    bool permutes = has_flag && choose(maker, 2) == 0;
+    if (is_last) {
+        set_tensor(maker, "a", SHAPE(reps, s, k, n));
+        set_tensor(maker, "b", SHAPE(s, k, n));
+        set_tensor(maker, "out", SHAPE(reps, k, n));
+    } else {
+        set_tensor(maker, "a", SHAPE(reps, n, s, k));
+        set_tensor(maker, "b", SHAPE(n, s, k));
+        set_tensor(maker, "out", SHAPE(reps, n, k));
+    }
+    set_contents(maker, "q", 1, &k, CONTENTS_MODULI);
+    if (has_flag) {
+        set_permutation(maker, n, permutes);
+        set_integer(maker, "apply_perm", permutes);
+    }
+    set_integer(maker, "axis", is_last ? -1 : -3);
+    set_hints(maker);
+    if (choose(maker, 2))
+        prefer_residues(maker);
+}
+
+/* ---------------------------------------------------------------- transforms */
+
+static void make_transform(struct maker *maker)
+{
+    bool inverse = parameter_of(maker, "ipsi") >= 0;
+    any_n_and_k(maker, true);
+    int64_t n = maker->n, k = maker->k, l = 1, r = 1;
+    if (maker->any || n * k <= 1024) {
+        l = random_between(maker->random, 1, 3);
+        r = random_between(maker->random, 1, 2);
+    }
+    bool tile = choose(maker, 2), skips = !inverse && choose(maker, 2);
+    bool is_last = parameter_of(maker, "axis") >= 0 && choose(maker, 2);
+    int64_t a_k = tile ? 1 : k;
+    if (is_last) {
+        set_tensor(maker, "a", SHAPE(l, r, a_k, n));
+        set_tensor(maker, "out", SHAPE(l, r, k, n));
+    } else {
+        set_tensor(maker, "a", SHAPE(l, n, r, a_k));
+        set_tensor(maker, "out", SHAPE(l, n, r, k));
+    }
+    set_contents(maker, "q", 1, &k, CONTENTS_MODULI);
+    set_tensor(maker, inverse ? "ipsi" : "psi", SHAPE(k, n));
+    set_tensor(maker, "n_inv", 1, &k);
+    set_permutation(maker, n, !skips);
+    set_integer(maker, "axis", is_last ? -1 : -3);
+    set_integer(maker, "tile", tile);
+    set_integer(maker, "skip_perm", skips);
+    set_hints(maker);
+    if (choose(maker, 2))
+        prefer_residues(maker);
+}
+
+/* ---------------------------------------------------------------- digits */
+
+static void make_digits(struct maker *maker)
+{
+    static const int64_t bases[] = {4, 1, 31, 32, 63, 64, 100, INT64_MAX};
+    int64_t shape[LAYOUT_RANK], count = 2, base = bases[choose(maker, 8)];
+    uint32_t rank = base_shape(maker, 0, MAX_RANK - 1, shape);
+    if (maker->any || maker->n * maker->k <= 1024)
+        count = random_between(maker->random, 0, 20);
+    set_tensor(maker, "a", rank, shape);
+    shape[rank] = count;
+    set_tensor(maker, "out", rank + 1, shape);
+    set_integer(maker, "g_exp", count);
+    set_integer(maker, "base_bits", base);
+}
+
+static void make_digits_full_q(struct maker *maker)
+{
+    static const int64_t bases[] = {20, 4, 1, 63, 64, 65, 200, INT64_MAX};
+    if (maker->any) {
+        maker->n = random_between(maker->random, 1, 20);
+        maker->k = random_between(maker->random, 1, 4);
+    }
+    int64_t n = maker->n, k = maker->k, l = 1, count = 2, base = bases[choose(maker, 8)];
+    if (maker->any || n * k <= 1024) {
+        l = random_between(maker->random, 1, 3);
+        count = random_between(maker->random, 0, 20);
+    }
+    set_tensor(maker, "a", SHAPE(l, k, n));
+    set_tensor(maker, "out", SHAPE(l, count, n));
+    set_contents(maker, "q", 1, &k, CONTENTS_COPRIME);
+    set_integer(maker, "g_exp", count);
+    set_integer(maker, "base_bits", base);
+    set_hints(maker);
+}
+
+/* ---------------------------------------------------------------- gathers */
+
+static void make_take_along_axis(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK], a[LAYOUT_RANK], idx[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
+    uint32_t axis = (uint32_t)choose(maker, 2);
+    if (maker->any)
+        axis = (uint32_t)random_between(maker->random, 0, rank - 1);
+    memcpy(a, shape, sizeof a);
+    memcpy(idx, shape, sizeof idx);
+    if (choose(maker, 2) && shape[axis] > 0) /* else a can be out */
+        a[axis] = maker->any ? random_between(maker->random, 1, 9) : shape[axis] + 1;
+    int64_t repeats = choose(maker, 3);
+    for (uint32_t i = 0; i < rank; i++) {
+        bool broadcasts = !maker->any || random_once_in(maker->random, 2);
+        if (i != axis && repeats == 1 && broadcasts)
+            a[i] = 1;
+        if (repeats == 2 && broadcasts && (i != axis || random_once_in(maker->random, 2)))
+            idx[i] = 1;
+    }
+    set_tensor(maker, "a", rank, a);
+    set_tensor(maker, "out", rank, shape);
+    set_indices(maker, "idx", rank, idx, -a[axis], a[axis] - 1);
+    set_integer(maker, "axis", spelled_axis(maker, axis, rank));
+}
+
+static void make_permute(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 2, MAX_RANK, shape);
+    uint32_t rows = (uint32_t)choose(maker, 2), moved = 1 - rows;
+    if (maker->any) {
+        rows = (uint32_t)random_between(maker->random, 0, rank - 1);
+        moved = (rows + (uint32_t)random_between(maker->random, 1, rank - 1)) % rank;
+    }
+    set_tensor(maker, "a", rank, shape);
+    set_tensor(maker, "out", rank, shape);
+    set_indices(maker, "perms", SHAPE(shape[rows], shape[moved]), 0, shape[moved] - 1);
+    set_integer(maker, "elementwise_axis", spelled_axis(maker, rows, rank));
+    set_integer(maker, "perm_axis", spelled_axis(maker, moved, rank));
+}
+
+static void make_pad_or_repeat(struct maker *maker)
+{
+    bool pads = parameter_of(maker, "pad") >= 0;
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = (uint32_t)choose(maker, 2);
+    if (maker->any)
+        axis = (uint32_t)random_between(maker->random, 0, rank - 1);
+    /* 3 zeros, or none; two of each, or one. With none and one out has a's shape. */
+    int64_t amount = pads ? 3 - 3 * choose(maker, 2) : 2 - choose(maker, 2);
+    if (maker->any)
+        amount = random_between(maker->random, 0, 4);
+    set_tensor(maker, "a", rank, shape);
+    shape[axis] = pads ? shape[axis] + amount : shape[axis] * amount;
+    set_tensor(maker, "out", rank, shape);
+    set_integer(maker, "pad", amount);
+    set_integer(maker, "repeats", amount);
+    set_integer(maker, "axis", spelled_axis(maker, axis, rank));
+}
+
+/* ---------------------------------------------------------------- memory */
+
+static void make_allocation(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
+    set_shape(maker, "shape", rank, shape);
+    set_text(maker, "dtype", ":%s", dtype_name(maker->dtypes->value));
+}
+
+/* The tensor is the only argument. */
+static void make_whole(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    const uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
+    set_tensor(maker, "a", rank, shape);
+    set_tensor(maker, "t", rank, shape);
+    set_text(maker, "none", "none");
+}
+
+static void make_fill(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
+    set_tensor(maker, "a", rank, shape);
+    set_integer(maker, "v", random_value(maker->random, maker->dtypes->value));
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+/* Operations without kernels of their own. */
+static void make_none(struct maker *maker)
+{
+    (void)maker;
+}
+
+static const struct {
+    void (*make)(struct maker *maker);
+    bool many_moduli, reshapes;
+} traits[OPERATION_COUNT] = {
+#define PROBLEM(id, maker, many_moduli, reshapes) \
+    [OPERATION_##id] = {make_##maker, many_moduli, reshapes},
+#include "tools/problems.def"
+#undef PROBLEM
+};
+
+bool problem_is_made(const struct form *form)
+{
+    return traits[form_id(form)].make != make_none;
+}
+
+bool problem_has_many_moduli(const struct form *form)
+{
+    return traits[form_id(form)].many_moduli;
+}
+
+bool problem_reshapes(const struct form *form)
+{
+    return form_id(form) < OPERATION_COUNT && traits[form_id(form)].reshapes;
+}
+
+static void make_problem(struct maker maker, const struct form *form)
+{
+    struct problem *problem = maker.problem;
+    *problem = (struct problem){.form = form, .out = -1};
+    for (uint32_t i = 0; i < form->parameter_count; i++)
+        if (form->parameters[i].kind == HEALCL_PARAMETER_OUT)
+            problem->out = (int)i;
+    void (*make)(struct maker *) = traits[form_id(form)].make;
+    (make ? make : make_elementwise)(&maker);
+}
+
+void problem_make(struct problem *problem, const struct form *form,
+                  const struct problem_dtypes *dtypes, int64_t n, int64_t k, uint64_t variant,
+                  struct random *random)
+{
+    const struct maker maker = {
+        .problem = problem, .dtypes = dtypes, .random = random, .n = n, .k = k, .variant = variant};
+    make_problem(maker, form);
+}
+
+void problem_make_any(struct problem *problem, const struct form *form,
+                      const struct problem_dtypes *dtypes, int64_t elements, uint64_t variant,
+                      struct random *random)
+{
+    const struct maker maker = {.problem = problem,
+                                .dtypes = dtypes,
+                                .random = random,
+                                .any = true,
+                                .elements = elements,
+                                .variant = variant};
+    make_problem(maker, form);
+}

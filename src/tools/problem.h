@@ -1,0 +1,89 @@
+/*
+ * Problems: calls of one form of the op table with random arguments that the form accepts. How the
+ * tensors lie in memory is another matter, see placement.h.
+ */
+#ifndef HEALCL_TOOLS_PROBLEM_H
+#define HEALCL_TOOLS_PROBLEM_H
+
+#include "core/layout.h"
+#include "plan/ops.h"
+#include "tools/random.h"
+
+enum contents {
+    CONTENTS_VALUES,
+    CONTENTS_MODULI,
+    CONTENTS_COPRIME,
+    CONTENTS_PERMUTATION,
+    CONTENTS_BETWEEN, /* in [low, high] */
+    CONTENTS_AROUND,  /* the same, where any others will do too */
+    CONTENTS_TAME,    /* in [0, high], high + 1 a power of two; in every other tensor a few values
+                         are anything */
+};
+
+struct problem_tensor {
+    bool present; /* false: the argument is no tensor, or NONE */
+    enum dtype dtype;
+    struct layout shape; /* packed */
+    enum contents contents;
+    int64_t low, high;
+};
+
+enum { ARGUMENT_TEXT_SIZE = SHAPE_TEXT_SIZE };
+
+struct problem {
+    const struct form *form;
+    struct problem_tensor tensors[PARAMETERS_MAX];
+    /* What stands for the other arguments, as transcript/writer.h has it; "" for a tensor. */
+    char text[PARAMETERS_MAX][ARGUMENT_TEXT_SIZE];
+    int out; /* the parameter that is written, or -1 */
+    /* The operations that its plan may name, whose kernels may run its steps; or NULL. */
+    const struct operation_table *table;
+};
+
+/* Which dtypes the tensors have: of values, of the one tensor that may have another (see the op
+ * table's dtypes, "a also int8"), and of indices. */
+struct problem_dtypes {
+    enum dtype value, also, index;
+};
+
+/* The parameter that may have a dtype of its own, or -1. */
+int problem_also(const struct form *form);
+
+/* Whether a parameter holds indices, and whether a form has one that does. */
+bool problem_is_index(const struct healcl_parameter_info *parameter);
+bool problem_has_index(const struct form *form);
+
+/* Whether the planner should accept these dtypes. */
+bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes);
+
+/* Columns of problems.def. Only of forms that problem_is_made says so of there are problems. */
+bool problem_is_made(const struct form *form);
+bool problem_has_many_moduli(const struct form *form);
+bool problem_reshapes(const struct form *form);
+
+/*
+ * A problem with n and k as its sizes: vectors of n elements for k moduli, or a matrix [n,k] where
+ * the operation knows nothing of either. variant: any number; consecutive ones give flags, axes and
+ * shapes of operands in all combinations.
+ */
+void problem_make(struct problem *problem, const struct form *form,
+                  const struct problem_dtypes *dtypes, int64_t n, int64_t k, uint64_t variant,
+                  struct random *random);
+
+/* The same with random shapes of any rank where the operation takes any, of about that many
+ * elements at most. */
+void problem_make_any(struct problem *problem, const struct form *form,
+                      const struct problem_dtypes *dtypes, int64_t elements, uint64_t variant,
+                      struct random *random);
+
+/* Whether any values will do, so that other tensors may share them. */
+bool problem_is_free(const struct problem_tensor *tensor);
+
+/* Fills an array with what a tensor may hold. */
+void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array);
+
+/* "ntt(a int8 [1, 4, 1, 2], ...)" for messages; returns text. */
+enum { PROBLEM_TEXT_SIZE = PARAMETERS_MAX * (ARGUMENT_TEXT_SIZE + 64) };
+const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE]);
+
+#endif

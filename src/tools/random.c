@@ -1,0 +1,186 @@
+#include "tools/random.h"
+
+#include <string.h>
+
+#include "tools/primes.h"
+
+uint64_t random_bits(struct random *random)
+{
+    /* splitmix64 (Steele, Lea and Flood, 2014) */
+    uint64_t z = random->state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+uint64_t random_word(struct random *random)
+{
+    uint64_t how = random_bits(random), word = random_bits(random);
+    if (how % 4 == 1) {
+        word &= random_bits(random);
+        word &= random_bits(random);
+    }
+    if (how % 4 == 2) {
+        word |= random_bits(random);
+        word |= random_bits(random);
+    }
+    if (how % 4 == 3)
+        word = 0 - (word >> (how / 4 % 64));
+    return word >> (how / 256 % 64);
+}
+
+int64_t random_between(struct random *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)(random_bits(random) % ((uint64_t)high - (uint64_t)low + 1));
+}
+
+bool random_once_in(struct random *random, int64_t times)
+{
+    return random_between(random, 1, times) == 1;
+}
+
+static int64_t largest(enum dtype dtype)
+{
+    return INT64_MAX >> (64 - 8 * dtype_size(dtype));
+}
+
+static int64_t wrapped(enum dtype dtype, int64_t value)
+{
+    switch (dtype) {
+    case DTYPE_INT8: return (int8_t)value;
+    case DTYPE_INT32: return (int32_t)value;
+    case DTYPE_INT64: break;
+    }
+    return value;
+}
+
+int64_t random_value(struct random *random, enum dtype dtype)
+{
+    const int64_t high = largest(dtype);
+    const int64_t extremes[] = {-high - 1, high, 0, -1, 1, -high};
+    uint64_t bits = random_bits(random);
+    int64_t value = (int64_t)random_bits(random);
+    if (bits % 8 < 2)
+        return extremes[bits / 8 % 6];
+    if (bits % 8 < 4)
+        value >>= bits / 8 % 64;
+    return wrapped(dtype, value);
+}
+
+int64_t random_modulus(struct random *random, enum dtype dtype)
+{
+    int64_t high = largest(dtype);
+    uint64_t bits = random_bits(random);
+    int64_t value = (int64_t)(random_bits(random) >> 1) & high;
+    int64_t power = (int64_t)1 << (bits / 64 % (8 * dtype_size(dtype) - 1));
+    switch (bits % 8) {
+    case 0: return high;
+    case 1: return random_between(random, 1, 3);
+    case 2: return power;
+    case 3: return power > 1 ? power - 1 : 1;
+    case 4: return power < high ? power + 1 : high;
+    case 5: return (value >> (bits / 8 % 64)) + 1 > 0 ? (value >> (bits / 8 % 64)) % high + 1 : 1;
+    default: return value % high + 1;
+    }
+}
+
+/* ---------------------------------------------------------------- values */
+
+void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array)
+{
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(dtype, array, i, random_value(random, dtype));
+}
+
+void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, void *array)
+{
+    const int64_t top = (int64_t)1 << 62;
+    int64_t kind = dtype == DTYPE_INT64 ? random_between(random, 0, 2) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t modulus = random_modulus(random, dtype);
+        if (kind == 1)
+            modulus = modulus % (top - 1) + 1;
+        else if (kind == 2)
+            modulus |= top;
+        dtype_store(dtype, array, i, modulus);
+    }
+}
+
+void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
+                         int64_t high, void *array)
+{
+    if (high < low) /* indices of an empty axis: none is looked at */
+        high = low;
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(dtype, array, i, random_between(random, low, high));
+}
+
+void random_fill_tame(struct random *random, enum dtype dtype, int64_t count, int64_t high,
+                      bool outliers, void *array)
+{
+    random_fill_values(random, dtype, count, array);
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(dtype, array, i, dtype_load(dtype, array, i) & high);
+    for (int i = 0; i < 3 && outliers && count > 0; i++)
+        dtype_store(dtype, array, random_between(random, 0, count - 1),
+                    random_value(random, dtype));
+}
+
+static void swap(enum dtype dtype, void *array, int64_t i, int64_t j)
+{
+    int64_t value = dtype_load(dtype, array, i);
+    dtype_store(dtype, array, i, dtype_load(dtype, array, j));
+    dtype_store(dtype, array, j, value);
+}
+
+void random_shuffle(struct random *random, enum dtype dtype, int64_t count, void *array)
+{
+    for (int64_t i = count - 1; i > 0; i--)
+        swap(dtype, array, i, random_between(random, 0, i));
+}
+
+void random_fill_permutation(struct random *random, enum dtype dtype, int64_t count, void *array)
+{
+    bool is_power = count > 0 && (count & (count - 1)) == 0;
+    int64_t kind = random_between(random, 0, 7); /* 0, 1: the identity; 2 to 4: bit reversal */
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(dtype, array, i, i);
+    if (kind >= 2 && kind <= 4 && is_power) {
+        uint32_t bits = (uint32_t)__builtin_ctzll((uint64_t)count);
+        for (int64_t i = 0; i < count; i++)
+            dtype_store(dtype, array, i, (int64_t)reverse_bits((uint64_t)i, bits));
+    } else if (kind >= 5 || !is_power) {
+        random_shuffle(random, dtype, count, array);
+    }
+    if (count > 1 && (kind == 1 || kind == 4)) { /* but for two, often the last */
+        bool last = random_once_in(random, 2);
+        swap(dtype, array, last ? count - 1 : random_between(random, 0, count - 1),
+             last ? count - 2 : random_between(random, 0, count - 1));
+    }
+}
+
+/* ---------------------------------------------------------------- coprime moduli */
+
+static void find_coprimes(enum dtype dtype, uint64_t list[COPRIME_MAX])
+{
+    if (dtype == DTYPE_INT8) /* holds too few; only for calls that are to be refused */
+        dtype = DTYPE_INT64;
+    /* Lengths from 7 bits to the largest, and then the largest primes. */
+    uint32_t bits = (uint32_t)(8 * dtype_size(dtype)) - 1, next = 0;
+    list[next++] = (uint64_t)1 << (bits - 1);
+    for (uint32_t length = 7; length < bits; length += 5)
+        find_primes(length, 2, 1, &list[next++]);
+    find_primes(bits, 2, COPRIME_MAX - next, &list[next]);
+}
+
+void random_fill_coprime(struct random *random, enum dtype dtype, int64_t count, void *array)
+{
+    static uint64_t lists[DTYPE_COUNT][COPRIME_MAX];
+    uint64_t order[COPRIME_MAX];
+    if (lists[dtype][0] == 0)
+        find_coprimes(dtype, lists[dtype]);
+    memcpy(order, lists[dtype], sizeof order);
+    random_shuffle(random, DTYPE_INT64, COPRIME_MAX, order);
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(dtype, array, i, (int64_t)order[i]);
+}

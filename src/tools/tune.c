@@ -1,0 +1,471 @@
+#include "tools/tune.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/variant.h"
+#include "opencl/opening.h"
+#include "opencl/tuning_kept.h"
+#include "tools/xmalloc.h"
+
+/* ---------------------------------------------------------------- what is measured */
+
+enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
+
+/* What stands for a family: often run and of several shapes, each of a few milliseconds at most. */
+static const struct tune_case {
+    enum kernel_family family;
+    const char *operation;
+    struct bench_settings settings;
+} cases[] = {
+    {FAMILY_copy, "copy", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_copy, "contiguous", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_elementwise, "modmul", BENCH_SETTINGS(0)},
+    {FAMILY_elementwise, "modmul",
+     BENCH_SETTINGS([BENCH_LAYOUT] = BENCH_HEAL, [BENCH_BATCH] = 8, [BENCH_S] = 784, [BENCH_N] = 16,
+                    [BENCH_K] = 2)},
+    {FAMILY_elementwise, "modsum", BENCH_SETTINGS(0)},
+    {FAMILY_sum, "axis_modsum", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_sum, "modmul_axis_sum", BENCH_SETTINGS([BENCH_BATCH] = 10)},
+    {FAMILY_transform, "ntt", BENCH_SETTINGS([BENCH_BATCH] = 64)},
+    {FAMILY_transform, "intt",
+     BENCH_SETTINGS([BENCH_BATCH] = 64, [BENCH_PERM] = BENCH_PERM_REVERSE)},
+    {FAMILY_transform, "ntt",
+     BENCH_SETTINGS([BENCH_BATCH] = 16, [BENCH_LAYOUT] = BENCH_HEAL, [BENCH_K] = 2, [BENCH_R] = 2)},
+    {FAMILY_transform, "ntt", BENCH_SETTINGS([BENCH_BATCH] = 4, [BENCH_N] = 65536)},
+    {FAMILY_digits, "apply_g_decomp", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_gather, "take_along_axis", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_8)},
+};
+
+enum { CASE_COUNT = sizeof cases / sizeof *cases, SAMPLES = 7 };
+
+static const char LOCAL_SIZE[] = "local_size", ELEMENTS[] = "elements_per_item",
+                  ACCESS[] = "access_bytes", LAUNCHES[] = "launches_at_once",
+                  MULTIPLY[] = "multiply";
+
+/* Whether a subject is a tunable of thin kernels. */
+static bool is_shape(const char *subject)
+{
+    return subject == LOCAL_SIZE || subject == ELEMENTS || subject == ACCESS;
+}
+
+/* Transforms have a tunable of their own. */
+static bool decides(const char *subject, const struct tune_case *measured)
+{
+    if (is_shape(subject))
+        return measured->family != FAMILY_transform;
+    if (subject == LAUNCHES)
+        return true;
+    if (subject == MULTIPLY)
+        return measured->family == FAMILY_elementwise || measured->family == FAMILY_transform;
+    return strcmp(kernel_family_name(measured->family), subject) == 0;
+}
+
+/* ---------------------------------------------------------------- alternatives */
+
+struct lister {
+    const struct device_info *info;
+    struct tune_report *report;
+    const char *only; /* subject; or NULL */
+};
+
+/* Leaves out what the device cannot do, and what is there already. */
+__attribute__((format(printf, 3, 4))) static void add(struct lister *lister, const char *subject,
+                                                      const char *format, ...)
+{
+    struct tune_report *report = lister->report;
+    struct tune_alternative alternative = {.subject = subject};
+    struct device_tuning ignored = report->tuning;
+    va_list arguments;
+    if (lister->only && strcmp(lister->only, subject) != 0)
+        return;
+    va_start(arguments, format);
+    vsnprintf(alternative.choice, sizeof alternative.choice, format, arguments);
+    va_end(arguments);
+    bool known = tuning_parse(&ignored, alternative.choice, "", lister->info, NULL) != HEALCL_OK;
+    for (size_t i = 0; i < report->count; i++)
+        if (strcmp(report->alternatives[i].choice, alternative.choice) == 0)
+            known = true;
+    if (!known && report->count < TUNE_ALTERNATIVES_MAX)
+        report->alternatives[report->count++] = alternative;
+}
+
+static void add_number(struct lister *lister, const char *subject, uint32_t value)
+{
+    add(lister, subject, "%s=%" PRIu32, subject, value);
+}
+
+/* One whose work-items share a transform comes in several sizes, and with either radix. */
+static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+                      uint32_t transform_local_size)
+{
+    bool any;
+    const uint32_t tunables = shape_tunables(family, shape, &any);
+    const char *name = kernel_family_name(family);
+    char choice[TUNE_CHOICE_SIZE / 2];
+    snprintf(choice, sizeof choice, "%s=%s", name, kernel_shape_name(shape));
+    if (tunables >> TUNABLE_transform_radix & 1)
+        for (uint32_t radix = 8; radix <= 16; radix *= 2)
+            add(lister, name, "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
+                choice, transform_local_size, radix);
+    else if (tunables >> TUNABLE_transform_local_size & 1)
+        add(lister, name, "%s,transform_local_size=%" PRIu32, choice, transform_local_size);
+    else
+        add(lister, name, "%s", choice);
+}
+
+/* A family's default shape, then the others. */
+static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes)
+{
+    const struct device_tuning *tuning = &lister->report->tuning;
+    add_shape(lister, family, tuning->shapes[family], tuning->transform_local_size);
+    for (int s = 0; s < SHAPE_COUNT; s++)
+        for (const uint32_t *size = sizes; *size; size++)
+            if (kernel_family_has(family, (enum kernel_shape)s))
+                add_shape(lister, family, (enum kernel_shape)s, *size);
+}
+
+bool tune_is_subject(const char *name)
+{
+    static const char *const tunables[] = {LOCAL_SIZE, ELEMENTS, ACCESS, LAUNCHES, MULTIPLY};
+    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++)
+        if (strcmp(tunables[i], name) == 0)
+            return true;
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (strcmp(kernel_family_name((enum kernel_family)family), name) == 0)
+            return true;
+    return false;
+}
+
+static void list_all(struct lister *lister)
+{
+    static const uint32_t cpu_sizes[] = {1, 8, 64, 0}, other_sizes[] = {64, 128, 256, 512, 0},
+                          cpu_elements[] = {64, 1024, 16384, 0},
+                          other_elements[] = {1, 2, 4, 16, 0};
+    const struct device_info *info = lister->info;
+    const struct device_tuning *tuning = &lister->report->tuning;
+    bool is_cpu = info->type & CL_DEVICE_TYPE_CPU;
+    const uint32_t *sizes = is_cpu ? cpu_sizes : other_sizes;
+
+    add_number(lister, LOCAL_SIZE, tuning->local_size);
+    for (const uint32_t *size = sizes; *size; size++)
+        add_number(lister, LOCAL_SIZE, *size);
+    add_number(lister, ELEMENTS, tuning->elements_per_item);
+    for (const uint32_t *count = is_cpu ? cpu_elements : other_elements; *count; count++)
+        add_number(lister, ELEMENTS, *count);
+    for (uint32_t bytes = tuning->access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
+        add_number(lister, ACCESS, bytes);
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        list_family(lister, (enum kernel_family)family, sizes);
+    for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
+        add(lister, MULTIPLY, "%s=%s", MULTIPLY,
+            multiply_name((enum multiply)((tuning->multiply + i) % MULTIPLY_COUNT)));
+    if (!info->out_of_order)
+        return;
+    add_number(lister, LAUNCHES, tuning->launches_at_once);
+    add_number(lister, LAUNCHES, 1);
+    add_number(lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
+}
+
+void tune_list(const struct device_info *info, const char *only, struct tune_report *report)
+{
+    struct lister lister = {info, report, only};
+    bool given;
+    *report = (struct tune_report){.tuning = tuning_default(info)};
+    list_all(&lister);
+    if (only && tuning_shape_given(&given, NULL) == HEALCL_OK && !given)
+        (void)tuning_read_kept(&report->tuning, info);
+}
+
+/* ---------------------------------------------------------------- kernels of manifests */
+
+/* The operation that becomes a kind of step, "step ntt". */
+static const char *operation_of_step(const char *subject)
+{
+    const char *step = strchr(subject, ' ') + 1;
+    static const char *const names[][2] = {{"digits", "apply_g_decomp"},
+                                           {"digits_full_q", "apply_g_decomp_relative_to_full_q"},
+                                           {"gather", "take_along_axis"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i][0], step) == 0)
+            return names[i][1];
+    return step;
+}
+
+static void add_kernel(struct lister *lister, const struct tune_alternative *subject,
+                       const struct vendor_kernel *kernel, uint32_t place)
+{
+    struct tune_report *report = lister->report;
+    if (!vendor_is_for_device(kernel, lister->info))
+        return;
+    for (uint32_t i = 0; i < kernel->alternative_count && report->count < TUNE_ALTERNATIVES_MAX;
+         i++) {
+        struct tune_alternative *added = &report->alternatives[report->count++];
+        *added = *subject;
+        added->kernel = kernel->names[i];
+        added->number = vendor_choice(place, i);
+        snprintf(added->choice, sizeof added->choice, "%s", kernel->names[i]);
+    }
+}
+
+/* What has no other is not measured. */
+static void end_subject(struct tune_report *report, size_t first)
+{
+    if (report->count == first + 1)
+        report->count = first;
+}
+
+void tune_list_kernels(const struct device_info *info, const struct operation_table *table,
+                       const struct examples *examples, const char *only,
+                       struct tune_report *report)
+{
+    struct lister lister = {info, report, NULL};
+    const struct vendor_operations *all = vendor_of_table(table);
+    const struct operation *operation;
+    const char *name = only && *only == '_' ? only + 1 : only;
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
+        const struct vendor_operation *vendor = example_vendor(operation);
+        const struct tune_alternative subject = {
+            .subject = operation->name, .operation = operation, .of = vendor->identity};
+        const size_t first = report->count;
+        if ((name && strcmp(name, operation->name) != 0) || vendor->body_count == 0 ||
+            !example_of(examples, operation))
+            continue;
+        for (uint32_t place = 0; place < vendor->kernel_count; place++)
+            add_kernel(&lister, &subject, vendor->kernels[place], place);
+        end_subject(report, first);
+    }
+    for (int kind = 0; all && kind < STEP_KINDS; kind++) {
+        const struct vendor_replacement *next = all->replacements[kind];
+        const size_t first = report->count;
+        if (!next || (name && strcmp(name, next->step) != 0))
+            continue;
+        const struct tune_alternative subject = {.subject = next->subject,
+                                                 .of = all->replacement_identities[kind]};
+        for (uint32_t place = 0; next; next = next->next, place++)
+            add_kernel(&lister, &subject, next->kernel, place);
+        end_subject(report, first);
+    }
+}
+
+const char *tune_outcome_name(enum tune_outcome outcome)
+{
+    static const char *const names[] = {"not measured", "right", "wrong", "failed"};
+    return names[outcome];
+}
+
+double tune_spread(const struct tune_alternative *alternative)
+{
+    if (alternative->outcome != TUNE_RIGHT || alternative->nanoseconds <= 0)
+        return 0;
+    return 100 * (alternative->median_nanoseconds / alternative->nanoseconds - 1);
+}
+
+bool tune_is_decided(const struct tune_report *report, const char *subject)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].chosen && strcmp(report->alternatives[i].subject, subject) == 0)
+            return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------- measuring */
+
+/* One call of tune_measure. */
+struct tuner {
+    struct healcl_device **device;
+    const struct tune_options *options;
+    tune_bench *bench;
+    struct tune_report *report;
+};
+
+/* What a failure has left behind is not for the next alternative. */
+static enum healcl_status open_anew(struct healcl_device **device, struct healcl_error *error)
+{
+    const struct opencl *cl = (*device)->cl;
+    char selector[24];
+    snprintf(selector, sizeof selector, "%" PRIu32 ":%" PRIu32, (*device)->info.platform_index,
+             (*device)->info.device_index);
+    healcl_device_close(*device);
+    return device_open(cl, selector, device, error);
+}
+
+/* The tuning that an alternative is measured with. */
+static enum healcl_status tuning_of(const struct tune_alternative *alternative,
+                                    const struct tune_report *report,
+                                    const struct device_info *info, struct device_tuning *tuning,
+                                    struct healcl_error *error)
+{
+    *tuning = report->tuning;
+    if (is_shape(alternative->subject))
+        TRY(tuning_parse(tuning, "general", "tune", info, error));
+    return tuning_parse(tuning, alternative->choice, "tune", info, error);
+}
+
+static void add_times(struct tune_alternative *alternative, const struct bench_result *result)
+{
+    alternative->nanoseconds += result->min_ns; /* what else runs only adds */
+    alternative->median_nanoseconds += result->median_ns;
+}
+
+/* The examples of an operation of a manifest that the alternative runs. */
+static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternative *alternative,
+                                       const struct bench_options *bench,
+                                       struct healcl_error *error)
+{
+    const struct examples *examples = tuner->options->examples;
+    const struct example *example = example_of(examples, alternative->operation);
+    uint32_t measured = 0;
+    for (; example; example = example_next(example)) {
+        struct bench_result result;
+        TRY(bench_kernel(*tuner->device, bench, examples, example, alternative->kernel, &result,
+                         error));
+        measured += result.samples > 0;
+        add_times(alternative, &result);
+    }
+    if (measured == 0)
+        REFUSE(error, "it runs no example");
+    return HEALCL_OK;
+}
+
+/* Measures the cases of an alternative; where there is none for a replacement, one with its own
+ * defaults. A variant that can run none of them on the device is refused: another one has the
+ * times. */
+static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative *alternative,
+                                    struct healcl_error *error)
+{
+    const struct tune_options *options = tuner->options;
+    const bool replaces = alternative->kernel != NULL;
+    const struct bench_options bench = {.repeat = SAMPLES,
+                                        .memory_limit = options->memory_limit,
+                                        .table = replaces ? options->table : NULL};
+    bool measured = false;
+    alternative->nanoseconds = alternative->median_nanoseconds = 0;
+    if (alternative->operation)
+        return run_examples(tuner, alternative, &bench, error);
+    const char *step = replaces ? operation_of_step(alternative->subject) : NULL;
+    const struct tune_case own = {.operation = step};
+    for (int i = 0; i <= CASE_COUNT; i++) {
+        const struct tune_case *one = i < CASE_COUNT ? &cases[i] : &own;
+        struct bench_result result;
+        if (i == CASE_COUNT ? !replaces || measured
+            : replaces      ? strcmp(one->operation, step) != 0
+                            : !decides(alternative->subject, one))
+            continue;
+        TRY(tuner->bench(*tuner->device, bench_operation_find(one->operation), &one->settings,
+                         &bench, &result, error));
+        add_times(alternative, &result);
+        measured = true;
+    }
+    return HEALCL_OK;
+}
+
+/* Measures an alternative once; that it is wrong or fails is an outcome, no error. So is a refusal:
+ * what one shape of kernels cannot do on this device another may. */
+static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative *alternative,
+                                   struct healcl_error *error)
+{
+    struct healcl_error problem = {.status = HEALCL_OK};
+    enum healcl_status status = run_cases(tuner, alternative, &problem);
+    alternative->outcome = status == HEALCL_DIFFERENT ? TUNE_WRONG
+                           : status != HEALCL_OK      ? TUNE_FAILED
+                                                      : TUNE_RIGHT;
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    if (status == HEALCL_USAGE) {
+        if (error)
+            *error = problem;
+        else
+            healcl_error_clear(&problem);
+        return status;
+    }
+    snprintf(alternative->reason, sizeof alternative->reason, "%s",
+             status == HEALCL_OK ? "" : problem.message);
+    healcl_error_clear(&problem);
+    return alternative->outcome == TUNE_FAILED ? open_anew(tuner->device, error) : HEALCL_OK;
+}
+
+static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *alternative,
+                                  struct healcl_error *error)
+{
+    const struct tune_options *options = tuner->options;
+    struct device_tuning tuning;
+    if (alternative->kernel) {
+        tuning = tuner->report->tuning;
+        kernel_choices_set(&(*tuner->device)->programs->choices, alternative->of,
+                           alternative->number);
+    } else {
+        TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
+    }
+    TRY(device_set_tuning(*tuner->device, &tuning, error));
+    if (options->measuring)
+        options->measuring(options->context, alternative);
+    for (int i = 0; i < TUNE_TRIES; i++) {
+        TRY(try_once(tuner, alternative, error));
+        if (options->force || tune_spread(alternative) <= TUNE_SPREAD_MOST)
+            return HEALCL_OK;
+    }
+    FAIL(
+        error, HEALCL_DEVICE,
+        "the machine is too busy: with '%s' the median of %d samples took %.3g %% longer than the "
+        "fastest (%.4g ms and %.4g ms), and more than %d %% in each of %d tries; nothing is chosen "
+        "(--force chooses all the same)",
+        alternative->choice, SAMPLES, tune_spread(alternative),
+        alternative->median_nanoseconds / 1e6, alternative->nanoseconds / 1e6, TUNE_SPREAD_MOST,
+        TUNE_TRIES);
+}
+
+/* The fastest of count alternatives, or NULL. The first, which is the default, is left only for
+ * one that is faster by more than chance may make it. */
+static struct tune_alternative *fastest(struct tune_alternative *alternatives, size_t count)
+{
+    static const double CHANCE = 0.95;
+    struct tune_alternative *best = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (alternatives[i].outcome == TUNE_RIGHT &&
+            (!best || alternatives[i].nanoseconds <
+                          best->nanoseconds * (best == &alternatives[0] ? CHANCE : 1)))
+            best = &alternatives[i];
+    return best;
+}
+
+/* Measures the alternatives of a subject and chooses one. */
+static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *list, size_t count,
+                                 struct healcl_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(measure(tuner, &list[i], error));
+    struct tune_alternative *best = fastest(list, count);
+    if (!best && list[0].kernel) /* what is wrong with a manifest spoils nothing else */
+        return HEALCL_OK;
+    if (!best)
+        FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s", list[0].subject,
+             list[0].reason);
+    best->chosen = true;
+    if (best->kernel) {
+        kernel_choices_set(&tuner->report->choices, best->of, best->number);
+        return HEALCL_OK;
+    }
+    return tuning_parse(&tuner->report->tuning, best->choice, "tune", &(*tuner->device)->info,
+                        error);
+}
+
+enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
+                                struct tune_report *report, struct healcl_error *error)
+{
+    struct tuner tuner = {.device = device,
+                          .options = options,
+                          .bench = options->bench ? options->bench : bench_run,
+                          .report = report};
+    struct tune_alternative *list = report->alternatives;
+    for (size_t first = 0, end; first < report->count; first = end) {
+        const char *subject = list[first].subject;
+        for (end = first; end < report->count && list[end].subject == subject; end++)
+            ;
+        TRY(decide(&tuner, list + first, end - first, error));
+    }
+    (*device)->programs->choices = report->choices;
+    return device_set_tuning(*device, &report->tuning, error);
+}

@@ -1,0 +1,558 @@
+/*
+ * Calls that are derived from an example: of other sizes, dtypes and values, in all layouts. What
+ * the body takes on the host reference is a call, and what a kernel makes else of it is wrong.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "run/device_executor.h"
+#include "tools/example.h"
+#include "tools/xmalloc.h"
+
+enum {
+    EXAMPLE_SEED = 0x6e8a391, /* of everything random here */
+    SHAPES_MAX = 8,           /* the example's own among them */
+    TRIES_MAX = 1000,
+    AXES_MAX = 48,
+    DTYPES_MAX = 1 + DTYPE_COUNT, /* sets of them */
+    DERIVED_ELEMENTS_MAX = 8192,  /* of a tensor of other sizes than the example's */
+    ALL_PARTS = 4,                /* shapes that each tensor alone is arranged of, and so on */
+    PART_ELEMENTS_MAX = 1 << 18,  /* of a tensor of them */
+};
+
+/* ---------------------------------------------------------------- roles */
+
+/* What a tensor may hold, by the steps of the body that use it. */
+struct roles {
+    struct problem *problem;
+    struct {
+        const struct storage *storage;
+        int parameter;
+    } of[4 * PARAMETERS_MAX]; /* those of the parameters, and copies of them */
+    size_t count;
+};
+
+static void add_storage(struct roles *roles, const struct storage *storage, int parameter)
+{
+    if (roles->count == sizeof roles->of / sizeof *roles->of)
+        return;
+    roles->of[roles->count].storage = storage;
+    roles->of[roles->count++].parameter = parameter;
+}
+
+static int parameter_of(const struct roles *roles, const struct tensor *tensor)
+{
+    for (size_t i = 0; i < roles->count; i++)
+        if (roles->of[i].storage == tensor->storage)
+            return roles->of[i].parameter;
+    return -1;
+}
+
+/* A permutation is also an index, and moduli that have no factor in common are moduli. */
+static void set_role(struct problem_tensor *tensor, const struct step *step, int input)
+{
+    static const int order[] = {[CONTENTS_VALUES] = 0,
+                                [CONTENTS_MODULI] = 1,
+                                [CONTENTS_COPRIME] = 2,
+                                [CONTENTS_BETWEEN] = 3,
+                                [CONTENTS_PERMUTATION] = 4};
+    const struct step_traits *traits = &step_traits[step->kind];
+    const char *name = traits->inputs[input] ? traits->inputs[input] : "";
+    enum contents contents = CONTENTS_VALUES;
+    if (traits->moduli > 0 && input == traits->moduli)
+        contents = step->kind == STEP_DIGITS_FULL_Q ? CONTENTS_COPRIME : CONTENTS_MODULI;
+    else if (strcmp(name, "perm") == 0)
+        contents = CONTENTS_PERMUTATION;
+    else if (step->kind == STEP_GATHER && input == 1)
+        contents = CONTENTS_BETWEEN;
+    if (contents == CONTENTS_BETWEEN) {
+        const int64_t size = step->in[0]->layout.shape[step->value[0]];
+        tensor->low = step->value[1] ? -size : 0;
+        tensor->high = size - 1;
+    }
+    if (order[contents] > order[tensor->contents])
+        tensor->contents = contents;
+}
+
+static void find_roles(void *context, const struct plan *plan)
+{
+    struct roles *roles = context;
+    for (int i = 0, storage = 1; i < PARAMETERS_MAX; i++)
+        if (roles->problem->tensors[i].present)
+            add_storage(roles, plan->storages[storage++], i);
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        for (int input = 0; input < STEP_INPUTS; input++) {
+            const int parameter = step->in[input] ? parameter_of(roles, step->in[input]) : -1;
+            if (parameter < 0)
+                continue;
+            set_role(&roles->problem->tensors[parameter], step, input);
+            if (step->kind == STEP_COPY)
+                add_storage(roles, step->out->storage, parameter);
+        }
+    }
+}
+
+/* Whether the body takes a call; its tensors then have roles. */
+static bool is_legal(struct problem *problem)
+{
+    struct roles roles = {.problem = problem};
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        problem->tensors[i].contents = CONTENTS_VALUES;
+    return problem_look(problem, find_roles, &roles, NULL) == HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- sizes */
+
+/* What becomes of axes: of those of one size, and of one side, the same. */
+struct changes {
+    struct random *random;
+    size_t count;
+    struct {
+        int64_t from, side, to;
+    } of[AXES_MAX];
+};
+
+/* Sizes around those of vectors and work-groups, and some that keep what the old one has in common
+ * with others. */
+static int64_t other_size(struct random *random, int64_t size)
+{
+    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 16, 64, 65, 129, 257};
+    switch (size > DERIVED_ELEMENTS_MAX ? 0 : random_between(random, 0, 3)) {
+    case 0: return size;
+    case 1: return size * random_between(random, 1, 3) + random_between(random, 0, 1);
+    default: return sizes[random_between(random, 0, sizeof sizes / sizeof *sizes - 1)];
+    }
+}
+
+static int64_t changed_size(struct changes *changes, int64_t size, int64_t side)
+{
+    for (size_t i = 0; i < changes->count; i++)
+        if (changes->of[i].from == size && changes->of[i].side == side)
+            return changes->of[i].to;
+    const int64_t to = other_size(changes->random, size);
+    if (changes->count < AXES_MAX) {
+        changes->of[changes->count].from = size;
+        changes->of[changes->count].side = side;
+        changes->of[changes->count++].to = to;
+    }
+    return to;
+}
+
+/* Gives axes other sizes, and integers, of which some are sizes too. Axes of one size stay so; or
+ * where they part, do so by their places, or at random. */
+static void change_sizes(struct problem *problem, struct random *random)
+{
+    const struct form *form = problem->form;
+    const int64_t parts = random_between(random, 0, 3);
+    struct changes changes = {.random = random};
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        struct layout *shape = &problem->tensors[i].shape;
+        for (uint32_t axis = 0; problem->tensors[i].present && axis < shape->rank; axis++) {
+            const int64_t side = parts < 2    ? 0
+                                 : parts == 2 ? (int64_t)(shape->rank - axis)
+                                              : random_between(random, 0, 1);
+            shape->shape[axis] = changed_size(&changes, shape->shape[axis], side);
+        }
+    }
+    for (uint32_t i = 0; i < form->parameter_count; i++) {
+        int64_t value = strtoll(problem->text[i], NULL, 10);
+        size_t same = 0;
+        if (form->parameters[i].kind != HEALCL_PARAMETER_INT || random_once_in(random, 3))
+            continue;
+        while (same < changes.count && changes.of[same].from != value)
+            same++;
+        value = same < changes.count
+                    ? changes.of[same].to
+                    : (int64_t)((uint64_t)value + (uint64_t)random_between(random, -1, 1));
+        snprintf(problem->text[i], ARGUMENT_TEXT_SIZE, "%" PRId64, value);
+    }
+}
+
+/* The shape of a tensor that the operation makes. */
+static bool set_made_shape(struct problem *problem, const struct vendor_operation *operation)
+{
+    struct expression_values values = {.integers = {0}};
+    const uint32_t count = operation->form.parameter_count;
+    if (!operation->makes_out)
+        return true;
+    for (uint32_t i = 0; i < count; i++) {
+        const int number = operation->parameters[i].number;
+        if (number == NO_INPUT)
+            continue;
+        values.layouts[number] = problem->tensors[i].present ? &problem->tensors[i].shape : NULL;
+        values.dtypes[number] = problem->tensors[i].dtype;
+        values.integers[number] = strtoll(problem->text[i], NULL, 10);
+    }
+    for (uint32_t i = 0; problem->out >= 0 && i < operation->out_rank; i++)
+        if (expression_value(operation->out_shape[i], &values,
+                             &problem->tensors[problem->out].shape.shape[i], NULL) != HEALCL_OK)
+            return false;
+    return true;
+}
+
+/* Whether the shapes are not too large, one has so many elements, and no other problem of the list
+ * has all of them. */
+static bool is_new(struct problem *problem, const struct problem *list, size_t count, int64_t least)
+{
+    int64_t most = 0;
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        struct layout *shape = &problem->tensors[i].shape;
+        int64_t elements = 1;
+        for (uint32_t axis = 0; axis < shape->rank; axis++) {
+            if (shape->shape[axis] < 1 || shape->shape[axis] > DERIVED_ELEMENTS_MAX / elements)
+                return false;
+            elements *= shape->shape[axis];
+        }
+        *shape = layout_of_shape(shape->rank, shape->shape);
+        most = elements > most ? elements : most;
+    }
+    if (most < least)
+        return false;
+    for (size_t j = 0; j < count; j++) {
+        bool is_same = true;
+        for (int i = 0; i < PARAMETERS_MAX; i++)
+            is_same =
+                is_same && layout_same_shape(&problem->tensors[i].shape, &list[j].tensors[i].shape);
+        if (is_same)
+            return false;
+    }
+    return true;
+}
+
+/* Problems of the example's sizes, and of others, half of them of several work-groups, and a part
+ * of one. Returns how many there are. */
+static size_t derive_sizes(const struct example *example, const struct problem *own,
+                           struct problem list[SHAPES_MAX], struct random *random)
+{
+    size_t count = 1;
+    list[0] = *own;
+    for (int tries = 0; tries < TRIES_MAX && count < SHAPES_MAX; tries++) {
+        struct problem *made = &list[count];
+        *made = *own;
+        change_sizes(made, random);
+        if (set_made_shape(made, example_vendor(example->operation)) &&
+            is_new(made, list, count, count % 2 && tries < TRIES_MAX / 2 ? 257 : 0))
+            count += is_legal(made);
+    }
+    return count;
+}
+
+/* ---------------------------------------------------------------- dtypes */
+
+/* The example's dtypes, and each other one for all tensors that may have it. */
+static size_t derive_dtypes(const struct problem *own, struct problem list[DTYPES_MAX])
+{
+    const struct vendor_operation *operation = own->form->operation->context;
+    size_t count = 1;
+    list[0] = *own;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        struct problem *made = &list[count];
+        bool is_other = false;
+        *made = *own;
+        for (int i = 0; i < PARAMETERS_MAX; i++)
+            if (made->tensors[i].present && operation->parameters[i].dtypes >> dtype & 1) {
+                is_other |= made->tensors[i].dtype != (enum dtype)dtype;
+                made->tensors[i].dtype = (enum dtype)dtype;
+            }
+        count += is_other && is_legal(made);
+    }
+    return count;
+}
+
+/* ---------------------------------------------------------------- values */
+
+enum value_kind { VALUES_ANY, VALUES_RESIDUES, VALUES_EXAMPLE, VALUES_KINDS };
+
+static const char *const value_names[] = {"any values that the body takes", "residues",
+                                          "the example's values"};
+
+static int64_t largest(enum dtype dtype)
+{
+    return INT64_MAX >> (64 - 8 * dtype_size(dtype));
+}
+
+/* What a tensor holds: as it may, or moduli in [base, 2 base - 1] and residues below base; within
+ * what the manifest promises kernels. */
+static void bound_tensor(struct problem_tensor *tensor, const struct vendor_parameter *promised,
+                         bool are_residues, bool have_base, int64_t base)
+{
+    const int64_t most = largest(tensor->dtype);
+    const bool are_moduli = tensor->contents == CONTENTS_MODULI;
+    const int64_t least = are_moduli ? 1 : -most - 1;
+    int64_t low = least, high = most;
+    if (tensor->contents == CONTENTS_BETWEEN) {
+        low = tensor->low;
+        high = tensor->high;
+    } else if (are_moduli && have_base) {
+        low = base;
+        high = base + (base - 1);
+    } else if (tensor->contents == CONTENTS_VALUES && (are_residues || promised->residues)) {
+        low = 0;
+        high = base - 1 < most ? base - 1 : most;
+    }
+    low = low < promised->low ? promised->low : low;
+    high = high > promised->high ? promised->high : high;
+    if (tensor->contents == CONTENTS_COPRIME || tensor->contents == CONTENTS_PERMUTATION ||
+        (low == least && high == most))
+        return;
+    tensor->contents = tensor->contents == CONTENTS_VALUES && !promised->residues &&
+                               promised->low == INT64_MIN && promised->high == INT64_MAX
+                           ? CONTENTS_AROUND
+                           : CONTENTS_BETWEEN;
+    tensor->low = low > high ? promised->low : low;
+    tensor->high = high;
+}
+
+static void set_values(struct problem *problem, bool are_residues, struct random *random)
+{
+    const struct vendor_operation *operation = problem->form->operation->context;
+    bool have_base = are_residues;
+    int64_t base = INT64_MAX;
+    for (uint32_t i = 0; i < problem->form->parameter_count; i++) {
+        const struct problem_tensor *tensor = &problem->tensors[i];
+        const int64_t high = operation->parameters[i].high, most = largest(tensor->dtype);
+        if (tensor->present && tensor->contents == CONTENTS_MODULI) {
+            base = most < base ? most : base;
+            base = high < base ? high : base;
+        }
+        have_base |= operation->parameters[i].residues;
+    }
+    for (base = base / 2 + 1; base > 16 && !random_once_in(random, 3);)
+        base /= 2;
+    for (uint32_t i = 0; i < problem->form->parameter_count; i++) {
+        const enum healcl_parameter_kind kind = problem->form->parameters[i].kind;
+        int64_t value;
+        if (problem->tensors[i].present) {
+            bound_tensor(&problem->tensors[i], &operation->parameters[i], are_residues, have_base,
+                         base);
+            continue;
+        }
+        if (kind == HEALCL_PARAMETER_MODULUS)
+            value = have_base ? base + random_between(random, 0, base - 1)
+                              : random_modulus(random, DTYPE_INT64);
+        else if (kind == HEALCL_PARAMETER_SCALAR)
+            value =
+                have_base ? random_between(random, 0, base - 1) : random_value(random, DTYPE_INT64);
+        else
+            continue;
+        snprintf(problem->text[i], ARGUMENT_TEXT_SIZE, "%" PRId64, value);
+    }
+}
+
+/* The example's elements, again and again. */
+static void repeat_example(const struct example *example, const struct problem *problem,
+                           struct problem_data *data)
+{
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        const struct problem_tensor *from = &example->problem.tensors[i];
+        const int64_t count = layout_elements(&from->shape);
+        if (!problem->tensors[i].present || !data->packed[i] || !example->data.packed[i])
+            continue;
+        for (int64_t j = 0; count > 0 && j < layout_elements(&problem->tensors[i].shape); j++)
+            dtype_store(problem->tensors[i].dtype, data->packed[i], j,
+                        dtype_load(from->dtype, example->data.packed[i], j % count));
+    }
+}
+
+/* A problem with values of a kind; where the body refuses them, with those of the
+ * example. False where it refuses these too. */
+static bool solve(const struct example *example, const struct problem *sizes,
+                  enum value_kind *values, struct random *random, struct problem *problem,
+                  struct problem_data *data)
+{
+    for (; *values < VALUES_KINDS; *values = VALUES_EXAMPLE + (*values == VALUES_EXAMPLE)) {
+        *problem = *sizes;
+        if (*values != VALUES_EXAMPLE)
+            set_values(problem, *values == VALUES_RESIDUES, random);
+        problem_data_init(data, problem, random);
+        if (*values == VALUES_EXAMPLE)
+            repeat_example(example, problem, data);
+        if (problem_is_valid(problem, data))
+            return true;
+        problem_data_release(data);
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- calls */
+
+/* The calls of one problem. */
+struct calls {
+    struct healcl_device *device;
+    const struct examples *examples;
+    const struct example *example;
+    struct example_check *check;
+    enum value_kind values;
+    bool has_all_parts;
+};
+
+static bool is_wrong(const struct check_counts *counts)
+{
+    return counts->passed + counts->unsupported < counts->calls;
+}
+
+/* Counts a call that ended so. Its error is kept where there was none, or one of a limit of the
+ * device and this one is worse. */
+static void count_call(struct example_check *check, enum example_side side,
+                       struct healcl_error *error)
+{
+    struct check_counts *counts = &check->of[side];
+    const bool is_beyond = error->status == HEALCL_REFUSED, is_right = error->status == HEALCL_OK;
+    counts->calls++;
+    counts->passed += is_right;
+    counts->unsupported += is_beyond;
+    if (is_right ||
+        (check->why.status != HEALCL_OK && (is_beyond || check->why.status != HEALCL_REFUSED))) {
+        healcl_error_clear(error);
+        return;
+    }
+    healcl_error_clear(&check->why);
+    check->why = *error;
+}
+
+static void make_call(const struct calls *calls, enum example_side side,
+                      const struct problem *problem, const struct problem_data *data,
+                      const struct placement *placement, enum arrangement arrangement,
+                      struct random *random)
+{
+    struct example_check *check = calls->check;
+    struct healcl_error error = {.status = HEALCL_OK};
+    struct manifest_kernel kernel = {.name = NULL};
+    /* Where its body is taken, a call that is refused is so for its kernels. */
+    if (side == EXAMPLE_KERNEL &&
+        problem_kernel(calls->device, problem, placement, &kernel) == HEALCL_OK && !kernel.name)
+        return;
+    (void)problem_check(calls->device, problem, placement, data, random, &error);
+    if (kernel.name && (!check->kernel.name || check->why.status == HEALCL_OK))
+        check->kernel = kernel;
+    if (error.status != HEALCL_OK)
+        error_prefix(&error, "%s, entry %zu: %s, %s, its %s: ", calls->example->file,
+                     calls->example->entry, arrangement_name(arrangement),
+                     value_names[calls->values], example_side_name(side));
+    count_call(check, side, &error);
+}
+
+static void make_calls(const struct calls *calls, enum example_side side, const struct problem *own,
+                       const struct problem_data *data, uint64_t variant)
+{
+    const struct check_counts *counts = &calls->check->of[side];
+    struct problem problem = *own;
+    struct placement placement;
+    struct random random = {EXAMPLE_SEED + variant};
+    problem.table = calls->examples->tables[side];
+    for (int i = 0; i <= ARRANGEMENT_RANDOM; i++) {
+        const enum arrangement arrangement = (enum arrangement)i;
+        if (!arrangement_applies(&problem, arrangement))
+            continue;
+        for (uint32_t part = 0;
+             (part == 0 || (calls->has_all_parts && side == EXAMPLE_KERNEL)) && !is_wrong(counts) &&
+             placement_make_part(&placement, &problem, arrangement, part, variant, &random);
+             part++)
+            make_call(calls, side, &problem, data, &placement, arrangement, &random);
+    }
+}
+
+static void check_values(struct calls *calls, const struct problem *sizes, enum value_kind values,
+                         uint64_t variant)
+{
+    const struct vendor_operation *vendor = example_vendor(calls->example->operation);
+    struct random random = {~(EXAMPLE_SEED + variant)};
+    struct problem problem;
+    struct problem_data data;
+    calls->values = values;
+    if (!solve(calls->example, sizes, &calls->values, &random, &problem, &data))
+        return;
+    for (int side = 0; side < EXAMPLE_SIDES; side++)
+        if (side == EXAMPLE_KERNEL ? vendor->kernel_count > 0 : calls->has_all_parts)
+            make_calls(calls, (enum example_side)side, &problem, &data, variant);
+    problem_data_release(&data);
+}
+
+static bool is_small(const struct problem *problem)
+{
+    bool found = true;
+    for (int i = 0; i < PARAMETERS_MAX; i++)
+        found = found && (!problem->tensors[i].present ||
+                          layout_elements(&problem->tensors[i].shape) <= PART_ELEMENTS_MAX);
+    return found;
+}
+
+static void check_call(struct healcl_device *device, const struct examples *examples,
+                       const struct example *example, struct example_check *check)
+{
+    struct problem own = example_problem(examples, example, EXAMPLE_BODY);
+    struct random random = {EXAMPLE_SEED};
+    struct calls calls = {device, examples, example, check, VALUES_ANY, false};
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (problem_look(&own, NULL, NULL, &error) != HEALCL_OK) { /* it was taken as it stood */
+        error.status = HEALCL_DIFFERENT;
+        count_call(check, EXAMPLE_BODY, &error);
+        return;
+    }
+    (void)is_legal(&own);
+    struct problem *sizes = xcalloc(SHAPES_MAX + DTYPES_MAX, sizeof *sizes), *dtypes;
+    dtypes = sizes + SHAPES_MAX;
+    const size_t size_count = derive_sizes(example, &own, sizes, &random);
+    uint64_t variant = 0;
+    for (size_t i = 0; i < size_count; i++) {
+        const size_t dtype_count = derive_dtypes(&sizes[i], dtypes);
+        for (size_t j = 0; j < dtype_count; j++) {
+            if (i >= ALL_PARTS && j != i % dtype_count)
+                continue;
+            /* The example's go first: what is wrong behind them is so for other values. */
+            for (int k = 0; k < VALUES_KINDS; k++, variant++) {
+                const enum value_kind values =
+                    (enum value_kind)((k + VALUES_EXAMPLE) % VALUES_KINDS);
+                calls.has_all_parts = i < ALL_PARTS && is_small(&dtypes[j]) &&
+                                      values == (i == 0 ? VALUES_EXAMPLE : VALUES_ANY);
+                if (values != VALUES_EXAMPLE || i == 0)
+                    check_values(&calls, &dtypes[j], values, variant);
+            }
+        }
+    }
+    free(sizes);
+}
+
+void example_check(struct healcl_device *device, const struct examples *examples,
+                   struct example_check *check)
+{
+    const struct vendor_operation *vendor = example_vendor(check->operation);
+    const struct example *example = example_of(examples, check->operation);
+    const uint64_t begin = monotonic_nanoseconds();
+    check->unchecked = vendor->body_count == 0 ? "no body to compare with"
+                       : !example              ? "no call of it in examples/"
+                                               : NULL;
+    for (; example && !check->unchecked; example = example_next(example))
+        check_call(device, examples, example, check);
+    check->nanoseconds = monotonic_nanoseconds() - begin;
+}
+
+enum healcl_status example_verify(struct healcl_device *device, const struct examples *examples,
+                                  const struct example *example, enum example_side side,
+                                  struct healcl_error *error)
+{
+    static const enum arrangement arrangements[] = {ARRANGEMENT_CONTIGUOUS, ARRANGEMENT_OFFSET,
+                                                    ARRANGEMENT_STRIDED};
+    struct problem problem = example_problem(examples, example, EXAMPLE_BODY), solved;
+    struct problem_data data;
+    struct random random = {EXAMPLE_SEED};
+    enum healcl_status status = HEALCL_OK;
+    if (example_vendor(example->operation)->body_count == 0)
+        return HEALCL_OK;
+    if (!is_legal(&problem) ||
+        !solve(example, &problem, &(enum value_kind){VALUES_EXAMPLE}, &random, &solved, &data))
+        FAIL(error, HEALCL_DIFFERENT, "its body does not take the call once more");
+    solved.table = examples->tables[side];
+    for (size_t i = 0; i < sizeof arrangements / sizeof *arrangements && status == HEALCL_OK; i++) {
+        struct placement placement;
+        (void)placement_make_part(&placement, &solved, arrangements[i], 0, 0, &random);
+        if (problem_check(device, &solved, &placement, &data, &random, error) != CHECK_EQUAL)
+            status = error ? error->status : HEALCL_DIFFERENT;
+    }
+    problem_data_release(&data);
+    return status;
+}

@@ -1,0 +1,231 @@
+#include "tools/writer.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/xmalloc.h"
+#include "transcript/base64.h"
+
+static const char NONE[] = "{\"arg_type\":\"NONE\",\"value\":null}", DIGITS[] = "-0123456789";
+
+/* Makes room for so many characters and a terminator. */
+static void reserve(struct writer *writer, size_t more)
+{
+    if (writer->length + more < writer->capacity)
+        return;
+    writer->capacity = 2 * writer->capacity + more + 1;
+    writer->bytes = xrealloc(writer->bytes, writer->capacity, 1);
+}
+
+static void put_list(struct writer *writer, const char *format, va_list list)
+{
+    va_list again;
+    va_copy(again, list);
+    size_t length = (size_t)vsnprintf(NULL, 0, format, list);
+    reserve(writer, length);
+    vsnprintf(writer->bytes + writer->length, length + 1, format, again);
+    writer->length += length;
+    va_end(again);
+}
+
+void writer_put(struct writer *writer, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    put_list(writer, format, list);
+    va_end(list);
+}
+
+/* ---------------------------------------------------------------- arguments */
+
+/* A bound of a slice, and the colon behind it. Returns what comes next. */
+static const char *put_bound(struct writer *writer, const char *name, const char *text)
+{
+    size_t length = strspn(text, DIGITS);
+    writer_put(writer, "\"%s\":%.*s", name, length ? (int)length : 4, length ? text : "null");
+    return text + length + (text[length] == ':');
+}
+
+static void put_item(struct writer *writer, const char *item)
+{
+    size_t length = strspn(item, DIGITS);
+    if (*item == '.') {
+        writer_put(writer, "{\"arg_type\":\"ELLIPSIS\",\"value\":null}");
+    } else if (item[length] == ':') {
+        writer_put(writer, "{\"arg_type\":\"SLICE\",\"value\":{");
+        item = put_bound(writer, "start", item);
+        writer_put(writer, ",");
+        item = put_bound(writer, "stop", item);
+        writer_put(writer, ",");
+        put_bound(writer, "step", item);
+        writer_put(writer, "}}");
+    } else {
+        writer_put(writer, "{\"arg_type\":\"INT\",\"value\":%.*s}", (int)length, item);
+    }
+}
+
+/* Returns what comes behind the list. */
+static const char *put_items(struct writer *writer, const char *list)
+{
+    const char *item = list + 1;
+    writer_put(writer, "{\"arg_type\":\"SHAPE\",\"value\":[");
+    while (*item && !strchr(")]", *item)) {
+        writer_put(writer, item > list + 1 ? "," : "");
+        put_item(writer, item);
+        item += strcspn(item, ",)]");
+        item += strspn(item, ", ");
+    }
+    writer_put(writer, "]}");
+    return item + (*item != 0);
+}
+
+static void put_tensor(struct writer *writer, const char *name, size_t length)
+{
+    writer_put(writer, "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"%.*s\"}}",
+               (int)length, name);
+}
+
+/* Returns what comes behind the argument. */
+static const char *put_argument(struct writer *writer, const char *word)
+{
+    size_t length = strcspn(word, " ");
+    if (*word == '[' || *word == '(')
+        return put_items(writer, word);
+    if (length == 4 && memcmp(word, "none", 4) == 0)
+        writer_put(writer, "%s", NONE);
+    else if (*word == ':')
+        writer_put(writer, "{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"%.*s\"}", (int)length - 1,
+                   word + 1);
+    else if (strchr(DIGITS, *word))
+        put_item(writer, word);
+    else
+        put_tensor(writer, word, length);
+    return word + length;
+}
+
+/* A .npy file of version 1.0. held: the dtype in memory. */
+static void put_payload(struct writer *writer, enum dtype dtype, const struct layout *layout,
+                        bool fortran, enum dtype held, const void *memory)
+{
+    char header[NPY_HEADER_SIZE];
+    struct layout order = *layout; /* of the axes in the file */
+    for (uint32_t axis = 0; fortran && axis < order.rank; axis++) {
+        order.shape[axis] = layout->shape[order.rank - 1 - axis];
+        order.stride[axis] = layout->stride[order.rank - 1 - axis];
+    }
+    size_t size = dtype_size(dtype), head = npy_write_header(dtype, layout, fortran, header);
+    size_t bytes = head + (size_t)layout_elements(layout) * size;
+    unsigned char *file = xmalloc(bytes), *next = file + head;
+    const struct layout *layouts[] = {&order};
+    struct walk walk;
+    memcpy(file, header, head);
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk)) {
+        uint64_t value = (uint64_t)dtype_load(held, memory, walk.position[0]);
+        for (size_t byte = 0; byte < size; byte++)
+            *next++ = (unsigned char)(value >> 8 * byte);
+    }
+    writer_put(writer, "{\"arg_type\":\"HOST_TENSOR\",\"value\":{\"tensor_base64\":"
+                       "{\"type\":\"numpy\",\"data\":\"");
+    reserve(writer, base64_length(bytes));
+    base64_encode(file, bytes, writer->bytes + writer->length);
+    writer->length += base64_length(bytes);
+    free(file);
+    writer_put(writer, "\"}}}");
+}
+
+/* ---------------------------------------------------------------- entries */
+
+static void begin_entry(struct writer *writer, const char *type)
+{
+    writer_put(writer, "%s{\"type\":\"%s\"", writer->length > 0 ? ",\n" : "[\n", type);
+}
+
+static void begin_operation(struct writer *writer, const char *operation)
+{
+    begin_entry(writer, "DEVICE_OP");
+    writer_put(writer, ",\"op\":{\"name\":\"%s\",\"args\":[", operation);
+}
+
+static void end_operation(struct writer *writer, const char *out)
+{
+    writer_put(writer, "],\"out\":");
+    put_argument(writer, out ? out : "none");
+    writer_put(writer, "}}");
+}
+
+void writer_call(struct writer *writer, const char *out, const char *operation,
+                 const char *arguments, ...)
+{
+    struct writer words = {0};
+    va_list list;
+    va_start(list, arguments);
+    put_list(&words, arguments, list);
+    va_end(list);
+    begin_operation(writer, operation);
+    for (const char *word = words.bytes ? words.bytes : ""; *word; word += strspn(word, " ")) {
+        writer_put(writer, word > words.bytes ? "," : "");
+        word = put_argument(writer, word);
+    }
+    end_operation(writer, out);
+    free(words.bytes);
+}
+
+void writer_upload(struct writer *writer, const char *out, enum dtype dtype,
+                   const struct layout *layout, bool fortran, const void *memory)
+{
+    begin_operation(writer, "host_to_device");
+    put_payload(writer, dtype, layout, fortran, dtype, memory);
+    end_operation(writer, out);
+}
+
+void writer_upload_values(struct writer *writer, const char *out, enum dtype dtype,
+                          const struct layout *shape, const int64_t *values)
+{
+    begin_operation(writer, "host_to_device");
+    put_payload(writer, dtype, shape, false, DTYPE_INT64, values);
+    end_operation(writer, out);
+}
+
+void writer_declare(struct writer *writer, const char *out, enum dtype dtype,
+                    const struct layout *shape)
+{
+    begin_operation(writer, "host_to_device");
+    writer_put(writer,
+               "{\"arg_type\":\"HOST_TENSOR\",\"value\":{\"tensor_base64\":"
+               "{\"type\":\"numpy\",\"dtype\":\"%s\",\"shape\":[",
+               dtype_name(dtype));
+    for (uint32_t axis = 0; axis < shape->rank; axis++)
+        writer_put(writer, "%s%" PRId64, axis > 0 ? "," : "", shape->shape[axis]);
+    writer_put(writer, "]}}}");
+    end_operation(writer, out);
+}
+
+void writer_download(struct writer *writer, const char *name, enum dtype dtype,
+                     const struct layout *layout, const void *expected)
+{
+    begin_operation(writer, "device_to_host");
+    put_argument(writer, name);
+    writer_put(writer, "],\"out\":");
+    if (expected)
+        put_payload(writer, dtype, layout, false, dtype, expected);
+    else
+        writer_put(writer, "%s", NONE);
+    writer_put(writer, "}}");
+}
+
+void writer_entry(struct writer *writer, const char *type, const char *key, const char *value)
+{
+    begin_entry(writer, type);
+    if (key)
+        writer_put(writer, ",\"%s\":\"%s\"", key, value);
+    writer_put(writer, "}");
+}
+
+char *writer_finish(struct writer *writer)
+{
+    writer_put(writer, writer->length > 0 ? "\n]\n" : "[]\n");
+    return writer->bytes;
+}

@@ -1,0 +1,59 @@
+#include "tools/xmalloc.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void (*xmalloc_failed)(void) = abort;
+
+_Noreturn void xmalloc_fail(void)
+{
+    xmalloc_failed();
+    abort();
+}
+
+static void *checked(void *memory)
+{
+    if (!memory)
+        xmalloc_fail();
+    return memory;
+}
+
+void *xmalloc(size_t size)
+{
+    return checked(malloc(size > 0 ? size : 1));
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    return checked(calloc(count > 0 ? count : 1, size > 0 ? size : 1));
+}
+
+void *xrealloc(void *memory, size_t count, size_t size)
+{
+    if (size > 0 && count > SIZE_MAX / size)
+        xmalloc_fail();
+    return checked(realloc(memory, count * size > 0 ? count * size : 1));
+}
+
+char *xstrdup(const char *text)
+{
+    return checked(strdup(text));
+}
+
+char *xasprintf(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        xmalloc_fail();
+    char *text = xmalloc((size_t)length + 1);
+    va_start(arguments, format);
+    (void)vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}

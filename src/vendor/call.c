@@ -1,0 +1,648 @@
+/* A call of a vendor's operation as steps. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vendor/vendor.h"
+
+/* ---------------------------------------------------------------- a kernel's launch */
+
+static const char *opencl_type(enum dtype dtype)
+{
+    return dtype == DTYPE_INT8 ? "char" : dtype == DTYPE_INT32 ? "int" : "long";
+}
+
+/* Adds "-D name=value". */
+static enum healcl_status define(struct vendor_launch *launch, const char *prefix, const char *name,
+                                 const char *value, struct healcl_error *error)
+{
+    size_t used = strlen(launch->options), room = sizeof launch->options - used;
+    int length = snprintf(launch->options + used, room, "%s-D %s%s=%s", used ? " " : "", prefix,
+                          name, value);
+    if (length < 0 || (size_t)length >= room)
+        REFUSE(error, "its build options take more than %zu characters", sizeof launch->options);
+    return HEALCL_OK;
+}
+
+static enum healcl_status make_options(const struct vendor_kernel *kernel,
+                                       const struct expression_names *names,
+                                       const struct expression_values *values,
+                                       struct vendor_launch *launch, struct healcl_error *error)
+{
+    snprintf(launch->options, sizeof launch->options, "%s", kernel->options);
+    for (uint32_t i = 0; i < names->count; i++)
+        if (names->of[i].name && names->of[i].is_tensor && values->layouts[i])
+            TRY(define(launch, "TYPE_", names->of[i].name, opencl_type(values->dtypes[i]), error));
+    for (uint32_t i = 0; i < kernel->define_count; i++) {
+        int64_t value;
+        char text[24];
+        TRY_PREFIX(expression_value(kernel->defines[i].value, values, &value, error),
+                   "define '%s': ", kernel->defines[i].name);
+        snprintf(text, sizeof text, "%" PRId64, value);
+        TRY(define(launch, "", kernel->defines[i].name, text, error));
+    }
+    for (uint32_t i = 0; i < kernel->tunable_count; i++) {
+        char text[24];
+        snprintf(text, sizeof text, "%" PRId64, values->integers[VENDOR_TUNABLES + i]);
+        TRY(define(launch, "", kernel->tunables[i].name, text, error));
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_argument(struct vendor_launch *launch, int tensor, int64_t value,
+                                       const char *name, struct healcl_error *error)
+{
+    if (launch->argument_count == VENDOR_ARGUMENTS_MAX)
+        REFUSE(error, "its kernel takes more than %d arguments", VENDOR_ARGUMENTS_MAX);
+    launch->arguments[launch->argument_count].tensor = tensor;
+    launch->arguments[launch->argument_count].name = name;
+    launch->arguments[launch->argument_count++].value = value;
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_tensor(struct vendor_launch *launch, int tensor,
+                                     const struct layout *layout, bool strides, const char *name,
+                                     struct healcl_error *error)
+{
+    TRY(add_argument(launch, tensor, 0, name, error));
+    TRY(add_argument(launch, NO_INPUT, layout->offset, name, error));
+    for (uint32_t axis = 0; strides && axis < layout->rank; axis++)
+        TRY(add_argument(launch, NO_INPUT, layout->stride[axis], name, error));
+    return HEALCL_OK;
+}
+
+static enum healcl_status make_arguments(const struct vendor_kernel *kernel,
+                                         const struct expression_names *names,
+                                         const struct expression_values *values,
+                                         const bool *strides_of, struct vendor_launch *launch,
+                                         struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < kernel->argument_count; i++) {
+        const int tensor = kernel->arguments[i].tensor;
+        int64_t value;
+        if (tensor != NO_INPUT) {
+            if (!values->layouts[tensor])
+                REFUSE(error, "its kernel wants a tensor that is not there");
+            if (kernel->source)
+                TRY(add_tensor(launch, tensor, values->layouts[tensor],
+                               !strides_of || strides_of[tensor], names->of[tensor].name, error));
+            else
+                TRY(add_argument(launch, tensor, 0, names->of[tensor].name, error));
+            continue;
+        }
+        TRY_PREFIX(expression_value(kernel->arguments[i].value, values, &value, error),
+                   "its kernel's argument '%s': ", expression_text(kernel->arguments[i].value));
+        TRY(add_argument(launch, NO_INPUT, value, expression_text(kernel->arguments[i].value),
+                         error));
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status make_groups(const struct vendor_kernel *kernel,
+                                      const struct expression_values *values,
+                                      struct vendor_launch *launch, struct healcl_error *error)
+{
+    int64_t global, local;
+    TRY_PREFIX(expression_value(kernel->global, values, &global, error),
+               "the global size '%s': ", expression_text(kernel->global));
+    TRY_PREFIX(expression_value(kernel->local, values, &local, error),
+               "the local size '%s': ", expression_text(kernel->local));
+    if (local < 1 || local > UINT32_MAX || global < 0 || global % local != 0)
+        REFUSE(error, "%" PRId64 " work-items are not whole work-groups of %" PRId64, global,
+               local);
+    launch->local = (uint64_t)local;
+    launch->groups = (uint64_t)(global / local);
+    return HEALCL_OK;
+}
+
+enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
+                                      const struct expression_names *names,
+                                      const struct expression_values *values,
+                                      const bool *strides_of, struct vendor_launch *launch,
+                                      struct healcl_error *error)
+{
+    int64_t when = 1;
+    launch->argument_count = 0;
+    if (kernel->when)
+        TRY_PREFIX(expression_value(kernel->when, values, &when, error),
+                   "'%s': ", expression_text(kernel->when));
+    launch->possible = when != 0;
+    if (!launch->possible)
+        return HEALCL_OK;
+    if (kernel->source) {
+        TRY(make_options(kernel, names, values, launch, error));
+        TRY(make_groups(kernel, values, launch, error));
+    }
+    return make_arguments(kernel, names, values, strides_of, launch, error);
+}
+
+void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alternative,
+                            struct expression_values *values)
+{
+    for (uint32_t i = kernel->tunable_count;
+         i-- > 0;) { /* values of the last one lie side by side */
+        const struct vendor_tunable *tunable = &kernel->tunables[i];
+        values->integers[VENDOR_TUNABLES + i] = tunable->values[alternative % tunable->count];
+        alternative /= tunable->count;
+    }
+}
+
+const struct vendor_launch *vendor_launch_tuned(const struct vendor_call *call, uint32_t kernel,
+                                                uint32_t alternative)
+{
+    const struct vendor_operation *operation = call->operation;
+    struct vendor_tuned *tuned = call->tuned;
+    const uint32_t choice = vendor_choice(kernel, alternative);
+    if (tuned->choice == choice)
+        return &tuned->launch;
+    vendor_set_alternative(operation->kernels[kernel], alternative, &tuned->values);
+    tuned->choice = choice;
+    if (vendor_launch_make(operation->kernels[kernel], &operation->names, &tuned->values,
+                           operation->strides_of, &tuned->launch, NULL) != HEALCL_OK)
+        tuned->launch.possible = false;
+    return &tuned->launch;
+}
+
+/* ---------------------------------------------------------------- what is wanted of arguments */
+
+static const struct vendor_operation *operation_of(const struct call *call)
+{
+    return call->form->operation->context;
+}
+
+static enum healcl_status check_dtypes(const struct call *call, struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    for (uint32_t i = 0; i < call->form->parameter_count; i++) {
+        const struct tensor *tensor = call->tensors[i];
+        const uint32_t dtypes = operation->parameters[i].dtypes;
+        char text[DTYPES_TEXT_SIZE];
+        if (tensor && !(dtypes >> tensor->storage->dtype & 1))
+            REFUSE_ARGUMENT_FOR(DTYPE, call->form->parameters[i].name, "is %s, but must be %s",
+                                dtype_name(tensor->storage->dtype),
+                                dtype_rule_text(&(struct dtype_rule){.values = dtypes}, text));
+    }
+    return HEALCL_OK;
+}
+
+static void set_value(struct expression_values *values, int number, const struct tensor *tensor)
+{
+    values->layouts[number] = &tensor->layout;
+    values->dtypes[number] = tensor->storage->dtype;
+}
+
+static void set_values(const struct call *call, struct expression_values *values)
+{
+    *values = (struct expression_values){.integers = {0}};
+    for (uint32_t i = 0; i < call->form->parameter_count; i++) {
+        const int number = operation_of(call)->parameters[i].number;
+        if (call->tensors[i] && number != NO_INPUT)
+            set_value(values, number, call->tensors[i]);
+        else if (number != NO_INPUT)
+            values->integers[number] = call->entry->arguments[i].integer;
+    }
+}
+
+static enum healcl_status check_rules(const struct vendor_operation *operation,
+                                      const struct expression_values *values,
+                                      struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < operation->rule_count; i++) {
+        int64_t holds;
+        const char *text = expression_text(operation->rules[i]);
+        TRY_PREFIX(expression_value(operation->rules[i], values, &holds, error),
+                   "rule '%s': ", text);
+        if (!holds)
+            REFUSE(error, "rule '%s' does not hold", text);
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status make_out(struct call *call, const struct expression_values *values,
+                                   struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    int64_t shape[MAX_RANK];
+    for (uint32_t axis = 0; axis < operation->out_rank; axis++) {
+        const struct expression *size = operation->out_shape[axis];
+        TRY_PREFIX(expression_value(size, values, &shape[axis], error),
+                   "out's size '%s': ", expression_text(size));
+    }
+    TRY_PREFIX(planner_new_tensor(call, operation->out_dtype, operation->out_rank, shape,
+                                  &call->result, error),
+               "out: ");
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- the kernel's step */
+
+/* Copies that a call needs, to be released when it is done. */
+struct copies {
+    const struct tensor *of[STEP_INPUTS + 1];
+    uint32_t count;
+};
+
+static enum healcl_status add_copy(struct call *call, const struct tensor *from,
+                                   const struct tensor *to, uint8_t parameter,
+                                   struct healcl_error *error)
+{
+    struct step step = planner_step(call->planner, STEP_COPY, to);
+    step.in[0] = from;
+    step.arguments[0].parameter = parameter;
+    return planner_add_step(call->planner, &step, error);
+}
+
+/* A tensor of its own with the elements of another one. */
+static enum healcl_status copy_tensor(struct call *call, const struct tensor *from,
+                                      uint8_t parameter, struct copies *copies,
+                                      struct tensor **copy, struct healcl_error *error)
+{
+    TRY(planner_new_tensor(call, from->storage->dtype, from->layout.rank, from->layout.shape, copy,
+                           error));
+    copies->of[copies->count++] = *copy;
+    return add_copy(call, from, *copy, parameter, error);
+}
+
+static enum healcl_status release_copies(struct call *call, const struct copies *copies,
+                                         struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < copies->count; i++)
+        TRY(planner_release(call->planner, copies->of[i], error));
+    return HEALCL_OK;
+}
+
+/* Results are as if every input had been read first: what overlaps the output is copied. */
+static bool overlaps_out(const struct tensor *tensor, const struct tensor *out)
+{
+    return tensor->storage == out->storage && layouts_may_overlap(&tensor->layout, &out->layout);
+}
+
+/* Whether the kernels want a tensor contiguous that is not. */
+static bool wants_contiguous(const struct vendor_operation *operation, int number,
+                             const struct tensor *tensor)
+{
+    return !operation->strides_of[number] && !layout_is_contiguous(&tensor->layout);
+}
+
+static enum healcl_status set_inputs(struct call *call, struct step *step, struct copies *copies,
+                                     struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        struct tensor *tensor;
+        if (!operation->of_number[i])
+            continue;
+        const uint8_t parameter = (uint8_t)operation->parameter_of[i];
+        tensor = call->tensors[parameter];
+        if (overlaps_out(tensor, step->out))
+            TRY(copy_tensor(call, tensor, parameter, copies, &tensor, error));
+        else
+            TRY(planner_view(call->planner, tensor->storage, &tensor->layout, &tensor, error));
+        step->in[i] = tensor;
+        step->arguments[i].parameter = parameter;
+    }
+    return HEALCL_OK;
+}
+
+/* Copies of what the kernels want contiguous and is not. */
+static enum healcl_status make_contiguous(struct call *call, struct step *step,
+                                          struct copies *copies, struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    struct tensor *copy;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        if (!step->in[i] || !wants_contiguous(operation, i, step->in[i]))
+            continue;
+        TRY(copy_tensor(call, step->in[i], step->arguments[i].parameter, copies, &copy, error));
+        step->in[i] = copy;
+    }
+    if (!wants_contiguous(operation, VENDOR_OUT, step->out))
+        return HEALCL_OK;
+    if (operation->reads_out) {
+        TRY(copy_tensor(call, step->out, (uint8_t)operation->parameter_of[VENDOR_OUT], copies,
+                        &copy, error));
+    } else {
+        TRY(planner_new_tensor(call, step->out->storage->dtype, step->out->layout.rank,
+                               step->out->layout.shape, &copy, error));
+        copies->of[copies->count++] = copy;
+    }
+    step->out = copy;
+    return HEALCL_OK;
+}
+
+static enum healcl_status make_launches(const struct vendor_operation *operation,
+                                        const struct step *step, struct expression_values *values,
+                                        struct vendor_call *made, struct healcl_error *error)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            set_value(values, i, step->in[i]);
+    set_value(values, VENDOR_OUT, step->out);
+    for (uint32_t i = 0; i < operation->kernel_count; i++) {
+        vendor_set_alternative(operation->kernels[i], 0, values);
+        TRY(vendor_launch_make(operation->kernels[i], &operation->names, values,
+                               operation->strides_of, &made->launches[i], error));
+    }
+    if (made->tuned)
+        made->tuned->values = *values;
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_kernel(struct call *call, const struct step *whole,
+                                     struct expression_values *values, struct vendor_call *made,
+                                     struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    struct copies copies = {.count = 0};
+    struct step step = *whole;
+    step.side = call->planner->side;
+    TRY(make_contiguous(call, &step, &copies, error));
+    TRY(make_launches(operation, &step, values, made, error));
+    TRY(planner_add_step(call->planner, &step, error));
+    if (step.out != whole->out)
+        TRY(add_copy(call, step.out, whole->out, 0, error));
+    return release_copies(call, &copies, error);
+}
+
+/* ---------------------------------------------------------------- the body's steps */
+
+/* Tensors by number: those of the step, and behind all names those that the body makes. */
+struct body_tensors {
+    struct tensor *of[EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX];
+};
+
+static enum healcl_status set_argument(const struct body_argument *from,
+                                       const struct expression_values *values,
+                                       const struct body_tensors *tensors, struct argument *to,
+                                       struct healcl_error *error)
+{
+    to->kind = from->kind;
+    switch (from->kind) {
+    case ARGUMENT_DEVICE_TENSOR:
+        to->tensor.name = "";
+        to->tensor.has_dtype = false;
+        to->tensor.bound = tensors->of[from->tensor];
+        return HEALCL_OK;
+    case ARGUMENT_INT: return expression_value(from->values[0], values, &to->integer, error);
+    case ARGUMENT_TENSOR_TYPE: to->dtype = from->dtype; return HEALCL_OK;
+    case ARGUMENT_SHAPE:
+        to->shape.count = from->count;
+        for (uint32_t i = 0; i < from->count; i++) {
+            to->shape.items[i] = (struct index_item){.kind = INDEX_INT};
+            TRY(expression_value(from->values[i], values, &to->shape.items[i].value, error));
+        }
+        return HEALCL_OK;
+    default: return HEALCL_OK;
+    }
+}
+
+static enum healcl_status add_entry(struct call *call, const struct body_entry *from,
+                                    const struct expression_values *values,
+                                    struct body_tensors *tensors, struct entry *entry,
+                                    struct healcl_error *error)
+{
+    struct call inner = {.planner = call->planner, .entry = entry};
+    entry->name = from->name;
+    entry->argument_count = from->argument_count;
+    for (uint32_t i = 0; i < from->argument_count; i++)
+        TRY(set_argument(&from->arguments[i], values, tensors, &entry->arguments[i], error));
+    TRY(planner_inner_operation(&inner, error));
+    if (from->out != NO_INPUT)
+        tensors->of[from->out] = inner.result;
+    return HEALCL_OK;
+}
+
+/* Releases the storages of what the body has made, each once. */
+static enum healcl_status release_made(struct call *call, const struct step *step,
+                                       struct body_tensors *tensors, struct healcl_error *error)
+{
+    for (uint32_t i = EXPRESSION_NAMES_MAX; i < EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX; i++) {
+        struct tensor *tensor = tensors->of[i];
+        bool kept = !tensor || tensor->storage == step->out->storage;
+        for (int j = 0; !kept && j < STEP_INPUTS; j++)
+            kept = step->in[j] && step->in[j]->storage == tensor->storage;
+        for (uint32_t j = EXPRESSION_NAMES_MAX; !kept && j < i; j++)
+            kept = tensors->of[j] && tensors->of[j]->storage == tensor->storage;
+        if (!kept)
+            TRY(planner_release(call->planner, tensor, error));
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_body(struct call *call, const struct step *step,
+                                   const struct expression_values *values,
+                                   struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    struct planner *planner = call->planner;
+    const struct origins *origins = planner->origins;
+    struct body_tensors tensors = {{NULL}};
+    struct entry entry = {.index = call->entry->index, .kind = ENTRY_OPERATION};
+    entry.out.kind = ARGUMENT_NONE;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            TRY(planner_view(planner, step->in[i]->storage, &step->in[i]->layout, &tensors.of[i],
+                             error));
+    tensors.of[VENDOR_OUT] = call->result;
+    planner->outer = call->form->operation;
+    for (uint32_t i = 0; i < operation->body_count; i++) {
+        enum healcl_status status =
+            add_entry(call, &operation->body[i], values, &tensors, &entry, error);
+        if (status == HEALCL_OK)
+            continue;
+        error_prefix(error, "its body: %s: ", operation->body[i].name);
+        error_argument(error, -1); /* it is the body's */
+        return status;
+    }
+    planner->outer = NULL;
+    planner->origins = origins;
+    return release_made(call, step, &tensors, error);
+}
+
+/* ---------------------------------------------------------------- both */
+
+static bool has_alternatives(const struct vendor_operation *operation)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < operation->kernel_count; i++)
+        found |= operation->kernels[i]->alternative_count > 1;
+    return found;
+}
+
+/* Memory for what is planned of a call, of its launches too. */
+static enum healcl_status make_call(struct call *call, struct arena *arena,
+                                    struct vendor_call **made, struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    const bool is_tuned = has_alternatives(operation);
+    struct vendor_call *new = arena_alloc(arena, sizeof *new);
+    if (!new)
+        NO_MEMORY(error);
+    new->operation = operation;
+    new->launches = arena_alloc(arena, (operation->kernel_count + 1) * sizeof *new->launches);
+    new->tuned = is_tuned ? arena_alloc(arena, sizeof *new->tuned) : NULL;
+    if (!new->launches || (is_tuned && !new->tuned))
+        NO_MEMORY(error);
+    *made = new;
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
+                                    struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    struct planner *planner = call->planner;
+    struct copies copies = {.count = 0};
+    struct expression_values values;
+    struct step step = planner_step(planner, STEP_VENDOR, call->result);
+    TRY(set_inputs(call, &step, &copies, error));
+    set_values(call, &values);
+    planner->vendor = step.vendor = made;
+    planner->side = operation->kernel_count == 0 ? STEP_OF_BODY
+                    : operation->body_count == 0 ? STEP_ALWAYS
+                                                 : STEP_OF_KERNEL;
+    if (operation->kernel_count > 0)
+        TRY(add_kernel(call, &step, &values, made, error));
+    set_values(call, &values);
+    set_value(&values, VENDOR_OUT, call->result);
+    planner->side = STEP_OF_BODY;
+    if (operation->body_count > 0)
+        TRY(add_body(call, &step, &values, error));
+    planner->side = STEP_ALWAYS;
+    planner->vendor = NULL;
+    return release_copies(call, &copies, error);
+}
+
+/* Nothing that was known of out's values is known any more: nor what the body says of them, for the
+ * kernel says nothing. */
+static void forget_out(struct call *call)
+{
+    values_forget(&call->planner->values, call->result->storage);
+    call->result->storage->writes++;
+}
+
+/* ---------------------------------------------------------------- calls that are kept */
+
+/* Whether a call takes the kernel's step and nothing else, where the device has a kernel. */
+static bool may_keep(const struct call *call)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    if (!call->planner->kept || operation->kernel_count == 0 ||
+        wants_contiguous(operation, VENDOR_OUT, call->result))
+        return false;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        const struct tensor *tensor =
+            operation->of_number[i] ? call->tensors[operation->parameter_of[i]] : NULL;
+        if (tensor &&
+            (overlaps_out(tensor, call->result) || wants_contiguous(operation, i, tensor)))
+            return false;
+    }
+    return true;
+}
+
+/* Layouts that are there as long as what is kept. */
+static enum healcl_status keep_layouts(struct arena *arena, struct expression_values *values,
+                                       struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++) {
+        if (!values->layouts[i])
+            continue;
+        struct layout *layout = arena_alloc(arena, sizeof *layout);
+        if (!layout)
+            NO_MEMORY(error);
+        *layout = *values->layouts[i];
+        values->layouts[i] = layout;
+    }
+    return HEALCL_OK;
+}
+
+/* Plans a call for itself and for those to come. */
+static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
+                                      struct healcl_error *error)
+{
+    struct planner *planner = call->planner;
+    struct arena *arena = planner->kept->arena;
+    const uint64_t peak = planner->plan->bytes_peak;
+    struct vendor_call *made;
+    planner->kept->count++; /* also where it is refused: its memory is taken */
+    TRY(make_call(call, arena, &made, error));
+    made->ran = arena_alloc(arena, sizeof *made->ran);
+    if (!made->ran)
+        NO_MEMORY(error);
+    planner->plan->bytes_peak = planner->bytes_live;
+    TRY(add_sides(call, made, error));
+    if (made->tuned)
+        TRY(keep_layouts(arena, &made->tuned->values, error));
+    const struct vendor_plan plan = {.call = made,
+                                     .out = call->result->layout,
+                                     .bytes = planner->plan->bytes_peak - bytes_before};
+    if (planner->plan->bytes_peak < peak)
+        planner->plan->bytes_peak = peak;
+    return kept_call_add(call, &plan, error);
+}
+
+/* Adds the one step of a call that is kept, unless what has run cannot run now. */
+static enum healcl_status add_kept(struct call *call, const struct vendor_plan *kept,
+                                   bool *is_added, struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    struct planner *planner = call->planner;
+    struct step step = planner_step(planner, STEP_VENDOR, call->result);
+    step.vendor = kept->call;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        if (!operation->of_number[i])
+            continue;
+        step.arguments[i].parameter = (uint8_t)operation->parameter_of[i];
+        step.in[i] = call->tensors[operation->parameter_of[i]]; /* of this call alone */
+    }
+    *is_added = kept->bytes <= planner->memory_limit - planner->bytes_live &&
+                planner->kept->runs_again(&step, planner->kept->device);
+    if (!*is_added)
+        return HEALCL_OK;
+    if (operation->makes_out)
+        TRY_PREFIX(planner_new_tensor(call, operation->out_dtype, kept->out.rank, kept->out.shape,
+                                      &call->result, error),
+                   "out: ");
+    step.out = call->result;
+    TRY(planner_add_step(planner, &step, error));
+    forget_out(call);
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_call(struct call *call, bool is_kept, struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    const uint64_t bytes_before = call->planner->bytes_live;
+    struct expression_values values;
+    struct vendor_call *made;
+    TRY(check_dtypes(call, error));
+    set_values(call, &values);
+    TRY(check_rules(operation, &values, error));
+    if (operation->makes_out)
+        TRY(make_out(call, &values, error));
+    if (layout_elements(&call->result->layout) == 0)
+        return HEALCL_OK;
+    if (!is_kept && may_keep(call)) {
+        TRY(add_to_keep(call, bytes_before, error));
+    } else {
+        TRY(make_call(call, call->planner->plan->arena, &made, error));
+        TRY(add_sides(call, made, error));
+    }
+    forget_out(call);
+    return HEALCL_OK;
+}
+
+enum healcl_status infer_vendor(struct call *call, struct healcl_error *error)
+{
+    const struct vendor_plan *kept = kept_call_find(call);
+    bool is_added = false;
+    if (kept)
+        TRY(add_kept(call, kept, &is_added, error));
+    if (is_added)
+        return HEALCL_OK;
+    enum healcl_status status = add_call(call, kept, error);
+    call->planner->side = STEP_ALWAYS;
+    call->planner->vendor = NULL;
+    call->planner->outer = NULL;
+    return status;
+}

@@ -1,0 +1,335 @@
+/* Kernels that a manifest names: their sources, options and libraries. */
+#define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "core/file.h"
+#include "vendor/manifest_reader.h"
+
+enum { SOURCE_MAX = 4 << 20, PATH_SIZE = 1024 };
+
+/* ---------------------------------------------------------------- files */
+
+#define TRUST "only a folder that is trusted may have that: --trust DIR"
+
+/* Whether a link leads out of the folder. What is not there does not. */
+static bool leads_out(const char *folder, const char *path)
+{
+    char *inside = realpath(folder, NULL), *there = inside ? realpath(path, NULL) : NULL;
+    const size_t length = inside ? strlen(inside) : 0;
+    const bool leads = there && (strncmp(there, inside, length) != 0 ||
+                                 (length > 1 && there[length] != '/')); /* "/" has its own */
+    free(there);
+    free(inside);
+    return leads;
+}
+
+/* The path of a file in the manifest's folder, that a member names. */
+static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
+                                  const char *member, char path[PATH_SIZE])
+{
+    const char *name;
+    TRY(manifest_read_text(reader, object, member, true, TEXT_MAX, &name));
+    if (strchr(name, '/') || *name == '.')
+        REFUSE_AT(reader, object, member, "must be a file of the manifest's own folder");
+    if (snprintf(path, PATH_SIZE, "%s/%s", reader->folder, name) >= PATH_SIZE)
+        REFUSE_AT(reader, object, member, "its path is too long");
+    if (!reader->is_trusted && leads_out(reader->folder, path))
+        REFUSE_AT(reader, object, member, "'%s' is a link out of the manifest's folder: " TRUST,
+                  name);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- options of compilers */
+
+/* NAME, or NAME=VALUE. Compilers take texts apart at quotes and backslashes, each in its way. */
+static bool is_macro(const char *text)
+{
+    char name[WORD_MAX + 1];
+    const size_t length = strcspn(text, "=");
+    if (length == 0 || length > WORD_MAX)
+        return false;
+    memcpy(name, text, length);
+    name[length] = 0;
+    return manifest_is_word(name) && !strpbrk(text, "\"'\\`");
+}
+
+/* A switch as OpenCL 1.2 has them: none of them names a file. */
+static bool is_switch(const char *text)
+{
+    static const char all[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_=+.-";
+    if (strcmp(text, "-w") == 0 || strcmp(text, "-Werror") == 0)
+        return true;
+    return strncmp(text, "-cl-", 4) == 0 && strspn(text, all) == strlen(text);
+}
+
+/* Macros and switches alone: other options have compilers read files, and write them. */
+static enum healcl_status check_options(const struct reader *reader, const cJSON *object,
+                                        const char *options)
+{
+    bool is_name = false;
+    for (const char *at = options + strspn(options, " "); *at; at += strspn(at, " ")) {
+        char word[TEXT_MAX + 1];
+        const size_t length = strcspn(at, " ");
+        memcpy(word, at, length);
+        word[length] = 0;
+        at += length;
+        if (is_name ? is_macro(word)
+                    : strcmp(word, "-D") == 0 || is_switch(word) ||
+                          (strncmp(word, "-D", 2) == 0 && is_macro(word + 2))) {
+            is_name = !is_name && strcmp(word, "-D") == 0;
+            continue;
+        }
+        REFUSE_AT(reader, object, "options",
+                  "'%s' is neither -D NAME[=VALUE], -cl-..., -w nor -Werror: " TRUST, word);
+    }
+    if (is_name)
+        REFUSE_AT(reader, object, "options", "the name behind -D is missing");
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- kernels */
+
+static enum healcl_status read_source(const struct reader *reader, const cJSON *object,
+                                      struct vendor_kernel *kernel)
+{
+    char path[PATH_SIZE], name[TEXT_MAX + 32];
+    unsigned char *text;
+    size_t length;
+    TRY(path_of(reader, object, "source", path));
+    TRY_AT(reader, object, "source", file_read(path, SOURCE_MAX, &text, &length, reader->error));
+    enum healcl_status status = HEALCL_OK;
+    if (strlen((const char *)text) != length)
+        status = ERROR(reader->error, HEALCL_REFUSED, "the file holds a byte 0");
+    if (status == HEALCL_OK)
+        status = manifest_keep(reader, (const char *)text, &kernel->source);
+    free(text);
+    TRY_AT(reader, object, "source", status);
+    snprintf(name, sizeof name, "%s@%016llx", strrchr(path, '/') + 1,
+             (unsigned long long)XXH64(kernel->source, length, 0));
+    return manifest_keep(reader, name, &kernel->program);
+}
+
+static enum healcl_status read_defines(const struct reader *reader, const cJSON *object,
+                                       const struct expression_names *names,
+                                       struct vendor_kernel *kernel)
+{
+    const cJSON *defines = manifest_member(object, "defines");
+    if (!defines)
+        return HEALCL_OK;
+    if (!cJSON_IsObject(defines))
+        REFUSE_AT(reader, object, "defines", "must be an object");
+    for (const cJSON *item = defines->child; item; item = item->next) {
+        if (kernel->define_count == VENDOR_DEFINES_MAX)
+            REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_DEFINES_MAX);
+        if (strlen(item->string) > WORD_MAX || !*item->string || !manifest_is_word(item->string))
+            REFUSE_AT(reader, item, NULL, "is no name of a macro");
+        TRY(manifest_keep(reader, item->string, &kernel->defines[kernel->define_count].name));
+        TRY(manifest_read_expression(reader, item, names,
+                                     &kernel->defines[kernel->define_count++].value));
+    }
+    return HEALCL_OK;
+}
+
+/* "key_switch[STAGES=2,LOCAL=64]", or the kernel's name alone. */
+static enum healcl_status name_alternatives(const struct reader *reader,
+                                            struct vendor_kernel *kernel)
+{
+    enum { NAME_SIZE = WORD_MAX + 2 + VENDOR_TUNABLES_MAX * (WORD_MAX + 24) };
+    kernel->names = arena_alloc(reader->arena, kernel->alternative_count * sizeof *kernel->names);
+    if (!kernel->names)
+        NO_MEMORY(reader->error);
+    for (uint32_t number = 0; number < kernel->alternative_count; number++) {
+        struct expression_values values = {.integers = {0}};
+        char name[NAME_SIZE];
+        size_t used = (size_t)snprintf(name, sizeof name, "%s", kernel->kernel);
+        vendor_set_alternative(kernel, number, &values);
+        for (uint32_t i = 0; i < kernel->tunable_count; i++)
+            used += (size_t)snprintf(name + used, sizeof name - used, "%s%s=%" PRId64,
+                                     i > 0 ? "," : "[", kernel->tunables[i].name,
+                                     values.integers[VENDOR_TUNABLES + i]);
+        if (kernel->tunable_count > 0)
+            snprintf(name + used, sizeof name - used, "]");
+        TRY(manifest_keep(reader, name, &kernel->names[number]));
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_tunable_values(const struct reader *reader, const cJSON *list,
+                                              struct vendor_tunable *tunable)
+{
+    if (!cJSON_IsArray(list) || !list->child)
+        REFUSE_AT(reader, list, NULL, "must be a list of integers");
+    if (cJSON_GetArraySize(list) > VENDOR_TUNABLE_VALUES_MAX)
+        REFUSE_AT(reader, list, NULL, "has more than %d items", VENDOR_TUNABLE_VALUES_MAX);
+    for (const cJSON *item = list->child; item; item = item->next) {
+        int64_t value;
+        TRY(manifest_read_integer(reader, item, &value));
+        for (uint32_t i = 0; i < tunable->count; i++)
+            if (tunable->values[i] == value)
+                REFUSE_AT(reader, item, NULL, "%" PRId64 " is there twice", value);
+        tunable->values[tunable->count++] = value;
+    }
+    return HEALCL_OK;
+}
+
+/* Integers that a kernel's expressions may name too, and its source gets as macros. */
+static enum healcl_status read_tunables(const struct reader *reader, const cJSON *object,
+                                        struct expression_names *names,
+                                        struct vendor_kernel *kernel)
+{
+    const cJSON *tunables = manifest_member(object, "tunables");
+    kernel->alternative_count = 1;
+    if (tunables && !cJSON_IsObject(tunables))
+        REFUSE_AT(reader, object, "tunables", "must be an object");
+    for (const cJSON *item = tunables ? tunables->child : NULL; item; item = item->next) {
+        const uint32_t number = VENDOR_TUNABLES + kernel->tunable_count;
+        struct vendor_tunable *tunable = &kernel->tunables[kernel->tunable_count];
+        if (kernel->tunable_count == VENDOR_TUNABLES_MAX)
+            REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_TUNABLES_MAX);
+        if (strlen(item->string) > WORD_MAX || !*item->string || !manifest_is_word(item->string))
+            REFUSE_AT(reader, item, NULL, "is no name of a macro");
+        for (uint32_t i = 0; i < names->count; i++)
+            if (names->of[i].name && strcmp(names->of[i].name, item->string) == 0)
+                REFUSE_AT(reader, item, NULL, "something else is named '%s'", item->string);
+        if (manifest_member(manifest_member(object, "defines"), item->string))
+            REFUSE_AT(reader, item, NULL, "a define is named '%s'", item->string);
+        TRY(manifest_keep(reader, item->string, &tunable->name));
+        TRY(read_tunable_values(reader, item, tunable));
+        names->of[number].name = tunable->name;
+        names->of[number].is_known = true;
+        kernel->tunable_count++;
+        kernel->alternative_count *= tunable->count;
+        if (kernel->alternative_count > VENDOR_ALTERNATIVES_MAX)
+            REFUSE_AT(reader, item, NULL, "there are more than %d combinations",
+                      VENDOR_ALTERNATIVES_MAX);
+    }
+    return name_alternatives(reader, kernel);
+}
+
+enum healcl_status manifest_add_identity(const struct reader *reader, const cJSON *object,
+                                         const struct vendor_kernel *kernel, uint64_t *identity)
+{
+    char *text = cJSON_PrintUnformatted(object);
+    if (!text)
+        NO_MEMORY(reader->error);
+    *identity = XXH64(text, strlen(text), *identity);
+    cJSON_free(text);
+    if (kernel->program)
+        *identity = XXH64(kernel->program, strlen(kernel->program), *identity);
+    return HEALCL_OK;
+}
+
+/* A tensor's name stands for its memory, anything else is an integer. */
+static enum healcl_status read_arguments(const struct reader *reader, const cJSON *object,
+                                         const struct expression_names *names,
+                                         struct vendor_kernel *kernel)
+{
+    const cJSON *list;
+    TRY(manifest_read_list(reader, object, "arguments", true, VENDOR_ARGUMENTS_MAX, &list));
+    for (const cJSON *item = list->child; item; item = item->next) {
+        uint32_t number = 0;
+        while (cJSON_IsString(item) && number < names->count &&
+               !(names->of[number].name && names->of[number].is_tensor &&
+                 strcmp(names->of[number].name, item->valuestring) == 0))
+            number++;
+        bool is_tensor = cJSON_IsString(item) && number < names->count;
+        kernel->arguments[kernel->argument_count].tensor = is_tensor ? (int)number : NO_INPUT;
+        if (!is_tensor)
+            TRY(manifest_read_expression(reader, item, names,
+                                         &kernel->arguments[kernel->argument_count].value));
+        kernel->argument_count++;
+    }
+    return HEALCL_OK;
+}
+
+static const char *const kernel_members[] = {
+    "step",   "source", "kernel",   "options", "device",    "type", "when",
+    "global", "local",  "tunables", "defines", "arguments", NULL};
+
+static const char *const native_members[] = {"step", "library", "entry",     "device",
+                                             "type", "when",    "arguments", NULL};
+
+static enum healcl_status read_library(struct reader *reader, const cJSON *object,
+                                       struct vendor_kernel *kernel)
+{
+    char path[PATH_SIZE];
+    struct pending *pending = arena_alloc(reader->arena, sizeof *pending);
+    if (!pending)
+        NO_MEMORY(reader->error);
+    *pending = (struct pending){object, kernel, NULL, NULL, reader->pending};
+    TRY(path_of(reader, object, "library", path));
+    TRY(manifest_keep(reader, path, &pending->path));
+    TRY(manifest_read_word(reader, object, "entry", true, &pending->entry));
+    kernel->kernel = pending->entry;
+    reader->pending = pending;
+    return HEALCL_OK;
+}
+
+enum healcl_status manifest_load_library(const struct reader *reader, const struct pending *pending)
+{
+    struct vendor_operations *all = reader->operations;
+    struct vendor_library *library = arena_alloc(all->arena, sizeof *library);
+    char path[PATH_SIZE + 2];
+    if (!library)
+        NO_MEMORY(reader->error);
+    snprintf(path, sizeof path, "%s%s", strchr(pending->path, '/') ? "" : "./", pending->path);
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library->handle)
+        REFUSE_AT(reader, pending->object, "library", "%.400s", dlerror());
+    library->next = all->libraries;
+    all->libraries = library;
+    void *entry = dlsym(library->handle, pending->entry);
+    if (!entry)
+        REFUSE_AT(reader, pending->object, "entry", "the library has no function '%s'",
+                  pending->entry);
+    memcpy(&pending->kernel->native, &entry, sizeof entry); /* as POSIX has it */
+    return HEALCL_OK;
+}
+
+enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *object,
+                                        const struct expression_names *names,
+                                        struct vendor_kernel **made)
+{
+    static const char *const types[] = {"any", "cpu", "gpu", "accelerator", NULL};
+    size_t type;
+    struct vendor_kernel *kernel = arena_alloc(reader->arena, sizeof *kernel);
+    if (!kernel)
+        NO_MEMORY(reader->error);
+    struct expression_names with_strides = *names;
+    with_strides.strides = true;
+    for (uint32_t i = 0; i < names->count; i++)
+        with_strides.of[i].is_known = true;
+    const bool is_native = manifest_member(object, "library") != NULL;
+    TRY(manifest_keep_file_name(reader, &kernel->manifest));
+    TRY(manifest_check_members(reader, object, is_native ? native_members : kernel_members));
+    if (!is_native)
+        TRY(manifest_read_word(reader, object, "kernel", true, &kernel->kernel));
+    TRY(manifest_read_text(reader, object, "options", false, TEXT_MAX, &kernel->options));
+    if (!kernel->options)
+        kernel->options = "";
+    if (!reader->is_trusted)
+        TRY(check_options(reader, object, kernel->options));
+    TRY(manifest_read_text(reader, object, "device", false, TEXT_MAX, &kernel->device));
+    TRY(manifest_read_choice(reader, object, "type", types, "any", &type));
+    kernel->type = type > 0 ? types[type] : NULL;
+    if (is_native)
+        TRY(manifest_read_word(reader, object, "entry", true, &kernel->kernel));
+    TRY(read_tunables(reader, object, &with_strides, kernel));
+    TRY(manifest_read_expression_member(reader, object, "when", false, &with_strides,
+                                        &kernel->when));
+    *made = kernel;
+    TRY(read_arguments(reader, object, &with_strides, kernel));
+    if (is_native)
+        return read_library(reader, object, kernel);
+    TRY(manifest_read_expression_member(reader, object, "global", true, &with_strides,
+                                        &kernel->global));
+    TRY(manifest_read_expression_member(reader, object, "local", true, &with_strides,
+                                        &kernel->local));
+    TRY(read_defines(reader, object, &with_strides, kernel));
+    return read_source(reader, object, kernel);
+}
