@@ -68,7 +68,7 @@ def kernels_page(page, told):
     text, prose = prose_of(page)
     for family in told["families"]:
         items = ["`%s`%s: %s, [%s](../%s)" % (
-            v["name"], ", %s" % v["shape"] if v["shape"] != v["name"] else "", v["when"],
+            v["name"], ", %s" % v["style"] if v["style"] != v["name"] else "", v["when"],
             v["source"], v["source"]) for v in family["variants"]]
         text += section("##", family["name"], "Steps: %s. Tuned as `%s`." % (
             ", ".join(family["steps"]), family["tuned_as"]), items, prose)
@@ -76,9 +76,9 @@ def kernels_page(page, told):
 
 
 def is_read(told, tuning, tunable):
-    """Whether kernels of a tuning's shapes read a tunable, or none at all does, as with queues."""
+    """Whether kernels of a tuning's styles read a tunable, or none at all does, as with queues."""
     readers = [(f, v) for f in told["families"] for v in f["variants"] if tunable in v["tunables"]]
-    return not readers or any(v["shape"] in ("general", tuning[f["tuned_as"]]) for f, v in readers)
+    return not readers or any(v["style"] in ("general", tuning[f["tuned_as"]]) for f, v in readers)
 
 
 def porting_page(page, told):

@@ -20,11 +20,11 @@ static const char *why_not(const struct plan *plan, const struct step *step,
 }
 
 static cJSON *add_kernel(cJSON *list, enum step_kind kind, const char *family, const char *kernel,
-                         const char *shape)
+                         const char *style)
 {
     cJSON *object = json_add_object(list, NULL);
     JSON_ADD(object, STRING("step", step_traits[kind].name), STRING("family", family),
-             STRING("kernel", kernel), STRING("shape", shape));
+             STRING("kernel", kernel), STRING("style", style));
     json_increase(object, "steps", 0);
     (void)json_add_array(object, "why_not");
     return object;
@@ -41,7 +41,7 @@ static void add_variant(cJSON *list, const struct plan *plan, const struct healc
             continue;
         if (!object)
             object = add_kernel(list, kind, family_of(kind)->name, variant->name,
-                                kernel_shape_name(variant->shape));
+                                kernel_style_name(variant->style));
         const char *reason = why_not(plan, step, variant, device);
         cJSON *reasons = cJSON_GetObjectItemCaseSensitive(object, "why_not");
         json_increase(reason ? json_row(reasons, "reason", reason) : object, "steps", 1);
@@ -87,7 +87,7 @@ void report_kernels_text(const cJSON *document, const struct style *style)
 {
     static const struct view_column columns[] = {{"step", "{step}", 0},
                                                  {"kernel", "{kernel}", 0},
-                                                 {"shape", "{shape}", 0},
+                                                 {"style", "{style}", 0},
                                                  {"steps", "{steps}", VIEW_RIGHT},
                                                  {"why not (steps)", "{why}", VIEW_SHRINKS}};
     cJSON *rows = cJSON_Duplicate(json_at(document, "kernels"), true), *row, *reason;

@@ -54,7 +54,7 @@ static void add_families(cJSON *document)
             const struct variant *variant = &family->variants[i];
             cJSON *about = json_add_object(variants, NULL);
             JSON_ADD(about, STRING("name", variant->name),
-                     STRING("shape", kernel_shape_name(variant->shape)),
+                     STRING("style", kernel_style_name(variant->style)),
                      STRING("when", variant->when), STRING("source", variant->source));
             add_tunables(about, variant->tunables);
         }

@@ -51,14 +51,14 @@ static struct timed_step *step_of(const struct timed_steps *steps, const struct 
     return span->tag ? bsearch(&key, steps->of, steps->count, sizeof key, by_origins) : NULL;
 }
 
-/* Why the first variant of the shape that the tuning asks for does not serve, but a general one. */
+/* Why the first variant of the style that the tuning asks for does not serve, but a general one. */
 static const char *why_general(const struct step *step, const struct variant *variant,
                                const struct healcl_device *device)
 {
     const struct family *family = family_of(step->kind);
     const char *why = NULL;
-    for (size_t i = 0; variant->shape == SHAPE_GENERAL && &family->variants[i] != variant; i++)
-        if (!why && family->variants[i].shape == device->tuning.shapes[family->preference])
+    for (size_t i = 0; variant->style == STYLE_GENERAL && &family->variants[i] != variant; i++)
+        if (!why && family->variants[i].style == device->tuning.styles[family->preference])
             why = variant_obstacle(family, &family->variants[i], step, device);
     return why;
 }

@@ -220,34 +220,34 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct v
 /* ---------------------------------------------------------------- families */
 
 static const struct variant fill_variants[] = {
-    {"lines", SHAPE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
+    {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows of outputs too large for caches"},
-    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", "fill",
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", "fill",
      "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
+    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
      "cl/copy/general.cl", "anything"},
 };
 
 static const struct variant copy_variants[] = {
-    {"tiles", SHAPE_VECTORS, plan_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
+    {"tiles", STYLE_VECTORS, plan_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
      "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
-    {"transpose", SHAPE_LOCAL, plan_transpose, launch_transpose,
+    {"transpose", STYLE_LOCAL, plan_transpose, launch_transpose,
      1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_transpose",
      "cl/copy/local.cl", "in lies in another order than out"},
-    {"lines", SHAPE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
+    {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", "copy",
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", "copy",
      "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
+    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
      "cl/copy/general.cl", "anything"},
 };
 
 static const struct variant absolute_variants[] = {
-    {"lines", SHAPE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
+    {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", "absolute",
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", "absolute",
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core",
+    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core",
      "absolute", "cl/modular/general.cl", "anything"},
 };
 

@@ -89,30 +89,30 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
     TRY(begin(&job, self, plan, error));
     job.rounds = (uint64_t)count;
     job_add_long(&job, step->value[0]);
-    if (plan->variant->shape == SHAPE_LOCAL)
+    if (plan->variant->style == STYLE_LOCAL)
         job_add_uint(&job, (uint32_t)count);
     else
         job_add_long(&job, count);
-    if (plan->variant->shape != SHAPE_VECTORS)
+    if (plan->variant->style != STYLE_VECTORS)
         job_add_long(&job, out->stride[digit_axis]);
-    if (plan->variant->shape == SHAPE_LOCAL)
+    if (plan->variant->style == STYLE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
     job_add_written(&job, &self->status);
-    if (plan->variant->shape == SHAPE_LOCAL)
+    if (plan->variant->style == STYLE_LOCAL)
         job.launch.traffic.bytes = bytes_of_digits(step);
-    return plan->variant->shape == SHAPE_LOCAL
+    return plan->variant->style == STYLE_LOCAL
                ? launch_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
 }
 
 static const struct variant digits_variants[] = {
-    {"vectors", SHAPE_VECTORS, plan_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
+    {"vectors", STYLE_VECTORS, plan_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
-    {"local", SHAPE_LOCAL, plan_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
+    {"local", STYLE_LOCAL, plan_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
      "digits_local", "cl/digits/digits.cl", "up to 65536 digits"},
-    {"single", SHAPE_SINGLE, plan_digits, launch_digits, 0, "digits/digits", "digits",
+    {"single", STYLE_SINGLE, plan_digits, launch_digits, 0, "digits/digits", "digits",
      "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, plan_digits, launch_digits, OVER_ANY_VIEW, "digits/digits",
+    {"elements", STYLE_GENERAL, plan_digits, launch_digits, OVER_ANY_VIEW, "digits/digits",
      "digits", "cl/digits/digits.cl", "anything"},
 };
 
@@ -218,13 +218,13 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
     job_add_buffer(&job, inverses);
     job_add_uint(&job, (uint32_t)k);
     job_add_long(&job, step->value[0]);
-    if (plan->variant->shape == SHAPE_LOCAL)
+    if (plan->variant->style == STYLE_LOCAL)
         job_add_uint(&job, (uint32_t)out->shape[1]);
     else
         job_add_long(&job, out->shape[1]);
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
-    if (plan->variant->shape == SHAPE_LOCAL) {
+    if (plan->variant->style == STYLE_LOCAL) {
         job_define(&job, "IN_LOCAL", "");
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
@@ -236,19 +236,19 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
                                               .twiddles = values * (limbs * (limbs - 1) / 2)};
     }
     job_add_written(&job, &self->status);
-    return plan->variant->shape == SHAPE_LOCAL ? launch_values(&job, plan->local_size, error)
+    return plan->variant->style == STYLE_LOCAL ? launch_values(&job, plan->local_size, error)
                                                : job_launch_of(&job, plan->local_size, error);
 }
 
 static const struct variant full_q_variants[] = {
-    {"vectors", SHAPE_VECTORS, plan_full_q_vectors, launch_full_q, OVER_ELEMENTS, "digits/digits",
+    {"vectors", STYLE_VECTORS, plan_full_q_vectors, launch_full_q, OVER_ELEMENTS, "digits/digits",
      "digits_full_q_vectors", "cl/digits/digits.cl",
      "values in order, moduli that private memory holds"},
-    {"local", SHAPE_LOCAL, plan_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"local", STYLE_LOCAL, plan_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q_local", "cl/digits/digits.cl", "moduli that local memory holds"},
-    {"single", SHAPE_SINGLE, plan_full_q, launch_full_q, 0, "digits/digits", "digits_full_q",
+    {"single", STYLE_SINGLE, plan_full_q, launch_full_q, 0, "digits/digits", "digits_full_q",
      "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, plan_full_q, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"elements", STYLE_GENERAL, plan_full_q, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "anything"},
 };
 

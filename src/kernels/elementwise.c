@@ -514,22 +514,22 @@ static enum healcl_status launch_constant(struct launcher *self, const struct va
 }
 
 static const struct variant elementwise_variants[] = {
-    {"vectors", SHAPE_VECTORS, plan_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
+    {"vectors", STYLE_VECTORS, plan_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
      "cl/modular/vectors.cl",
      "rows of eight elements or more in order, moduli that repeat along them"},
-    {"interleaved", SHAPE_VECTORS, plan_interleaved, launch_interleaved, MULTIPLIED, "vectors",
+    {"interleaved", STYLE_VECTORS, plan_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"constant", SHAPE_LOCAL, plan_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
+    {"constant", STYLE_LOCAL, plan_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
-    {"repeated", SHAPE_LOCAL, plan_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
+    {"repeated", STYLE_LOCAL, plan_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
      NULL, "cl/modular/repeated.cl",
      "products and sums of an operand that is the same along an axis, as moduli are"},
-    {"residues", SHAPE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
+    {"residues", STYLE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "tensors of what the plan knows to be residues"},
-    {"single", SHAPE_SINGLE, plan_elements, launch_elements, 0, "core", NULL,
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", NULL,
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"table", SHAPE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
+    {"table", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 

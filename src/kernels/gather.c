@@ -65,24 +65,24 @@ static enum healcl_status launch(struct launcher *self, const struct variant_pla
     TRY(job_begin(&job, self, step, plan, 2, error));
     job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
     job_add_long(&job, size);
-    if (plan->variant->shape == SHAPE_VECTORS)
+    if (plan->variant->style == STYLE_VECTORS)
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
     if (plan->variant->plan != plan_rows)
         job_add_long(&job, step->in[0]->layout.stride[axis]);
-    if (plan->variant->shape == SHAPE_GENERAL)
+    if (plan->variant->style == STYLE_GENERAL)
         job.launch.traffic.bytes = job.space.end * (2 * dtype_size(step->out->storage->dtype) +
                                                     dtype_size(step->in[1]->storage->dtype));
     return job_launch(&job, error);
 }
 
 static const struct variant variants[] = {
-    {"rows", SHAPE_VECTORS, plan_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
+    {"rows", STYLE_VECTORS, plan_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
      "cl/gather/gather.cl", "most of long rows in order"},
-    {"lines", SHAPE_VECTORS, plan_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
+    {"lines", STYLE_VECTORS, plan_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
      "cl/gather/gather.cl", "elements in order that have one index"},
-    {"single", SHAPE_SINGLE, plan_elements, launch, 0, "gather/gather", "gather",
+    {"single", STYLE_SINGLE, plan_elements, launch, 0, "gather/gather", "gather",
      "cl/gather/gather.cl", "up to 2^31 elements"},
-    {"elements", SHAPE_GENERAL, plan_elements, launch, OVER_ANY_VIEW, "gather/gather", "gather",
+    {"elements", STYLE_GENERAL, plan_elements, launch, OVER_ANY_VIEW, "gather/gather", "gather",
      "cl/gather/gather.cl", "anything"},
 };
 

@@ -26,7 +26,7 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launch.tag = step->origins;
     const struct family *family = family_of(step->kind);
     const struct healcl_device *device = launcher->device;
-    job->single = family && device->tuning.shapes[family->preference] == SHAPE_SINGLE &&
+    job->single = family && device->tuning.styles[family->preference] == STYLE_SINGLE &&
                   device->info.loop_limit == 0;
 }
 

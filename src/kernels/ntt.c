@@ -134,9 +134,9 @@ enum {
 };
 
 static const struct variant variants[] = {
-#define NTT(name, shape, tunables, when) \
+#define NTT(name, style, tunables, when) \
     {#name,                              \
-     SHAPE_##shape,                      \
+     STYLE_##style,                      \
      plan_ntt_##name,                    \
      launch_ntt_##name,                  \
      tunables,                           \
@@ -146,7 +146,7 @@ static const struct variant variants[] = {
      when},
 #include "kernels/ntt.def"
 #undef NTT
-    {"stages", SHAPE_GENERAL, plan_stages, launch_stages, SHARED | 1 << TUNABLE_elements_per_item,
+    {"stages", STYLE_GENERAL, plan_stages, launch_stages, SHARED | 1 << TUNABLE_elements_per_item,
      "core", NULL, "cl/ntt/general.cl", "anything"},
 };
 

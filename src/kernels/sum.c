@@ -427,19 +427,19 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
 }
 
 static const struct variant product_variants[] = {
-    {"vectors", SHAPE_VECTORS, plan_product_columns, launch_product_columns, MULTIPLIED, "products",
+    {"vectors", STYLE_VECTORS, plan_product_columns, launch_product_columns, MULTIPLIED, "products",
      "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
      "rows of multiples of eight elements in order"},
-    {"rows", SHAPE_VECTORS, plan_product_rows, launch_product_rows, MULTIPLIED, "products",
+    {"rows", STYLE_VECTORS, plan_product_rows, launch_product_rows, MULTIPLIED, "products",
      "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
-    {"single", SHAPE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
+    {"single", STYLE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", SHAPE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
+    {"shared", STYLE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
      "modmul_axis_sum_local", "cl/sum/local.cl", "8192 terms, or 256 of a sum"},
-    {"interleaved", SHAPE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
+    {"interleaved", STYLE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},
-    {"elements", SHAPE_GENERAL, plan_products, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
+    {"elements", STYLE_GENERAL, plan_products, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };
 

@@ -257,16 +257,16 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
 }
 
 static const struct variant axis_modsum_variants[] = {
-    {"vectors", SHAPE_VECTORS, plan_columns, launch_columns, MULTIPLIED, "vectors",
+    {"vectors", STYLE_VECTORS, plan_columns, launch_columns, MULTIPLIED, "vectors",
      "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
-    {"rows", SHAPE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
+    {"rows", STYLE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"single", SHAPE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
+    {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
      "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", SHAPE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
+    {"shared", STYLE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
      "axis_modsum_local", "cl/sum/local.cl",
      "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
-    {"elements", SHAPE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core",
+    {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core",
      "axis_modsum", "cl/sum/general.cl", "anything"},
 };
 

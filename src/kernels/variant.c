@@ -35,36 +35,36 @@ const struct family *family_at(size_t place)
     return NULL;
 }
 
-uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, bool *any)
+uint32_t style_tunables(enum kernel_family preference, enum kernel_style style, bool *any)
 {
     uint32_t tunables = 0;
     const struct family *family;
     *any = false;
     for (size_t place = 0; (family = family_at(place)); place++)
         for (size_t i = 0; family->preference == preference && i < family->count; i++)
-            if (family->variants[i].shape == shape) {
+            if (family->variants[i].style == style) {
                 tunables |= family->variants[i].tunables;
                 *any = true;
             }
     return tunables;
 }
 
-/* Work-items of these shapes go round loops as often as their sizes say. */
-static bool is_fat(enum kernel_shape shape)
+/* Work-items of these styles go round loops as often as their sizes say. */
+static bool is_fat(enum kernel_style style)
 {
-    return shape == SHAPE_VECTORS || shape == SHAPE_SINGLE;
+    return style == STYLE_VECTORS || style == STYLE_SINGLE;
 }
 
 static const char *obstacle_of(const struct family *family, const struct variant *variant,
                                const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
-    if (variant->shape != SHAPE_GENERAL &&
-        variant->shape != device->tuning.shapes[family->preference])
-        return "the device's tuning asks for another shape";
-    if (is_fat(variant->shape) && device->info.loop_limit > 0)
+    if (variant->style != STYLE_GENERAL &&
+        variant->style != device->tuning.styles[family->preference])
+        return "the device's tuning asks for another style";
+    if (is_fat(variant->style) && device->info.loop_limit > 0)
         return "loops end early on this device";
-    if (variant->shape == SHAPE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
+    if (variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
         return "there are too many elements";
     return variant->plan(step, device, plan);
 }
@@ -230,7 +230,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
     job_init(job, launcher, step, variant->program, variant->kernel);
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
-    job->single = variant->shape == SHAPE_SINGLE;
+    job->single = variant->style == STYLE_SINGLE;
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job->space = plan->space;
     job_add_space(job);

@@ -3,7 +3,7 @@
  *
  * A family runs some kinds of steps (plan/steps.def names it). Its variants are ways to do so, the
  * best first; the last one, which is general, does everything. A step gets the first variant whose
- * shape the device's tuning asks for and that lacks nothing. Asking has no side effects, so that
+ * style the device's tuning asks for and that lacks nothing. Asking has no side effects, so that
  * anybody may ask which kernel serves a step, and why not another: `healcl inspect --kernels` does.
  */
 #ifndef HEALCL_KERNELS_VARIANT_H
@@ -14,7 +14,7 @@
 
 struct variant {
     const char *name;        /* its kernel's, without what tells kinds of steps apart */
-    enum kernel_shape shape; /* of its work-items: what the tuning chooses by */
+    enum kernel_style style; /* of its work-items: what the tuning chooses by */
     /* Why it cannot run a step on a device; NULL where it can: then the plan has what its launch
      * takes. No other effects. */
     const char *(*plan)(const struct step *step, const struct healcl_device *device,
@@ -31,7 +31,7 @@ struct variant {
 
 struct family {
     const char *name;
-    enum kernel_family preference; /* of the tuning: which shape it should have */
+    enum kernel_family preference; /* of the tuning: which style it should have */
     const struct variant *variants;
     size_t count;
 };
@@ -43,9 +43,9 @@ const struct family *family_of(enum step_kind kind);
  * one. */
 const struct family *family_at(size_t place);
 
-/* Tunables of the variants that a shape stands for, in the families that a preference is for: bit t
+/* Tunables of the variants that a style stands for, in the families that a preference is for: bit t
  * for enum tunable t. *any: whether there is such a variant. */
-uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, bool *any);
+uint32_t style_tunables(enum kernel_family preference, enum kernel_style style, bool *any);
 
 /* Why a variant does not run a step on a device, whose tuning counts; NULL where it does or would.
  */

@@ -214,7 +214,7 @@ static const char *plan_operation(const struct step *step, const struct healcl_d
 }
 
 static const struct variant variants[] = {
-    {"a manifest's", SHAPE_GENERAL, plan_operation, launch_operation, 0, "", NULL, "a vendor's",
+    {"a manifest's", STYLE_GENERAL, plan_operation, launch_operation, 0, "", NULL, "a vendor's",
      "always"},
 };
 

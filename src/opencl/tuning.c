@@ -24,18 +24,18 @@ enum {
 
 static const struct {
     const char *name;
-    uint32_t shapes; /* bit s: shape s */
+    uint32_t styles; /* bit s: style s */
 } families[FAMILY_COUNT] = {
-#define GENERAL (1u << SHAPE_GENERAL)
-#define VECTORS (1u << SHAPE_VECTORS)
-#define LOCAL (1u << SHAPE_LOCAL)
-#define SINGLE (1u << SHAPE_SINGLE)
-#define FAMILY(name, shapes) {#name, GENERAL | (shapes)},
+#define GENERAL (1u << STYLE_GENERAL)
+#define VECTORS (1u << STYLE_VECTORS)
+#define LOCAL (1u << STYLE_LOCAL)
+#define SINGLE (1u << STYLE_SINGLE)
+#define FAMILY(name, styles) {#name, GENERAL | (styles)},
 #include "opencl/families.def"
 #undef FAMILY
 };
 
-static const char *const shape_names[SHAPE_COUNT] = {"general", "vectors", "local", "single"};
+static const char *const style_names[STYLE_COUNT] = {"general", "vectors", "local", "single"};
 
 const char *tunable_name(enum tunable tunable)
 {
@@ -69,14 +69,14 @@ const char *kernel_family_name(enum kernel_family family)
     return families[family].name;
 }
 
-const char *kernel_shape_name(enum kernel_shape shape)
+const char *kernel_style_name(enum kernel_style style)
 {
-    return shape_names[shape];
+    return style_names[style];
 }
 
-bool kernel_family_has(enum kernel_family family, enum kernel_shape shape)
+bool kernel_family_has(enum kernel_family family, enum kernel_style style)
 {
-    return families[family].shapes >> shape & 1;
+    return families[family].styles >> style & 1;
 }
 
 const char *tuning_source_name(const struct device_tuning *tuning)
@@ -88,20 +88,20 @@ const char *tuning_source_name(const struct device_tuning *tuning)
 
 /* ---------------------------------------------------------------- defaults */
 
-/* Takes a shape for every family that has it; returns whether any has. */
-static bool take_shape(struct device_tuning *tuning, enum kernel_shape shape)
+/* Takes a style for every family that has it; returns whether any has. */
+static bool take_style(struct device_tuning *tuning, enum kernel_style style)
 {
     bool any = false;
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (kernel_family_has((enum kernel_family)family, shape)) {
-            tuning->shapes[family] = shape;
+        if (kernel_family_has((enum kernel_family)family, style)) {
+            tuning->styles[family] = style;
             any = true;
         }
     return any;
 }
 
 /* "cpu", "gpu" or "accelerator"; 0 for anything else. */
-static cl_device_type parse_shape(const char *text)
+static cl_device_type parse_kind(const char *text)
 {
     static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
                                            CL_DEVICE_TYPE_ACCELERATOR};
@@ -111,19 +111,19 @@ static cl_device_type parse_shape(const char *text)
     return 0;
 }
 
-enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error)
+enum healcl_status tuning_style_given(bool *given, struct healcl_error *error)
 {
     const char *text = getenv("HEALCL_AS");
     *given = text && *text;
-    if (*given && parse_shape(text) == 0)
+    if (*given && parse_kind(text) == 0)
         FAIL(error, HEALCL_USAGE, "HEALCL_AS is '%.200s', not cpu, gpu or accelerator", text);
     return HEALCL_OK;
 }
 
 /* The kind of device that kernels are shaped for. */
-static cl_device_type shape_of(const struct device_info *info)
+static cl_device_type kind_of(const struct device_info *info)
 {
-    cl_device_type type = parse_shape(getenv("HEALCL_AS"));
+    cl_device_type type = parse_kind(getenv("HEALCL_AS"));
     return type != 0 ? type : device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
 }
 
@@ -134,12 +134,12 @@ enum { AVX512_DOUBLES = 8 };
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    cl_device_type shape = shape_of(info);
+    cl_device_type kind = kind_of(info);
     uint32_t queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0; /* whatever it is shaped as */
-    bool given = parse_shape(getenv("HEALCL_AS")) != 0;
-    bool shared = given ? shape & CL_DEVICE_TYPE_CPU : info->unified_memory;
+    bool given = parse_kind(getenv("HEALCL_AS")) != 0;
+    bool shared = given ? kind & CL_DEVICE_TYPE_CPU : info->unified_memory;
     uint32_t staging_bytes = shared ? 0 : STAGING_BYTES;
-    if (shape & CL_DEVICE_TYPE_CPU) {
+    if (kind & CL_DEVICE_TYPE_CPU) {
         struct device_tuning tuning = {
             .local_size = 1,
             .elements_per_item = ELEMENTS_PER_ITEM_CPU,
@@ -156,7 +156,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                 info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES : MULTIPLY_BY_DOUBLES,
             .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
-            (void)take_shape(&tuning, SHAPE_VECTORS);
+            (void)take_style(&tuning, STYLE_VECTORS);
         return tuning;
     }
     uint64_t most =
@@ -175,7 +175,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .queues_overlap = queues_overlap,
                                    .staging_bytes = staging_bytes,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
-    (void)take_shape(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? SHAPE_SINGLE : SHAPE_LOCAL);
+    (void)take_style(&tuning, kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE : STYLE_LOCAL);
     return tuning;
 }
 
@@ -198,11 +198,11 @@ static bool parse_number(const char *text, size_t length, uint64_t *value)
     return length > 0;
 }
 
-static bool parse_kernel_shape(const char *text, size_t length, enum kernel_shape *shape)
+static bool parse_kernel_style(const char *text, size_t length, enum kernel_style *style)
 {
-    for (int s = 0; s < SHAPE_COUNT; s++)
-        if (is_name(text, length, shape_names[s])) {
-            *shape = (enum kernel_shape)s;
+    for (int s = 0; s < STYLE_COUNT; s++)
+        if (is_name(text, length, style_names[s])) {
+            *style = (enum kernel_style)s;
             return true;
         }
     return false;
@@ -211,10 +211,10 @@ static bool parse_kernel_shape(const char *text, size_t length, enum kernel_shap
 static bool parse_family(struct device_tuning *tuning, enum kernel_family family, const char *text,
                          size_t length)
 {
-    enum kernel_shape shape;
-    if (!parse_kernel_shape(text, length, &shape) || !kernel_family_has(family, shape))
+    enum kernel_style style;
+    if (!parse_kernel_style(text, length, &style) || !kernel_family_has(family, style))
         return false;
-    tuning->shapes[family] = shape;
+    tuning->styles[family] = style;
     return true;
 }
 
@@ -252,10 +252,10 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
 #include "opencl/tunables.def"
 #undef TUNABLE
     };
-    enum kernel_shape shape;
+    enum kernel_style style;
     const char *equals = memchr(item, '=', length);
     if (!equals)
-        return parse_kernel_shape(item, length, &shape) && take_shape(tuning, shape);
+        return parse_kernel_style(item, length, &style) && take_style(tuning, style);
     size_t name_length = (size_t)(equals - item);
     const char *value = equals + 1;
     size_t value_length = length - name_length - 1;
@@ -279,7 +279,7 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
             FAIL(error, HEALCL_USAGE,
                  "%s is '%.200s', not like local_size=64,elements_per_item=4,"
                  "transform_local_size=64,transform=vectors (local sizes are powers of two up to "
-                 "%zu; docs/KERNELS.md has shapes)",
+                 "%zu; docs/KERNELS.md has styles)",
                  what, text, info->max_work_group_size);
         if (item[length] == 0)
             break;
@@ -312,5 +312,5 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
     }
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
-                         families[family].name, shape_names[tuning->shapes[family]]);
+                         families[family].name, style_names[tuning->styles[family]]);
 }

@@ -18,13 +18,13 @@ enum kernel_family {
     FAMILY_COUNT
 };
 
-/* Ways to shape a kernel, each for a kind of device. */
-enum kernel_shape {
-    SHAPE_GENERAL, /* any work-items, any layout */
-    SHAPE_VECTORS, /* fat work-items with explicit vectors: wide, strong compute units */
-    SHAPE_LOCAL,   /* work-groups that share local memory: many thin work-items */
-    SHAPE_SINGLE,  /* one work-item, sizes fixed when compiled: FPGAs */
-    SHAPE_COUNT
+/* Styles of kernels: how they use work-items, each for a kind of device. */
+enum kernel_style {
+    STYLE_GENERAL, /* any work-items, any layout */
+    STYLE_VECTORS, /* fat work-items with explicit vectors: wide, strong compute units */
+    STYLE_LOCAL,   /* work-groups that share local memory: many thin work-items */
+    STYLE_SINGLE,  /* one work-item, sizes fixed when compiled: FPGAs */
+    STYLE_COUNT
 };
 
 enum { LAUNCHES_AT_ONCE_MAX = 16 };
@@ -53,7 +53,7 @@ struct device_tuning {
 #define TUNABLE(name, ...) uint32_t name;
 #include "opencl/tunables.def"
 #undef TUNABLE
-    enum kernel_shape shapes[FAMILY_COUNT]; /* the first choice of each family */
+    enum kernel_style styles[FAMILY_COUNT]; /* the first choice of each family */
     uint32_t tuned_by;       /* bits of enum tuning_source: what has changed it; 0: the default */
     bool kept_is_unreadable; /* something was kept that cannot be understood: KEPT_UNREADABLE */
 };
@@ -77,21 +77,21 @@ void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
 
 /* "transform" ..., "vectors" ... */
 const char *kernel_family_name(enum kernel_family family);
-const char *kernel_shape_name(enum kernel_shape shape);
+const char *kernel_style_name(enum kernel_style style);
 
-/* Whether a family has variants of a shape. */
-bool kernel_family_has(enum kernel_family family, enum kernel_shape shape);
+/* Whether a family has variants of a style. */
+bool kernel_family_has(enum kernel_family family, enum kernel_style style);
 
 /* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
  * it names none. */
-enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error);
+enum healcl_status tuning_style_given(bool *given, struct healcl_error *error);
 
 /* The default of a device's kind, or of the one that HEALCL_AS names. */
 struct device_tuning tuning_default(const struct device_info *info);
 
 /*
  * Changes tuning as text says: items joined by commas, of the kinds "local_size=64",
- * "transform=vectors", and "vectors" for every family that has that shape. what: where the text is
+ * "transform=vectors", and "vectors" for every family that has that style. what: where the text is
  * from, for the message. Errors: HEALCL_USAGE.
  */
 enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,

@@ -38,7 +38,7 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
     bool given;
     *tuning = tuning_default(info);
-    TRY(tuning_shape_given(&given, error));
+    TRY(tuning_style_given(&given, error));
     if (given)
         tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
     else
@@ -122,7 +122,7 @@ void kernel_choices_read_kept(struct kernel_choices *choices, const struct devic
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
     bool given;
     choices->count = 0;
-    if (tuning_shape_given(&given, NULL) != HEALCL_OK || given)
+    if (tuning_style_given(&given, NULL) != HEALCL_OK || given)
         return;
     name_of(info, "kernels", name);
     if (cache_read_text(name, sizeof text, text))

@@ -45,7 +45,7 @@ static enum healcl_status measure_work(struct healcl_device *device, enum segmen
 /* Thin work-items compute while others wait for memory. */
 static bool overlaps(const struct device_tuning *tuning)
 {
-    return tuning->shapes[FAMILY_elementwise] == SHAPE_LOCAL;
+    return tuning->styles[FAMILY_elementwise] == STYLE_LOCAL;
 }
 
 /* How many are known: digits, which come last, are bound by their bytes there. */

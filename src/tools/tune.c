@@ -14,7 +14,7 @@
 
 enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
 
-/* What stands for a family: often run and of several shapes, each of a few milliseconds at most. */
+/* What stands for a family: often run and of several styles, each of a few milliseconds at most. */
 static const struct tune_case {
     enum kernel_family family;
     const char *operation;
@@ -46,7 +46,7 @@ static const char LOCAL_SIZE[] = "local_size", ELEMENTS[] = "elements_per_item",
                   MULTIPLY[] = "multiply";
 
 /* Whether a subject is a tunable of thin kernels. */
-static bool is_shape(const char *subject)
+static bool is_style(const char *subject)
 {
     return subject == LOCAL_SIZE || subject == ELEMENTS || subject == ACCESS;
 }
@@ -54,7 +54,7 @@ static bool is_shape(const char *subject)
 /* Transforms have a tunable of their own. */
 static bool decides(const char *subject, const struct tune_case *measured)
 {
-    if (is_shape(subject))
+    if (is_style(subject))
         return measured->family != FAMILY_transform;
     if (subject == LAUNCHES)
         return true;
@@ -98,14 +98,14 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
 }
 
 /* One whose work-items share a transform comes in several sizes, and with either radix. */
-static void add_shape(struct lister *lister, enum kernel_family family, enum kernel_shape shape,
+static void add_style(struct lister *lister, enum kernel_family family, enum kernel_style style,
                       uint32_t transform_local_size)
 {
     bool any;
-    const uint32_t tunables = shape_tunables(family, shape, &any);
+    const uint32_t tunables = style_tunables(family, style, &any);
     const char *name = kernel_family_name(family);
     char choice[TUNE_CHOICE_SIZE / 2];
-    snprintf(choice, sizeof choice, "%s=%s", name, kernel_shape_name(shape));
+    snprintf(choice, sizeof choice, "%s=%s", name, kernel_style_name(style));
     if (tunables >> TUNABLE_transform_radix & 1)
         for (uint32_t radix = 8; radix <= 16; radix *= 2)
             add(lister, name, "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
@@ -116,15 +116,15 @@ static void add_shape(struct lister *lister, enum kernel_family family, enum ker
         add(lister, name, "%s", choice);
 }
 
-/* A family's default shape, then the others. */
+/* A family's default style, then the others. */
 static void list_family(struct lister *lister, enum kernel_family family, const uint32_t *sizes)
 {
     const struct device_tuning *tuning = &lister->report->tuning;
-    add_shape(lister, family, tuning->shapes[family], tuning->transform_local_size);
-    for (int s = 0; s < SHAPE_COUNT; s++)
+    add_style(lister, family, tuning->styles[family], tuning->transform_local_size);
+    for (int s = 0; s < STYLE_COUNT; s++)
         for (const uint32_t *size = sizes; *size; size++)
-            if (kernel_family_has(family, (enum kernel_shape)s))
-                add_shape(lister, family, (enum kernel_shape)s, *size);
+            if (kernel_family_has(family, (enum kernel_style)s))
+                add_style(lister, family, (enum kernel_style)s, *size);
 }
 
 bool tune_is_subject(const char *name)
@@ -175,7 +175,7 @@ void tune_list(const struct device_info *info, const char *only, struct tune_rep
     bool given;
     *report = (struct tune_report){.tuning = tuning_default(info)};
     list_all(&lister);
-    if (only && tuning_shape_given(&given, NULL) == HEALCL_OK && !given)
+    if (only && tuning_style_given(&given, NULL) == HEALCL_OK && !given)
         (void)tuning_read_kept(&report->tuning, info);
 }
 
@@ -299,7 +299,7 @@ static enum healcl_status tuning_of(const struct tune_alternative *alternative,
                                     struct healcl_error *error)
 {
     *tuning = report->tuning;
-    if (is_shape(alternative->subject))
+    if (is_style(alternative->subject))
         TRY(tuning_parse(tuning, "general", "tune", info, error));
     return tuning_parse(tuning, alternative->choice, "tune", info, error);
 }
@@ -363,7 +363,7 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
 }
 
 /* Measures an alternative once; that it is wrong or fails is an outcome, no error. So is a refusal:
- * what one shape of kernels cannot do on this device another may. */
+ * what one style of kernels cannot do on this device another may. */
 static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative *alternative,
                                    struct healcl_error *error)
 {

@@ -19,8 +19,8 @@
 /* Each step has a kernel, whatever device it is for. */
 static void ask_for_kernels(const struct plan *plan)
 {
-    static struct healcl_device devices[SHAPE_COUNT];
-    for (int shape = 0; shape < SHAPE_COUNT; shape++) {
+    static struct healcl_device devices[STYLE_COUNT];
+    for (int shape = 0; shape < STYLE_COUNT; shape++) {
         struct healcl_device *device = &devices[shape];
         struct healcl_error error = {.detail = NULL};
         device->info = (struct device_info){.type = CL_DEVICE_TYPE_GPU,
@@ -34,7 +34,7 @@ static void ask_for_kernels(const struct plan *plan)
                                             .double_width = shape % 2 ? 4 : 0,
                                             .full_profile = true};
         device->tuning = tuning_default(&device->info);
-        EXPECT(tuning_parse(&device->tuning, kernel_shape_name((enum kernel_shape)shape), "a shape",
+        EXPECT(tuning_parse(&device->tuning, kernel_style_name((enum kernel_style)shape), "a shape",
                             &device->info, &error) == HEALCL_OK);
         for (size_t i = 0; i < plan->step_count; i++)
             if (family_of(plan->steps[i].kind))

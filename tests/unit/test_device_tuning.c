@@ -101,13 +101,13 @@ static void shapes_emulated_gpus_as_gpus(void **state)
 {
     (void)state;
     struct device_tuning cpu = tuning_default(&info);
-    assert_int_equal(cpu.shapes[FAMILY_elementwise], SHAPE_VECTORS);
+    assert_int_equal(cpu.styles[FAMILY_elementwise], STYLE_VECTORS);
     info.double_width = 0;
     assert_true(device_emulates_gpu(&info));
     struct device_tuning tuning = tuning_default(&info);
     assert_int_equal(tuning.elements_per_item, 1);
-    assert_int_equal(tuning.shapes[FAMILY_gather], SHAPE_GENERAL);
-    assert_int_equal(tuning.shapes[FAMILY_transform], SHAPE_LOCAL);
+    assert_int_equal(tuning.styles[FAMILY_gather], STYLE_GENERAL);
+    assert_int_equal(tuning.styles[FAMILY_transform], STYLE_LOCAL);
     info.double_width = 8;
     assert_false(device_emulates_gpu(&info));
     info.loop_limit = 65535;
@@ -299,8 +299,8 @@ static void has_its_place_among_others(void **state)
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_int_equal(device->tuning.elements_per_item, 77);
     assert_int_equal(device->tuning.local_size, 4);
-    assert_int_equal(device->tuning.shapes[FAMILY_transform], SHAPE_LOCAL);
-    assert_int_equal(device->tuning.shapes[FAMILY_elementwise], SHAPE_GENERAL);
+    assert_int_equal(device->tuning.styles[FAMILY_transform], STYLE_LOCAL);
+    assert_int_equal(device->tuning.styles[FAMILY_elementwise], STYLE_GENERAL);
     assert_string_equal(tuning_source_name(&device->tuning), "healcl tune and the environment");
     healcl_device_close(device);
     keep(&tuning, "transform=local:quick"); /* a variant of another version: told */
@@ -330,11 +330,11 @@ static void is_shaped_as_another_device(void **state)
     assert_int_equal(tuning.elements_per_item, 1);
     assert_int_equal(tuning.compiled_axes, 8);
     assert_int_equal(tuning.staging_bytes, 4 << 20);
-    assert_int_equal(tuning.shapes[FAMILY_transform], SHAPE_LOCAL);
+    assert_int_equal(tuning.styles[FAMILY_transform], STYLE_LOCAL);
     assert_string_equal(tuning_source_name(&tuning), "the environment");
     setenv("HEALCL_AS", "accelerator", 1);
     OK(tuning_of_device(&info, &tuning, &error));
-    assert_int_equal(tuning.shapes[FAMILY_transform], SHAPE_SINGLE);
+    assert_int_equal(tuning.styles[FAMILY_transform], STYLE_SINGLE);
     assert_int_equal(tuning.staging_bytes, 4 << 20);
     setenv("HEALCL_AS", "cpu", 1);
     OK(tuning_of_device(&info, &tuning, &error));

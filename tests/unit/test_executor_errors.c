@@ -404,8 +404,8 @@ static void loops_end(void **state)
     (void)state;
     struct script script = {0};
     struct device_tuning tuning = device->tuning;
-    device->tuning.shapes[FAMILY_digits] = SHAPE_GENERAL;
-    device->tuning.shapes[FAMILY_transform] = SHAPE_GENERAL;
+    device->tuning.styles[FAMILY_digits] = STYLE_GENERAL;
+    device->tuning.styles[FAMILY_transform] = STYLE_GENERAL;
     device->tuning.transform_local_size = 1;
     script_call(&script, "a", "zeros", "(2,3) :int64");
     script_call(&script, "out", "zeros", "(2,3,5000) :int64");
@@ -415,7 +415,7 @@ static void loops_end(void **state)
     add_transform(&script, "(1,1024,1,1) :int64", "(1,1024) :int64");
     expect_loops_to_end(&script, "entry 3 (ntt): 141312 rounds of loops in one work-item, but on "
                                  "this device loops end after 5000");
-    device->tuning.shapes[FAMILY_transform] = SHAPE_LOCAL;
+    device->tuning.styles[FAMILY_transform] = STYLE_LOCAL;
     add_transform(&script, "(1,4096,1,1) :int64", "(1,4096) :int64");
     expect_loops_to_end(&script, "entry 3 (ntt): 10244 rounds of loops in one work-item, but on "
                                  "this device loops end after 5000");

@@ -190,7 +190,7 @@ static void random_programs(void **state)
     print_message("%zu inputs at least 0, %zu of them residues; kernels for residues: %zu\n",
                   claims.nonnegative, claims.residues, served);
     assert_true(claims.residues > (size_t)PROGRAMS);
-    bool is_wanted = device->tuning.shapes[FAMILY_elementwise] == SHAPE_LOCAL &&
+    bool is_wanted = device->tuning.styles[FAMILY_elementwise] == STYLE_LOCAL &&
                      device->tuning.compiled_axes > 0;
     assert_true(is_wanted ? served > (size_t)PROGRAMS : served == 0);
 }

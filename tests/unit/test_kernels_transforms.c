@@ -46,7 +46,7 @@ static int close_device(void **state)
 
 /* What the device is said to be like. */
 struct setting {
-    enum kernel_shape variant;
+    enum kernel_style variant;
     uint32_t local_size;   /* work-items that share a transform */
     uint64_t local_memory; /* bytes at most */
     int shortest, longest; /* log2 of the lengths */
@@ -198,10 +198,10 @@ static void check_forms(const struct setting *setting)
 static void check_setting(void **state)
 {
     const struct setting *setting = *state;
-    is_of_others = !share_is_all() && setting->variant != tuning.shapes[FAMILY_transform];
+    is_of_others = !share_is_all() && setting->variant != tuning.styles[FAMILY_transform];
     device->info = info;
     device->tuning = tuning;
-    device->tuning.shapes[FAMILY_transform] = setting->variant;
+    device->tuning.styles[FAMILY_transform] = setting->variant;
     device->tuning.transform_local_size = setting->local_size;
     if (setting->radix)
         device->tuning.transform_radix = setting->radix;
@@ -217,23 +217,23 @@ int main(void)
 {
     /* One work-item alone; as on most GPUs; a row in two parts, of few columns or many; lengths
      * that local memory does not hold even so. */
-    static struct setting alone = {SHAPE_LOCAL, 1, NO_LIMIT, 0, 6, 0, false, 0};
-    static struct setting group = {SHAPE_LOCAL, 64, NO_LIMIT, 0, 17, 0, false, 0};
-    static struct setting parts = {SHAPE_LOCAL, 32, 4096, 8, 15, 0, false, 0};
-    static struct setting columns = {SHAPE_LOCAL, 256, 32768, 16, 17, 0, false, 0};
+    static struct setting alone = {STYLE_LOCAL, 1, NO_LIMIT, 0, 6, 0, false, 0};
+    static struct setting group = {STYLE_LOCAL, 64, NO_LIMIT, 0, 17, 0, false, 0};
+    static struct setting parts = {STYLE_LOCAL, 32, 4096, 8, 15, 0, false, 0};
+    static struct setting columns = {STYLE_LOCAL, 256, 32768, 16, 17, 0, false, 0};
     /* Rows that fit together, and that do not; radix 16 too, and 48 KiB, not all of it used. */
-    static struct setting interleaved = {SHAPE_LOCAL, 64, 4096, 0, 12, 8, true, 0};
-    static struct setting radix_16 = {SHAPE_LOCAL, 32, 8192, 4, 12, 16, true, 0};
-    static struct setting odd_memory = {SHAPE_LOCAL, 128, 49152, 9, 13, 8, true, 0};
-    static struct setting longest = {SHAPE_LOCAL, 256, 32768, 17, 17, 8, true, 0};
+    static struct setting interleaved = {STYLE_LOCAL, 64, 4096, 0, 12, 8, true, 0};
+    static struct setting radix_16 = {STYLE_LOCAL, 32, 8192, 4, 12, 16, true, 0};
+    static struct setting odd_memory = {STYLE_LOCAL, 128, 49152, 9, 13, 8, true, 0};
+    static struct setting longest = {STYLE_LOCAL, 256, 32768, 17, 17, 8, true, 0};
     /* Twiddles that are products, of each radix, in one pass and in two. */
-    static struct setting products = {SHAPE_LOCAL, 32, 8192, 8, 12, 8, false, 256};
-    static struct setting products_16 = {SHAPE_LOCAL, 64, 16384, 8, 12, 16, true, 256};
-    static struct setting vectors = {SHAPE_VECTORS, 1, NO_LIMIT, 7, 17, 0, false, 0};
-    static struct setting single = {SHAPE_SINGLE, 1, NO_LIMIT, 1, 17, 0, false, 0};
-    static struct setting too_long = {SHAPE_SINGLE, 1, 1024, 7, 8, 0, false, 0};
-    static struct setting general = {SHAPE_GENERAL, 1, NO_LIMIT, 0, 9, 0, false, 0};
-    static struct setting general_group = {SHAPE_GENERAL, 8, NO_LIMIT, 0, 9, 0, false, 0};
+    static struct setting products = {STYLE_LOCAL, 32, 8192, 8, 12, 8, false, 256};
+    static struct setting products_16 = {STYLE_LOCAL, 64, 16384, 8, 12, 16, true, 256};
+    static struct setting vectors = {STYLE_VECTORS, 1, NO_LIMIT, 7, 17, 0, false, 0};
+    static struct setting single = {STYLE_SINGLE, 1, NO_LIMIT, 1, 17, 0, false, 0};
+    static struct setting too_long = {STYLE_SINGLE, 1, 1024, 7, 8, 0, false, 0};
+    static struct setting general = {STYLE_GENERAL, 1, NO_LIMIT, 0, 9, 0, false, 0};
+    static struct setting general_group = {STYLE_GENERAL, 8, NO_LIMIT, 0, 9, 0, false, 0};
     const struct CMUnitTest tests[] = {
         {"general", check_setting, NULL, NULL, &general},
         {"general, 8 work-items", check_setting, NULL, NULL, &general_group},

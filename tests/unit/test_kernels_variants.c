@@ -55,7 +55,7 @@ static void tables_are_whole(void **state)
             assert_non_null(variant->launch);
             assert_non_null(variant->plan);
             if (is_last)
-                assert_int_equal(variant->shape, SHAPE_GENERAL);
+                assert_int_equal(variant->style, STYLE_GENERAL);
             for (size_t j = 0; j < i; j++)
                 assert_string_not_equal(family->variants[j].name, variant->name);
         }
@@ -67,11 +67,11 @@ static void shapes_are_those_of_the_tuning(void **state)
 {
     (void)state;
     for (int family = 0; family < FAMILY_COUNT; family++)
-        for (int shape = 0; shape < SHAPE_COUNT; shape++) {
+        for (int shape = 0; shape < STYLE_COUNT; shape++) {
             bool any;
-            (void)shape_tunables((enum kernel_family)family, (enum kernel_shape)shape, &any);
+            (void)style_tunables((enum kernel_family)family, (enum kernel_style)shape, &any);
             assert_int_equal(
-                any, kernel_family_has((enum kernel_family)family, (enum kernel_shape)shape));
+                any, kernel_family_has((enum kernel_family)family, (enum kernel_style)shape));
         }
 }
 

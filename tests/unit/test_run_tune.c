@@ -136,8 +136,8 @@ static void chooses_only_what_is_right(void **state)
     assert_true(report.alternatives[2].nanoseconds > 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(report.alternatives[i].chosen, i == 2);
-    assert_int_equal(report.tuning.shapes[FAMILY_transform], SHAPE_GENERAL);
-    assert_int_equal(device->tuning.shapes[FAMILY_transform], SHAPE_GENERAL);
+    assert_int_equal(report.tuning.styles[FAMILY_transform], STYLE_GENERAL);
+    assert_int_equal(device->tuning.styles[FAMILY_transform], STYLE_GENERAL);
     healcl_device_close(device);
 }
 
@@ -262,8 +262,8 @@ static void takes_a_steady_try(void **state)
     assert_int_equal((int)report.alternatives[1].nanoseconds, 900000);
     assert_true(report.alternatives[1].chosen); /* a tenth faster than the default */
     assert_true(report.alternatives[3].chosen);
-    assert_int_equal(chosen.shapes[FAMILY_digits], SHAPE_GENERAL);
-    assert_int_equal(chosen.shapes[FAMILY_gather], SHAPE_GENERAL);
+    assert_int_equal(chosen.styles[FAMILY_digits], STYLE_GENERAL);
+    assert_int_equal(chosen.styles[FAMILY_gather], STYLE_GENERAL);
 }
 
 static void chooses_on_a_busy_machine_if_forced(void **state)
