@@ -1,4 +1,4 @@
-/* What the fuzzers share. */
+/* Declarations that the fuzzers share. */
 #ifndef HEALCL_TESTS_FUZZ_FUZZ_H
 #define HEALCL_TESTS_FUZZ_FUZZ_H
 
@@ -10,7 +10,7 @@
 
 #include "core/status.h"
 
-/* What libFuzzer calls, and replay.c. */
+/* libFuzzer and replay.c call this. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Ends the process in a way that every fuzzer notices, NDEBUG or not. */

@@ -15,7 +15,7 @@
 #include "healcl.h"
 #include "tools/writer.h"
 
-/* What is left of an input; behind its end there are zeros. */
+/* The rest of an input; zeros follow its end. */
 struct bytes {
     const uint8_t *next;
     size_t left;
@@ -62,7 +62,7 @@ void program_make(struct program *program, const uint8_t *data, size_t size, boo
                   struct healcl_device *device);
 void program_release(struct program *program);
 
-/* What was told of an entry is what the queue has told of the call. */
+/* Checks that an entry's refusal has the message of the queue's call. */
 void program_expect_refusal(const struct program *program, const char *message);
 
 #endif

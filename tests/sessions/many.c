@@ -13,7 +13,7 @@ enum { SETTLED = 100, CALLS_SETTLED = 2000, GROWTH_MAX = 1024 /* KiB */, ELEMENT
 
 static struct healcl_error error;
 
-/* What is resident of this process; 0 where the system does not tell. */
+/* Returns this process's resident memory; 0 where the system does not report it. */
 static long resident_kilobytes(void)
 {
     FILE *file = fopen("/proc/self/status", "r");

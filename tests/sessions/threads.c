@@ -24,7 +24,6 @@ struct work {
     /* A session that may be cancelled by anybody, or NULL; behind the lock. */
     pthread_mutex_t lock;
     struct healcl_session *open_to_all;
-    /* What came of it */
     atomic_int ended_well, cancelled, compared, wrong;
 };
 

@@ -1,4 +1,4 @@
-/* What the tests of the device layer share. */
+/* Declarations that the tests of the device layer share. */
 #ifndef HEALCL_TESTS_HELPER_DEVICE_H
 #define HEALCL_TESTS_HELPER_DEVICE_H
 

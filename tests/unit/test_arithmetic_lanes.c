@@ -63,7 +63,7 @@ static ulong same(ulong x)
     return x;
 }
 
-/* What stands around the arithmetic; the kernels are compiled, and not run. */
+/* Stand-ins for the arithmetic's surroundings; the kernels are compiled, and not run. */
 #define ELEMENT long
 #define KERNEL static void
 #define SPACE(name) struct space name
@@ -291,7 +291,7 @@ static void worst_products(void **state)
         }
 }
 
-/* What an inverse must be, by integers: of 1/q less a part between 2^-50 and 2^-49 of it. */
+/* Inverses must be 1/q, computed by integers, less a part between 2^-50 and 2^-49 of it. */
 static void inverses(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* What a comparison makes of what processes and saved files claim: faults, means, names, and what
- * is printed. */
+/* Comparisons from the claims of processes and saved files: faults, means, names, and output. */
 #include <math.h>
 #include <unistd.h>
 
@@ -88,7 +87,7 @@ static void print_terminal(const struct comparison *comparison, FILE *stream)
     compare_print_table(comparison, &style);
 }
 
-/* What a printer prints; to be freed. */
+/* Returns the output of a printer; to be freed. */
 static char *printed_by(void (*print)(const struct comparison *, FILE *),
                         const struct comparison *comparison)
 {
@@ -517,7 +516,7 @@ static void shares_end_at_the_whole(void **state)
     }
 }
 
-/* What a driver or a file is called is no formula of a spreadsheet's. */
+/* Names of drivers and files never become formulas of a spreadsheet. */
 static void csv_has_no_formulas(void **state)
 {
     (void)state;

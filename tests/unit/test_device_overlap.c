@@ -200,7 +200,7 @@ static void sizes_do_not_overlap(void **state)
     close_device();
 }
 
-/* What was enqueued longer ago than anything that is remembered. */
+/* Waits for commands older than any that are remembered. */
 static void waits_beyond_what_is_remembered(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static struct {
     char notes[NOTES_MAX]; /* 'k' a kernel, 'c' a copy, 'w' a wait for the compute queue */
     size_t count;
     uint64_t transfer_waits, uploads;
-    /* What kernels and copies were given since the last wait: buffers, and values that look like
+    /* Arguments of kernels and copies since the last wait: buffers, and values that look like
      * them. */
     cl_mem uses[USES_MAX];
     size_t use_count;

@@ -110,7 +110,7 @@ static int64_t outlier_value(enum outlier outlier, int64_t q, struct random *ran
 
 enum { ROWS = 2, MODULI = 3 };
 
-/* Of every length, below 2^62 or 2^31. */
+/* Returns a modulus of any length, below 2^62 or 2^31. */
 static int64_t any_modulus(enum dtype dtype, struct random *random)
 {
     int bits = dtype == DTYPE_INT32 ? 30 : 61;

@@ -44,7 +44,7 @@ static int close_device(void **state)
     return 0;
 }
 
-/* What the device is said to be like. */
+/* Properties that the device is set to report. */
 struct setting {
     enum kernel_style variant;
     uint32_t local_size;   /* work-items that share a transform */

@@ -420,7 +420,7 @@ static void make_program(struct script *script, struct random *random)
     script_plan(script);
 }
 
-/* What a plan gives: results, or a refusal. */
+/* The outcome of a plan: results, or a refusal. */
 struct outcome {
     struct script_results results;
     struct healcl_error error;

@@ -337,7 +337,7 @@ static void upload(struct script *script, const char *name, enum dtype dtype, ui
     script_upload(script, name, dtype, rank, shape, values);
 }
 
-/* What sums add to is neither reduced nor 0, is added to twice, or is a slice. */
+/* Sums add to tensors that are neither reduced nor 0, are added to twice, or are slices. */
 static void add_sums(struct script *script, enum dtype dtype, const int64_t moduli[2])
 {
     script_upload(script, "q", dtype, 1, (int64_t[]){2}, moduli);
@@ -489,7 +489,7 @@ static void of_many_the_largest(void **state)
         expect_of_many(equal, count, count - 1, true);
 }
 
-/* Of a batch of requests results are expected one by one, which no part can be. */
+/* A batch of requests expects its results one by one, which no part can have. */
 static void batches_that_expect_results_are_refused(void **state)
 {
     const struct layout layout = layout_of_shape(1, (int64_t[]){4});

@@ -70,8 +70,8 @@ static void axes_of_operands(void **state)
 
 #define TRANSFORM "a (1,2,1,2); q (2); psi (2,2); perm (2);"
 
-/* What is refused, and at which argument. Beside an axis of size 0 there are sizes whose products
- * nothing can hold. */
+/* Refusals, with their arguments. Sizes beside an axis of size 0 may have products that nothing can
+ * hold. */
 static void refusals(void **state)
 {
     (void)state;

@@ -104,7 +104,7 @@ static void handles_share_what_is_the_same(void **state)
     healcl_device_close(beside);
 }
 
-/* What is added goes before what was added earlier. */
+/* Later sources take precedence over earlier ones. */
 static void later_sources_win(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void change_name(const char *path)
     assert_int_equal(fclose(file), 0);
 }
 
-/* What the compiler makes of the self-test counts in the first test alone. */
+/* Only the first test counts the compiler's work on the self-test. */
 static int set_up_fast(void **state)
 {
     return device_set_up(state);
@@ -192,7 +192,7 @@ static void runs_once(void **state)
         healcl_device_close(device);
         assert_int_equal(helper.count[CALL_clBuildProgram], 1);
     }
-    /* What was kept of another device is nothing of this one. */
+    /* Another device's cached result does not apply to this one. */
     assert_int_equal(each_file("selftest_", change_name), 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
@@ -291,8 +291,8 @@ static struct {
     cl_mem memory[FLIPPED_BUFFERS];
     int launches[FLIPPED_BUFFERS];
     uint64_t random;
-    /* What is to be flipped: a buffer, after so many launches of its kernel; FLIPPED_BUFFERS for
-     * nothing. */
+    /* The target of a bit flip: a buffer, after so many launches of its kernel; FLIPPED_BUFFERS for
+     * none. */
     int buffer, launch;
     size_t byte, bit;
     bool flipped;
@@ -324,7 +324,7 @@ static cl_int CL_API_CALL set_known_argument(cl_kernel kernel, cl_uint index, si
     return helper_opencl.clSetKernelArg(kernel, index, size, value);
 }
 
-/* Of what the last launch of a kernel has used. */
+/* Flips a bit of a buffer that the last launch of a kernel used. */
 static void flip_bit(cl_command_queue queue, int buffer)
 {
     unsigned char byte = 0;
@@ -447,7 +447,7 @@ static void open_and_close(const struct opencl *cl, enum healcl_status expected)
     healcl_device_close(device);
 }
 
-/* What fails leaves no binary that another run would load. */
+/* Failures leave no binary that another run would load. */
 static void keeps_no_binary_of_a_failure(void **state)
 {
     (void)state;

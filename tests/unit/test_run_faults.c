@@ -155,7 +155,7 @@ static enum healcl_status request_queue(bool *right, struct healcl_error *failur
     enum healcl_status status = compute(right, failure);
     while (tensor_count > 0)
         healcl_tensor_release(tensors[--tensor_count]);
-    /* What a release has met, it could not tell. */
+    /* A release cannot report its failure. */
     enum healcl_status waited = healcl_queue_wait(queue, status == HEALCL_OK ? failure : NULL);
     return status == HEALCL_OK ? waited : status;
 }

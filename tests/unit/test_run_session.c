@@ -212,8 +212,7 @@ static void runs_segments_on(struct healcl_device *on)
 }
 ON_BOTH(runs_segments)
 
-/* What is uploaded and then written to is uploaded again, and an upload that is freed is there in
- * the next run. */
+/* An upload that is written to is repeated; an upload that is freed is back in the next run. */
 static void uploads_what_is_written_on(struct healcl_device *on)
 {
     struct script script = {0};
@@ -321,7 +320,7 @@ static void expect_all_readable(struct healcl_session *session)
         OK(healcl_session_read(session, i, got, sizeof got, &error));
 }
 
-/* What a run that fails has handed out before is as unreadable as the rest. */
+/* Results that a failing run has delivered before are as unreadable as the rest. */
 static void forgets_failed_runs_on(struct healcl_device *on)
 {
     static int64_t good[ELEMENTS], bad[ELEMENTS] = {[5] = ROWS};
@@ -611,7 +610,7 @@ static void write_over(const char *path, int64_t expected)
     free(writer.bytes);
 }
 
-/* What comes of a file that is written to once it is open is said to be the file's fault. */
+/* Errors from a file that is written to after it was opened blame the file. */
 static void names_a_file_that_changes_on(struct healcl_device *on)
 {
     char path[] = "/tmp/healcl-test-XXXXXX";

@@ -314,7 +314,7 @@ static void adopts_memory(void **state)
     clReleaseMemObject(read_only);
 }
 
-/* What its owner does to it between two calls counts. */
+/* The owner's changes between two calls count. */
 static void sees_changes_of_lent_memory(void **state)
 {
     (void)state;

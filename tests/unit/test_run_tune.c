@@ -176,7 +176,7 @@ static void fails_where_nothing_is_right(void **state)
 
 enum { MEASUREMENTS_MAX = 16 };
 
-/* What measuring finds, one after the other. */
+/* Results of measurements, in order. */
 static struct {
     struct measurement {
         double min_ns, median_ns;
@@ -249,7 +249,7 @@ static void refuses_what_a_busy_machine_measured(void **state)
         assert_false(report.alternatives[i].chosen);
 }
 
-/* What was busy only for a while is measured again. */
+/* A measurement on a briefly busy machine is repeated. */
 static void takes_a_steady_try(void **state)
 {
     (void)state;

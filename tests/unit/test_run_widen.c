@@ -70,7 +70,7 @@ static bool one_is_refused(const struct requests *requests)
     return false;
 }
 
-/* What is there for one request is the same for all, or has a slice for each. */
+/* The expected result of one request applies to all, or has a slice for each. */
 static void expect_result(const struct requests *requests, struct healcl_session *session,
                           const struct healcl_transcript *wide, size_t result)
 {

@@ -107,7 +107,7 @@ static void test_rewriting(void **state)
     accept("[{\"data\":7,\"DATA\":\"x\",\"data2\":\"y\"}]",
            "{\"data\":\"#7\",\"DATA\":\"$x\",\"data2\":\"$y\"}\n");
     accept("[{\"data\":[\"x\",{\"data\":\"y\"}]}]", "{\"data\":[\"$x\",{\"data\":\"@23,1\"}]}\n");
-    /* What looks like the scanner's own marks. */
+    /* Text that looks like the scanner's own marks. */
     accept("[\"#1\",\"@1,2\",\"$\"]", "\"$#1\"\n\"$@1,2\"\n\"$$\"\n");
     accept("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\ud83d\\uDE00\"]",
            "\"$\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\ud83d\\uDE00\"\n");
@@ -226,7 +226,7 @@ static void test_depth(void **state)
             refuse(text, "nest deeper than 64 at byte 64");
         }
     }
-    /* The same where the top level is skipped, and in an object. */
+    /* Nesting where the top level is skipped, and in an object. */
     char skipped[512];
     memset(text, '[', 64);
     text[64] = 0;

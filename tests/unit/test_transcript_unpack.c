@@ -235,7 +235,7 @@ static char *make_bomb(pack_function *pack, const char *text, char character, si
 
 enum { MIB = 1024 * 1024 };
 
-/* Of 10 GiB nothing is written, and no more than a block of it unpacked. */
+/* Nothing of 10 GiB is written, and only a block of it unpacked. */
 static void refuses_what_begins_as_no_transcript(void **state)
 {
     (void)state;

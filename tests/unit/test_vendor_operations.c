@@ -113,7 +113,7 @@ static struct healcl_tensor *view_of(struct healcl_queue *queue, struct healcl_t
     return made;
 }
 
-/* What is in both tensors after a += of one view to another, of the same or of another tensor. */
+/* Runs a += of one view to another, of the same or of another tensor, and returns both tensors. */
 static void add_views(struct healcl_device *where, int a_view, int out_view, bool same,
                       int64_t results[72])
 {
@@ -485,7 +485,7 @@ static void calls_are_widened_or_stay(void **state)
     script_release(&script);
 }
 
-/* What bodies say of results holds for no kernel: derived plans, too, know nothing of them. */
+/* A body's facts about results hold for no kernel; derived plans know none of them. */
 static void derived_plans_know_no_more(void **state)
 {
     const struct healcl_limits limits = {.passes = "none"};
