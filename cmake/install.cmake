@@ -1,4 +1,4 @@
-# What is installed, and packages of it: `cpack -G DEB` in the build folder.
+# Installs files, and makes packages: `cpack -G DEB` in the build folder.
 include(CMakePackageConfigHelpers)
 
 install(FILES include/healcl.h include/healcl_vendor.h TYPE INCLUDE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the scripts share: source it from the top of the clone.
+# Functions that the scripts share: source it from the top of the clone.
 
 step() { printf '\n== %s\n' "$*"; }
 

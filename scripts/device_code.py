@@ -35,12 +35,12 @@ class Failure(Exception):
     pass
 
 
-# What Oclgrind is to build with: it knows neither what LLVM makes of optimised code, nor prefetches,
-# nor fences (docs/DRIVERS.md).
+# Build options for Oclgrind, which supports neither LLVM's optimized code, nor prefetches, nor
+# fences (docs/DRIVERS.md).
 SYSTEM_OCLGRIND = "/etc/OpenCL/vendors/oclgrind.icd"
 OCLGRIND_BUILD_OPTIONS = "-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()="
 
-# What a compiler says of a kernel; None where it does not.
+# A compiler's report on a kernel; None where it reports nothing.
 Code = collections.namedtuple("Code", [
     "registers",     # of 32 bits, for a work-item
     "private",       # bytes of memory for a work-item: arrays, and registers that were spilled
@@ -341,7 +341,7 @@ INSTRUCTIONS = {
     "modmul_constant": (75, 105, 105),
     "copy": (70, 70, 70),
 }
-# The same where a work-item takes two.
+# Instructions where a work-item takes two elements.
 INSTRUCTIONS_WIDE = {
     **INSTRUCTIONS,
     "modmul_residues": (105, 105, 105),
@@ -401,9 +401,9 @@ def check(codes):
 
 # ------------------------------------------------------------------ bytes of global memory
 
-# Of an operation as healcl bench has it: its options, which kernels do it, and the most of what is
-# compulsory, which is each input and output once. (Oclgrind does not count structures that are read
-# as a whole: table entries of moduli and twiddles.)
+# An operation as healcl bench has it: its options, its kernels, and the most traffic as a multiple
+# of the compulsory, which is each input and output once. (Oclgrind does not count structures that
+# are read as a whole: table entries of moduli and twiddles.)
 Traffic = collections.namedtuple("Traffic", "options kernels most")
 Counted = collections.namedtuple("Counted", "bytes compulsory elements entries")
 MOST, MOST_OF_SUMS = 1.05, 1.1

@@ -96,7 +96,7 @@ mirror_of_apt() {
     echo "${found:-http://deb.debian.org/debian}"
 }
 
-# What this machine's apt is told about downloads: proxies, and what to think of dates.
+# Prints this machine's apt settings for downloads: proxies, and checks of dates.
 downloads_of_apt() {
     ! command -v apt-config >/dev/null ||
         apt-config dump | grep -E '^Acquire::(https?::|Check-Date |Check-Valid-Until ).*".+";$' || true

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What healcl does on a machine with a GPU, in at most 8 minutes. That machine needs the GPU's driver
-# and bash, nothing else: neither network nor cmake nor Python. Everything comes in a folder.
+# Tests healcl on a machine with a GPU, in at most 8 minutes. That machine needs only the GPU's driver
+# and bash: no network, CMake or Python. Everything comes in a folder.
 #
 #   gpu.sh --pack FOLDER   here: builds healcl for it, with the libraries that it takes, an ICD loader
 #                          among them, and the bundled transcripts (and the good ones of
@@ -21,8 +21,8 @@ pack() { # FOLDER
     cd "$here/.."
     # shellcheck source=scripts/common.sh
     . scripts/common.sh
-    # What is found beside the program is the program's alone: drivers take the system's. An RPATH, not
-    # a RUNPATH, holds for what libraries take, too: libzip takes libcrypto.
+    # Only the program uses libraries beside it; drivers use the system's. An RPATH, unlike a RUNPATH,
+    # also applies to libraries' own dependencies: libzip needs libcrypto.
     cmake --preset release -B build/pack -D CMAKE_SKIP_RPATH=ON \
         -D CMAKE_EXE_LINKER_FLAGS="-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" >/dev/null
     cmake --build build/pack -j "$(jobs_count)"

@@ -40,7 +40,7 @@ name=healcl-$version
 tarball=$folder/$name.tar.gz
 made=$(git log -1 --format=%ct)
 
-# The same bytes on every machine: git takes the time of the commit, and gzip notes none.
+# Makes the same bytes on every machine: git takes the commit's time, and gzip stores none.
 make_tarball() {
     mkdir -p "$folder"
     step "$tarball, of $(git log -1 --format='%h %s')"
@@ -84,7 +84,7 @@ build_package='set -eu
     mkdir /root/healcl/packages
     cp one/healcl-*/build/release/*.deb /root/healcl/packages'
 
-# What stays of removed packages, in all folders that packages write to.
+# Lists files of removed packages that remain, in all folders that packages write to.
 # shellcheck disable=SC2016
 try_package='set -eu
     package=$1 mpi_package=$2

@@ -36,7 +36,7 @@ fi
 failed=0
 ctest --preset "$preset" -j "$(tests_count)" "$@" || failed=$?
 
-# What ctest keeps to itself: how many transcripts and calls of operations were tested.
+# ctest hides how many transcripts and calls of operations were tested.
 grep -hE '^(conformance: |all [0-9]+ calls are right)' "build/$preset/Testing/Temporary/LastTest.log" || true
 say_processor_time
 exit "$failed"

@@ -141,7 +141,7 @@ def check_check():
     expect(run(NEGATION, "check", "--quick", "--op", "abs"), 0)
     text = expect(run(STRIDED, "check", "--quick", "--op", "modneg"), 1)
     assert re.search("modneg +240/336 right, some WRONG", text), text
-    # What was found before a driver crashes is seen, and in which operation it did.
+    # Results before a driver's crash are shown, and the operation that crashed.
     crashed = run(CRASH, "check", "--quick")
     lines = expect(crashed, 4).splitlines()
     assert crashed.stderr == "healcl: crashed in a driver, or in healcl: SIGSEGV\n", crashed
@@ -150,7 +150,7 @@ def check_check():
     told = json.loads(expect(run(REFUSAL, "check", "--quick", "--op", "modneg", "--json", "-"), 1))
     assert told["failed"] > 0 and told["unsupported"] == 0 and not told["verified"], told
     assert "a valid call is refused: " in told["failures"][0]["message"], told["failures"][0]
-    # What is beyond the device comes first here; what is wrong is told nevertheless.
+    # Calls beyond the device come first here; wrong ones are reported nevertheless.
     text = expect(run(FAR_AND_STRIDED, "check", "--quick", "--op", "mod",
                       FAULTY_ALLOCATION="16384"), 1)
     assert ", some WRONG" in text, text
@@ -217,7 +217,7 @@ def main():
         check_diagnosis(STRIDED, "transcripts/aliasing.json", "modmul", folder) # keeps its views
         told, _ = check_diagnosis(SECOND_MODULUS, "transcripts/ntt.json", "ntt", folder)
         assert re.search(r"smallest .*out int\d+ \[1, 1, 2, \d+\]\)$", told, re.M), told
-        # What is uploaded through staging memory is checked on the device, not on the host.
+        # Uploads through staging memory are checked on the device, not on the host.
         staged = {"HEALCL_TUNING": "staging_bytes=65536"}
         told = expect(run(LATER, "diagnose", "--json", "-", "transcripts/modular.json", **staged), 1)
         found = json.loads(told)
@@ -225,7 +225,7 @@ def main():
         told = expect(run(LATER, "diagnose", "transcripts/modular.json", **staged), 1)
         assert "every step agrees with the host reference alone, the whole run does not: " \
             f"{found['failure']}\n" in told and found["failure"].startswith("entry "), told
-        # What cannot be written loses nothing of what was found.
+        # A failed write loses no results.
         full = run(NEGATION, "diagnose", "-o", "/dev/full", "transcripts/modular.json")
         assert "\nsmallest " in expect(full, 2) and "\nwritten" not in full.stdout, full.stdout
         assert "cannot write '/dev/full'" in full.stderr, full.stderr

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-# What a refusal may take above that of a transcript which is refused for its first operation.
+# Costs of a refusal, at most, above those of a transcript that is refused for its first operation.
 SECONDS, BYTES = 0.2, 32 << 20
 CPU_SECONDS = 120
 NONE = {"arg_type": "NONE", "value": None}

@@ -90,7 +90,7 @@ def check_runs(folder):
         packaged = run("run", "--package", package, "--json", "-", transcript, compiler=False)
         expect(packaged, 0)
     expect(run("run", transcripts[0], compiler=False), 2, "healcl compile")
-    # What the environment says of kernels does not count, and other programs are not there.
+    # The environment's kernels do not apply, and other programs are missing.
     expect(run("run", "-v", "--package", package, transcripts[0], compiler=False,
                HEALCL_TUNING="general,local_size=2"), 0, "by the package")
     missing = expect(run("run", "--no-fallback", "--package", package,
@@ -109,7 +109,7 @@ def check_runs(folder):
     assert any(" is not in '" in reason for reason in reasons), reasons
     with tempfile.TemporaryDirectory(dir=folder) as vendors:
         check_manifests(Path(vendors))
-    # The same programs make the same package.
+    # Equal programs make equal packages.
     again = folder / "again.healcl"
     expect(run("compile", "-o", again, transcripts[0]), 0)
     once = again.read_bytes()

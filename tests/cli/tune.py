@@ -83,7 +83,7 @@ def main():
         both = device_of_run(HEALCL_VARIANT="general")
         assert both["tuned_by"] == "healcl tune and the environment", both
         assert "transform=general" in both["tuning"], both
-        # What is damaged is ignored.
+        # A damaged file is ignored.
         Path(report["kept"]).write_text("transform=\n")
         assert not this_device()["tuned"]
         run("run", "-q", "-d", index, "transcripts/memory.json")

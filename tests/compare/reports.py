@@ -247,7 +247,7 @@ def main():
         check(FILES[1:2], told)
     check_home(healcl, folder)
 
-    # What is left is a page that a hostile file has part in.
+    # A hostile file contributes to the remaining page.
     saved = folder / "saved.json"
     saved.write_text(json.dumps(hostile(report)))
     report = compare(0, FILES[:1], *devices, "--repeat", "20", "--baseline", str(saved))

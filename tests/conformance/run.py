@@ -95,7 +95,7 @@ FALLBACK_BYTES = 1000000
 # Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
 SIMULATED_BYTES = 100000
 
-# What they run: the device's own choice, and what every device should be able to.
+# Settings for these: the device's own choice, and those that every device should support.
 VENDOR_SHAPES = [{}, {"HEALCL_AS": "cpu"}, {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}]
 
 # Random programs run on the device as it is, then by turns overlapping, with work-groups of several work-items, the last of them not full, with the variants of

@@ -150,7 +150,7 @@ def key_switch(healcl, folder):
     run(healcl, "run", *ops, made, code=1)
     run(healcl, "run", *ops, "--reference", made)
     assert "key_switch.json, entry 6: contiguous, " in run(healcl, *check, code=1)
-    # Of what does not build the compiler's own words are told.
+    # Compilers' messages about failed builds are reported.
     change(kernel, "lanes zero = 0;", "lanes zero = nothing_known;")
     told = run(healcl, *check, code=1)
     assert "does not build" in told and "nothing_known" in told, told

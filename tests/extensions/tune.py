@@ -147,7 +147,7 @@ def main():
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
         folder.write("scale.cl", SOURCE)
         assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
-        # What cannot be read is nothing.
+        # An unreadable file counts as none.
         with open(made["kept_kernels"], "r+", encoding="utf-8") as file:
             text = file.read()
             file.seek(0)

@@ -252,7 +252,7 @@ def _function_of(operation: Operation) -> Callable[..., Any]:
     """A function of a queue and arguments."""
     name = operation.name.encode()
     native_call = lib.native_call
-    # Of each number of arguments: their kinds, and which is the out.
+    # Kinds of arguments by their number, and which one is the out.
     forms: Dict[int, Tuple[List[int], Optional[int]]] = {}
     for form in operation.forms:
         kinds = [parameter.kind for parameter in form]
