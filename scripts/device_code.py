@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernels of runs become on GPUs' instruction sets, without a GPU: docs/DEVICES.md.
+"""Compiles the kernels of runs for GPUs' instruction sets, without a GPU: docs/DEVICES.md.
 
 Runs transcripts as on a GPU (HEALCL_AS=gpu) on any device that is here, reads from the traces which
 kernels were launched and with which options their programs were built, compiles these for real GPUs,
-and tells what the compilers say of each kernel. A target whose compiler is missing is named and
-skipped. Instructions are those in a kernel's text: of loops one trip, of branches both sides.
+and prints the compilers' reports on each kernel. A target whose compiler is missing is named and
+skipped. Instructions are those in a kernel's text: one trip of loops, both sides of branches.
 
 Bytes of global memory are counted by Oclgrind, which interprets kernels, while healcl bench runs
 single operations there as on a GPU, and healcl run an encrypted workload, whose trace has what formulas
-say of each launch. --bytes tells by these formulas what passes leave of a transcript's bytes.
+say of each launch. --bytes reports by these formulas the share of bytes that passes leave.
 """
 import argparse
 import collections
@@ -551,8 +551,8 @@ def first_block(text):
 
 
 def hold_to_counts(trace, log):
-    """-> how many launches there are whose bytes a formula tells, [what differs]. What works out
-    tables, once for all launches, has no formulas."""
+    """-> the number of launches whose bytes have a formula, [differences]. Launches that compute
+    tables, once for all others, have no formulas."""
     refuse_faults(log)
     spans = [span for span in trace["traceEvents"] if span.get("cat") == "kernel"]
     launches = parse_launches(log)[-len(spans):]  # the self-test goes before

@@ -8,7 +8,7 @@
 #
 # COMMAND runs in the clone instead, as in: fresh_root.sh trixie scripts/test.sh -R install
 #
-# --folder FOLDER: where roots are made, and an archive of each release's fresh root is kept, so that a
+# --folder FOLDER: where roots are made, and an archive of each release's fresh root is stored, so that a
 #   second run is quick; by default ~/.cache/healcl-roots. Remove an archive to have it made anew.
 # --mirror URL: where Debian's packages are: by default DEBIAN_MIRROR, else where this machine's apt
 #   takes them from.
@@ -60,7 +60,7 @@ done
 archive=$folder/$codename.tar.gz
 root=$folder/$codename-kept
 
-# A signal ends what runs in namespaces, and EXIT removes what is not kept.
+# A signal ends processes in namespaces, and EXIT removes the root unless it stays.
 child='' made=()
 # shellcheck disable=SC2317 # trap calls it
 finish() {

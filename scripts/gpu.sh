@@ -11,7 +11,7 @@
 #                          and VENDOR-DEVICE.json, which can be sent (docs/SUBMIT.md)
 #
 # HEALCL_DEVICE names another device than the GPU, GPU_SECONDS another time. Exits with 1 where a step
-# failed or had no time left; OUT/summary.txt tells which.
+# failed or had no time left; OUT/summary.txt names it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

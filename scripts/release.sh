@@ -12,7 +12,7 @@
 # Roots are fresh_root.sh's: that takes root's rights, a network and debootstrap, and minutes.
 #
 # The version is CMakeLists.txt's. A commit with the tag vVERSION, and CHANGELOG.md with an entry of that
-# name, is a release; any other is told to be none, and made all the same, to try it.
+# name, is a release; any other is reported as none, and made all the same, to try it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

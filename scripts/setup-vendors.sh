@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Brings further OpenCL implementations to this machine, for comparison and for tests, and registers
+# Installs further OpenCL implementations on this machine, for comparison and for tests, and registers
 # them in a folder of their own: what the system has registered, and with it the default device,
 # stays as it is.
 #

@@ -13,7 +13,7 @@
  */
 
 /* The length of a block; digits of 64 bits, those behind are 0; how many of them are held at once,
- * and how many sums are kept in between. */
+ * and how many sums are stored in between. */
 #define M (N / BLOCKS)
 #define DIGITS (G <= 63 / BASE_BITS ? G : 63 / BASE_BITS + 1)
 #define ROUNDS ((DIGITS + 3) / 4) /* of at most four digits */

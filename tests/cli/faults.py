@@ -80,7 +80,7 @@ class Runs:
 
 
 def fault(code, end):
-    """What is wrong with an end, or None."""
+    """Returns an error in an end, or None."""
     # Runs that go on may warn. Some drivers have a log of a build that was not begun: the options
     # follow it.
     lines = [line for line in end.errors.splitlines()

@@ -66,7 +66,7 @@ def check_self_test(folder):
     assert re.search(r"device \d+:\d+ .* fails its self-test: add_mod\(0x.*\) is 0x.*, not 0x0",
                      result.stderr), result.stderr
     assert "fails its self-test" in expect(run(ADDITION, "devices", cache=folder), 4)
-    # Without a place to keep it, what a child found is told all the same.
+    # A child's findings are reported even if they cannot be cached.
     listed = expect(run(ADDITION, "devices"), 4)
     assert " failed " in listed and "fails its self-test: add_mod" in listed, listed
     # The failure is known, but the test runs again.
@@ -76,8 +76,8 @@ def check_self_test(folder):
 
 
 def check_loops(folder):
-    """Where loops end early that is found out once; long sums are right, and what would go round a
-    loop too often is refused."""
+    """Loops that end early are detected once; long sums are right, and steps with too many loop rounds
+    are refused."""
     cache = f"{folder}/loops"
     expect(run(LOOPS_END, "run", "-q", "transcripts/memory.json", cache=cache), 0)
     devices = json.loads(expect(run(NO_FAULT, "devices", "--json", "-", cache=cache), 0))["devices"]
@@ -92,8 +92,8 @@ def check_loops(folder):
 
 
 def check_warnings(folder):
-    """What a compiler warns of is not shown; and there is nothing to warn of, but what some say of
-    vectors that are wider than the CPU's registers."""
+    """Compilers' warnings are not shown; the only ones are some about vectors that are wider than the
+    CPU's registers."""
     cache, logs = f"{folder}/warnings", Path(folder) / "logs"
     told = run(WARNING, "run", "-q", "transcripts/modular.json", cache=cache, POCL_CACHE_DIR=cache)
     assert expect(told, 0) == "" and told.stderr == "", told

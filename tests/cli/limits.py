@@ -177,7 +177,7 @@ def check_other_shape(test, *mode):
 
 
 def check_many_moduli(test):
-    """What kernels keep for each modulus fits a thread's stack, or is refused."""
+    """Kernels' data for each modulus fit a thread's stack, or are refused."""
     run = test.run(full_q(1500), HEALCL_TUNING="general,local_size=1024")
     test.expect(run.code == 0, "1500 moduli", run)
     run = test.run(full_q(40000), "--memory-limit", "1T", "--no-fallback")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packages: where no program can be built from a source, and devices say that they have no compiler
-(faulty_source.c), transcripts verify from what `healcl compile` made; and damaged packages are refused
-with the lines of packages.txt. What `healcl compile --cache` has kept is found unasked.
+"""Packages: where no program can be built from a source, and devices report no compiler
+(faulty_source.c), transcripts verify with packages of `healcl compile`. Damaged packages are refused
+with the lines of packages.txt. Binaries of `healcl compile --cache` are found without an option.
 
     packages.py HEALCL FAULTY_SOURCE.so [--update] [FILE...]
 
@@ -129,8 +129,8 @@ def check_runs(folder):
 
 
 def check_cache(folder):
-    """Later runs find unasked what `compile --cache` has kept; what is not there, or is another
-    program's under its name, is built; and it finds the bundled transcripts of an installed healcl."""
+    """Later runs find binaries of `compile --cache`. Missing ones, or ones of another program under
+    that name, are built. It finds the bundled transcripts of an installed healcl."""
     cache, transcript = folder / "cache", SMALL
 
     def counts():
@@ -225,7 +225,7 @@ class Package:
 
 
 def still_inflates(package):
-    """Where in the first image's deflated bytes a bit changes what is unpacked, but not how much"""
+    """Returns a position in the first image's deflated bytes where a bit changes the data, not the size"""
     info = zipfile.ZipFile(io.BytesIO(package.data)).infolist()[1]
     start = info.header_offset + 30 + len(info.filename)
     for at in range(500, info.compress_size):

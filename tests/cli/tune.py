@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `healcl tune` whole, and checks that what it chooses is right, kept, in force, told of, and
-forgotten. However busy the machine is: that is what --force is for.
+"""Runs `healcl tune` whole, and checks that its choices are right, saved, in force, reported, and
+discarded. --force lets it run on a busy machine.
 
     tune.py HEALCL [CPU_CLOCK.so]
 

@@ -197,7 +197,7 @@ def wrong_kernels(folder):
         assert side["name"] == kernel and "  " + made["examples"][0]["repeat"] == command, made
         assert made["examples"][0]["body"]["passed"] == made["examples"][0]["body"]["calls"], made
     assert "scale.cl:9:" in told, told  # the line as the vendor has it
-    # It is not measured either, and what fails without a body is told too.
+    # It is not measured either, and a failure without a body is reported too.
     folder.write("scale.cl", SCALE.replace("(97)", "(96)"))
     told = folder.run("bench", "--op", "both", code=1)
     assert "both, both.json, entry 2, its kernel: out[" in told, told

@@ -75,7 +75,7 @@ def wrong_manifests(folder):
 
 
 def reports_name(healcl, folder, made, name, alternative, replaces):
-    """A run's JSON and trace tell that an alternative of name.json runs steps of name."""
+    """A run's JSON and trace report that an alternative of name.json runs steps of name."""
     trace = os.path.join(folder, "..", "trace.json")
     told = json.loads(run(healcl, "run", "--ops", folder, "--quiet", "--json", "-", "--trace", trace,
                           made))
@@ -184,7 +184,7 @@ def automorphism(healcl, folder):
 
 
 def device_name(healcl):
-    """Of the device that runs choose."""
+    """Returns the device that runs choose."""
     made = run(healcl, "inspect", "--kernels", os.path.join(EXAMPLES, "..", "..", "transcripts",
                                                             "nothing.json"))
     return made.split("device ", 1)[1].strip().split("(", 1)[0].strip()

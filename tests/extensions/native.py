@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Native code of manifests: it runs, its errors are told, and it is loaded for --ops alone.
+"""Native code of manifests: it runs, its errors are reported, and only --ops loads it.
 
     native.py HEALCL LIBRARY
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share: devices, transcripts, and programs in processes of their own."""
+"""Shared by the tests: devices, transcripts, and programs in processes of their own."""
 import base64
 import gzip
 import io
