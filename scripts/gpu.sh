@@ -107,7 +107,7 @@ measure() { # [OUT]
     export HEALCL_CACHE_DIR=$out/cache
     mkdir -p "$HEALCL_CACHE_DIR"
     register_drivers
-    say "$("$healcl" version | head -n 1), device $device, $(uname -srm)"
+    say "$("$healcl" --version | head -n 1), device $device, $(uname -srm)"
     step devices 40 "$healcl" devices --measure --json "$out/devices.json"
     export -f run_transcripts
     export here healcl device out

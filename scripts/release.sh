@@ -96,7 +96,7 @@ try_package='set -eu
     [ -e /etc/hosts ] || echo "127.0.0.1 localhost" >/etc/hosts # else netbase makes one, and leaves it
     files >/root/before
     apt-get -q -y install "$package" >/dev/null
-    healcl version
+    healcl --version
     healcl devices
     healcl run /usr/share/healcl/transcripts/encrypted_digits_toy.json.gz
     test -f /usr/share/man/man1/healcl.1.gz -o -f /usr/share/man/man1/healcl.1
