@@ -129,7 +129,7 @@ make_package() { # CODENAME
 
 make_tarball
 if [ ${#releases[@]} -gt 0 ]; then
-    roots=${HEALCL_ROOTS:-${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots}
+    roots=${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots
     for codename in "${releases[@]}"; do
         make_package "$codename"
     done

@@ -23,10 +23,9 @@ compile_fast
 
 scripts/setup.sh --test
 
-preset=${HEALCL_PRESET:-test} # of CMakePresets.json
-build_preset "$preset"
+build_preset test
 
-step "testing build/$preset"
+step "testing build/test"
 if [ "${HEALCL_TEST_ALL-}" = 1 ]; then
     echo "all of it"
 else
@@ -34,9 +33,9 @@ else
 fi
 [ $# -gt 0 ] || [ "${HEALCL_TEST_ALL-}" = 1 ] || set -- -E "$ci_tests"
 failed=0
-ctest --preset "$preset" -j "$(tests_count)" "$@" || failed=$?
+ctest --preset test -j "$(tests_count)" "$@" || failed=$?
 
 # ctest hides how many transcripts and calls of operations were tested.
-grep -hE '^(conformance: |all [0-9]+ calls are right)' "build/$preset/Testing/Temporary/LastTest.log" || true
+grep -hE '^(conformance: |all [0-9]+ calls are right)' build/test/Testing/Temporary/LastTest.log || true
 say_processor_time
 exit "$failed"
