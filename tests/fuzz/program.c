@@ -142,7 +142,7 @@ static const char *behind_number(const char *message)
     return space && strchr(space + 1, ' ') ? strchr(space + 1, ' ') : message;
 }
 
-/* The reference tells at once what data reveal, the device when it is waited for. */
+/* The reference reports data errors at once, the device when it is waited for. */
 static void call_on_device(struct program *program, const char *operation,
                            const struct arguments *arguments, struct healcl_tensor **result,
                            enum healcl_status expected, const char *message)

@@ -219,7 +219,7 @@ static const char *const chosen[SCRIPTS_CHOSEN] = {
     /* A sum that is written over another one, which nobody has asked for. */
     "x (3,4,2); q (2); s = empty (3,2) :int64; axis_modsum x 1 q s; axis_modsum x 1 q s; get s;"
     "axis_modsum x 1 q s; free s",
-    /* Several steps of one operation behind an exchange. */
+    /* Several steps of one operation after an exchange. */
     "x (1,4,1,6); b (4,1,6); q (1); o (1,1,6); u = get_slice o [:,:,0:5];"
     "v = get_slice o [:,:,1:6]; modmul_axis_sum x b q o -1; abs u v; get o",
 };

@@ -47,7 +47,7 @@ void script_finish(struct script *script);
 /* Parses a script and plans it; ends the program on failure. */
 void script_plan(struct script *script);
 
-/* Sets the arguments of inputs that a step lacks, so that tests notice who reads them. */
+/* Sets the arguments of missing inputs of a step, so that tests notice who reads them. */
 void script_spoil(struct plan *plan);
 
 /* Plans a file. */
@@ -56,7 +56,7 @@ void script_release(struct script *script);
 
 /* ---- running ---- */
 
-/* All results of a run, one behind the other, as int64. */
+/* All results of a run, one after another, as int64. */
 struct script_results {
     int64_t *values;
     size_t count, capacity;

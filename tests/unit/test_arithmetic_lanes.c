@@ -18,7 +18,7 @@
 #include "helper_words.h"
 #include "tools/random.h"
 
-/* ---- what OpenCL C has and C lacks ---- */
+/* ---- functions of OpenCL C that C does not have ---- */
 
 typedef unsigned int uint;
 
@@ -109,7 +109,7 @@ static void next_span(const struct space *space, struct span *span)
 #pragma GCC diagnostic ignored "-Wpedantic" /* __int128 */
 #include "cl/base/arithmetic.h"
 #include "cl/vectors.cl"
-/* behind what it stands on */
+/* after its dependencies */
 #include "cl/sum/product_columns.cl"
 #pragma GCC diagnostic pop
 
@@ -181,7 +181,7 @@ static void check_append(struct lane_divisor p, ulong x, ulong word)
     }
 }
 
-/* Factors with as many bits as q, which may be above it; one bit more is told. */
+/* Factors with as many bits as q, which may be above it; one bit more is reported. */
 static void check_short(struct lane_divisor p, long a, long b)
 {
     ulong q = p.q, last = (ulong)1 << (63 - p.shift), bits = last | (last - 1);

@@ -186,7 +186,7 @@ static void what_all_have_run_counts(void **state)
     comparison_release(&comparison);
 }
 
-/* The host reference tells what is right, and is never the fastest. */
+/* The host reference decides what is right, and is never the fastest. */
 static void the_reference_never_leads(void **state)
 {
     (void)state;
@@ -490,7 +490,7 @@ static void devices_are_called_what_they_are(void **state)
 
 /* ---------------------------------------------------------------- what is printed */
 
-/* Caches make a share of the rates more than all of them: people are told so by a word, programs
+/* Caches make a share of the rates more than all of them: people see a word for it, programs
  * get what was measured. */
 static void shares_end_at_the_whole(void **state)
 {

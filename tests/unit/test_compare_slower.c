@@ -51,7 +51,7 @@ static void put_samples(cJSON *run, const char *path, const char *samples)
     compare_add_figures(run);
 }
 
-/* Judges a run anew: what is said of one of its slowdowns is this. */
+/* Judges a run again, and compares the text of one of its slowdowns. */
 static void assert_judged(const struct comparison *comparison, cJSON *run, int number,
                           bool is_slower, const char *expected)
 {

@@ -231,7 +231,7 @@ static void write_long_segment(struct script *script, int rounds)
         script_call(script, "turned", "moveaxis", "sum 0 2");
         script_call(script, "flat", "flatten", "turned 0 2"); /* copies */
         script_free(script, "b");
-        if (round % 7 == 0) /* the tables are worked out anew */
+        if (round % 7 == 0) /* the tables are computed again */
             script_call(script, "q", "_modsum_tcc", "q 80 100000 q");
     }
     free(values);
@@ -283,7 +283,7 @@ static size_t count_kernels(void)
     return count_notes('k');
 }
 
-/* Waits before the last kernel; those behind it. */
+/* Counts waits before the last kernel, and after it. */
 static void count_waits(int *within, int *behind)
 {
     char *last = strrchr(trace.notes, 'k');
@@ -317,7 +317,7 @@ static void segment_is_one_batch(void **state)
     assert_true(trace.transfer_waits > 0 && trace.uploads > 20); /* the large ones are mapped */
 }
 
-/* Results are waited for once, behind everything, wherever they stand. */
+/* Results are waited for once, after everything, wherever they stand. */
 static void results_come_last(void **state)
 {
     (void)state;
@@ -523,7 +523,7 @@ static void a_split_segment_waits(void **state)
         result.is_split = split;
         run_traced(&script);
         count_waits(&within, &behind);
-        assert_int_equal(within, split ? 2 : 0); /* behind the uploads and the first result */
+        assert_int_equal(within, split ? 2 : 0); /* after the uploads and the first result */
         assert_int_equal(result.compute_nanoseconds > 0, split);
         assert_true(result.decode_nanoseconds > 0);
         assert_true(result.decode_nanoseconds + result.compute_nanoseconds <= result.nanoseconds);
@@ -534,7 +534,7 @@ static void a_split_segment_waits(void **state)
 
 int main(void)
 {
-    unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
+    unsetenv("HEALCL_AS"); /* the device itself reports which calls transfers make */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segment_is_one_batch),
         cmocka_unit_test(results_come_last),

@@ -467,7 +467,7 @@ static void sinks_fail(void **state)
 
 int main(void)
 {
-    unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
+    unsetenv("HEALCL_AS"); /* the device itself reports which calls transfers make */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moduli),
         cmocka_unit_test(moduli_of_thin_items),

@@ -35,7 +35,7 @@ static struct healcl_transcript *open_file(const char *path)
     return transcript;
 }
 
-/* A device that lacks what a list says. */
+/* Opens a device that cannot run what a list says. */
 static struct healcl_device *open_lacking(const struct opencl *cl, const char *lacks)
 {
     struct healcl_device *device = NULL;
@@ -349,7 +349,7 @@ static void calls_fall_back(void **state)
         }
         assert_int_equal(got[i], x);
     }
-    /* An error of the device comes before that of the host behind it. */
+    /* An error of the device comes before a later one of the host. */
     OK(healcl_call(queue, "set_const_val", 2, (struct healcl_argument[]){TENSOR(q), INT(-5)}, NULL,
                    &error));
     OK(healcl_call(queue, "modmul", 4,
@@ -442,7 +442,7 @@ static void bodies_stand_for_kernels(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* The shape that the environment asks for is kept. */
+/* The environment's style stays. */
 static int set_up(void **state)
 {
     (void)state;

@@ -160,7 +160,7 @@ static void twiddles_change(void **state)
     script_results_release(&results);
 }
 
-/* Permutations and indices: filled through views, computed, uploaded anew. */
+/* Permutations and indices: filled through views, computed, uploaded again. */
 static void permutations_change(void **state)
 {
     (void)state;

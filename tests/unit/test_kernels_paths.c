@@ -240,7 +240,7 @@ static void check_odd_input(bool inverse, enum dtype dtype, int64_t n, int64_t q
 }
 
 /* Wherever the one input lies that is no residue, it is seen. Of moduli that are powers of two the
- * first input that is not taken as it is can be a multiple: among zeros nothing else tells. */
+ * first input that is not taken as it is can be a multiple: among zeros nothing else shows it. */
 static void odd_inputs(void **state)
 {
     (void)state;

@@ -228,7 +228,7 @@ static void products_of_weights(void **state)
     }
 }
 
-/* Rows of k residues of each term, of whole vectors and of each number of elements behind them. */
+/* Rows of k residues of each term, of whole vectors and each number of further elements. */
 static void ends_of_rows(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  * Memory that runs out while a plan is made: allocations fail in turn, each alone, and together
  * with all that come after it; of those that the same calls have led to the first one. It ends with
  * HEALCL_NO_MEMORY and one line, and leaves nothing; what was there before is as it was. Memory of
- * an arena (core/arena.h) is counted too, which is rarely allocated anew.
+ * an arena (core/arena.h) is counted too, which rarely allocates.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -308,7 +308,7 @@ static void scalars_are_stored_once(void **state)
     script_release(&script);
 }
 
-/* No tensor, and no set of live tensors, may be larger than the limit. */
+/* No tensor, and no set of tensors at one time, may be larger than the limit. */
 static void live_tensors_are_limited(void **state)
 {
     (void)state;

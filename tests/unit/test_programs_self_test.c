@@ -57,7 +57,7 @@ static int each_file(const char *kind, void (*visit)(const char *path))
     return count;
 }
 
-/* As if what is in the file had been kept under another name. */
+/* Renames the key in the file, as if it were another file's. */
 static void change_name(const char *path)
 {
     FILE *file = fopen(path, "r+b");
@@ -140,7 +140,7 @@ static void finds_faults(void **state)
 {
     (void)state;
     static const struct {
-        const char *line, *message; /* what stands behind "fails its self-test: " */
+        const char *line, *message; /* the text after "fails its self-test: " */
     } faults[] = {
         {INSTEAD_OF("mul_hi",
                     "ulong " OVERLOADED "(ulong a, ulong b) { return mul_hi(a, b) + (b == 63); }"
@@ -199,7 +199,7 @@ static void runs_once(void **state)
     assert_int_equal(each_file("selftest_", change_name), 1);
     assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
     healcl_device_close(device);
-    /* Behind a layer it counts as another device. */
+    /* Under a layer it counts as another device. */
     setenv("OPENCL_LAYERS", "/none", 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
@@ -409,7 +409,7 @@ static void notices_flipped_bits(void **state)
     healcl_device_close(device);
 }
 
-/* A failure is kept for `healcl devices`, but the test runs again. */
+/* A failure is cached for `healcl devices`, but the test runs again. */
 static void keeps_failures(void **state)
 {
     (void)state;
@@ -503,7 +503,7 @@ static cl_program CL_API_CALL load_faulty(cl_context context, cl_uint count,
     return helper_opencl.clCreateProgramWithSource(context, 1, &text, NULL, code);
 }
 
-/* It is built anew, and counts for nothing. */
+/* It is built again, and the binary is ignored. */
 static void drops_a_binary_that_fails(void **state)
 {
     (void)state;

@@ -333,7 +333,7 @@ static void views_are_forgotten(void **state)
 
 int main(void)
 {
-    unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
+    unsetenv("HEALCL_AS"); /* the device itself reports which calls transfers make */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sessions_go_on), cmocka_unit_test(queues_go_on),
         cmocka_unit_test(cold_starts_fail_or_are_right), cmocka_unit_test(views_are_forgotten)};

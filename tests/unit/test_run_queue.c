@@ -134,7 +134,7 @@ static void names_the_call_on(struct healcl_device *on)
     assert_memory_equal(got, ((int64_t[]){4, 3, 2, 1}), sizeof got);
     if (!on)
         goto end;
-    /* Told by the next wait, where a release was what had to wait. */
+    /* The next wait reports it if a release had to wait. */
     struct healcl_tensor *tensors[LIVE_STEPS_MAX];
     for (int i = 0; i < LIVE_STEPS_MAX; i++)
         tensors[i] = create_tensor(queue, 0, NULL, NULL);
@@ -177,7 +177,7 @@ static void frees_what_fails_on(struct healcl_device *on)
 }
 ON_BOTH(frees_what_fails)
 
-/* More steps, different integers and tensors than there is room for at one time. */
+/* More steps, different integers and tensors than fit at one time. */
 static void goes_on_for_long_on(struct healcl_device *on)
 {
     enum { CALLS = 3 * LIVE_STEPS_MAX };

@@ -1,4 +1,4 @@
-/* Sessions: live inputs, what stays on the device, segments on their own, the background, several
+/* Sessions: request inputs, data that stay on the device, single segments, the background, several
  * threads. Each on the device and on the host reference. */
 #include "helper_one_device.h"
 
@@ -181,7 +181,7 @@ static void runs_segments_on(struct healcl_device *on)
     OK(healcl_session_run_segments(session, 0, 1, &error));
     assert_int_equal(healcl_session_map(session, 0, &mapped, &error), HEALCL_USAGE);
     assert_string_equal(error.message, "result 0 is not there: its segment has not run");
-    for (int64_t seed = 2; seed < 5; seed++) { /* the same two segments, with keys kept */
+    for (int64_t seed = 2; seed < 5; seed++) { /* the same two segments, with resident keys */
         fill(seed, x);
         OK(healcl_session_run_segments(session, 1, 1, &error));
         expect_product(session, 0, x);
@@ -241,7 +241,7 @@ static void uploads_what_is_written_on(struct healcl_device *on)
 }
 ON_BOTH(uploads_what_is_written)
 
-/* Every bundled transcript, twice: what is kept does not change results. */
+/* Every bundled transcript, twice: resident data do not change results. */
 static void repeats_transcripts_on(struct healcl_device *on)
 {
     DIR *folder = opendir(TRANSCRIPTS);
@@ -634,7 +634,7 @@ static void names_a_file_that_changes_on(struct healcl_device *on)
     CHANGED(healcl_session_compare(session, 0, &different, &error));
     CHANGED(healcl_run(transcript, on, NULL, &report, &error));
     CHANGED(healcl_run(transcript, on, &unverified, &report, &error));
-    OK(healcl_session_run(session, &error)); /* the upload was kept */
+    OK(healcl_session_run(session, &error)); /* the upload was resident */
     OK(healcl_session_keep(session, 0, false, &error));
     CHANGED(healcl_session_run(session, &error));
 #undef CHANGED

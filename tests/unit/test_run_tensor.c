@@ -225,7 +225,7 @@ ON_BOTH(maps)
 
 /* ---------------------------------------------------------------- memory of OpenCL */
 
-/* Behind all that the library has enqueued. */
+/* Reads after everything that the library has enqueued. */
 static void read_memory(struct healcl_queue *queue, cl_mem memory, size_t offset, size_t bytes,
                         void *data)
 {

@@ -150,7 +150,7 @@ static void goes_on_behind_a_refusal(void **state)
     struct healcl_device *device = open_device();
     struct tune_options options = {.memory_limit = UINT64_MAX, .force = true};
     set_choices(device, 2, choices);
-    device->info.loop_limit = 1; /* until it is opened anew */
+    device->info.loop_limit = 1; /* until it is opened again */
     OK(tune_measure(&device, &options, &report, &error));
     assert_int_equal(report.alternatives[0].outcome, TUNE_FAILED);
     assert_non_null(strstr(report.alternatives[0].reason, "rounds of loops in one work-item"));

@@ -2,7 +2,7 @@
 
 #include "transcript/scan.h"
 
-/* Scans a whole text; the rewritten entries end up in entries, each behind a line break. */
+/* Scans a whole text; the rewritten entries end up in entries, each after a line break. */
 static enum healcl_status scan(const char *text, size_t length, char *entries, size_t size,
                                struct healcl_error *error)
 {
@@ -103,7 +103,7 @@ static void test_rewriting(void **state)
     accept("[{\"data\":\"\"}]", "{\"data\":\"@10,0\"}\n");
     accept("[{\"data\" : \"A\\/+A\"}]", "{\"data\":\"@12,5,e\"}\n");
     accept("[{\"d\\u0061ta\":\"AAAA\"}]", "{\"d\\u0061ta\":\"@15,4\"}\n");
-    /* Only strings, and only right behind the key. */
+    /* Only strings, and only right after the key. */
     accept("[{\"data\":7,\"DATA\":\"x\",\"data2\":\"y\"}]",
            "{\"data\":\"#7\",\"DATA\":\"$x\",\"data2\":\"$y\"}\n");
     accept("[{\"data\":[\"x\",{\"data\":\"y\"}]}]", "{\"data\":[\"$x\",{\"data\":\"@23,1\"}]}\n");

@@ -212,7 +212,7 @@ static void says_where_it_cannot_unpack(void **state)
     free(kept);
 }
 
-/* A file of text, packed, and behind it so many times the same block of one character. */
+/* A packed file: text, and then so many times the same block of one character. */
 static char *make_bomb(pack_function *pack, const char *text, char character, size_t block_bytes,
                        size_t blocks, size_t *length)
 {

@@ -185,7 +185,7 @@ static void call_in_drawn_order(struct healcl_device *where, int64_t results[TEN
     for (int i = 0; i < CALLS; i++) {
         const int which = draw(TENSORS);
         add_drawn(queue, tensors);
-        if (draw(50) == 0) { /* made anew, its storage's number taken by another */
+        if (draw(50) == 0) { /* made again, its storage's number taken by another */
             healcl_tensor_release(tensors[which]);
             tensors[which] = new_tensor(queue);
         }
