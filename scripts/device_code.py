@@ -739,7 +739,7 @@ def parse(arguments):
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
                         help="may be given several times; by default all: " + " ".join(TARGETS))
     parser.add_argument("--bytes", action="store_true",
-                        help="only tell what passes leave of the bytes of global memory")
+                        help="only print the share of bytes of global memory that passes leave")
     parser.add_argument("--check", action="store_true",
                         help="exit with 1 where a bar is broken; print only what concerns that")
     options = parser.parse_args(arguments)

@@ -9,7 +9,7 @@
 # COMMAND runs in the clone instead, as in: fresh_root.sh trixie scripts/test.sh -R install
 #
 # --folder FOLDER: where roots are made, and an archive of each release's fresh root is stored, so that a
-#   second run is quick; by default ~/.cache/healcl-roots. Remove an archive to have it made anew.
+#   second run is quick; by default ~/.cache/healcl-roots. Remove an archive to have it made again.
 # --mirror URL: where Debian's packages are: by default DEBIAN_MIRROR, else where this machine's apt
 #   takes them from.
 # --no-shared: without the shared folder; by default the root sees it where it is beside the clone, or

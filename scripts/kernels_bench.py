@@ -417,7 +417,7 @@ def parse(arguments):
     if len(dict(options.peer)) < len(options.peer):
         parser.error("two peers have the same name")
     if not chosen_rows(options.only, dict(options.peer)):
-        parser.error("argument --only: no row matches '%s'; --list tells which there are"
+        parser.error("argument --only: no row matches '%s'; --list shows them"
                      % options.only)
     return options
 
