@@ -159,7 +159,7 @@ struct healcl_operation_info {
 /*
  * Describes an operation by its number: built-in ones first, then those of manifests. operations:
  * the latter, or NULL for the built-in ones alone, whose numbers are the same throughout a version.
- * Returns false beyond the last. What info points to lives as long as operations. Only a call shows
+ * Returns false beyond the last. Pointers in info live as long as operations. Only a call shows
  * which dtypes each parameter of a manifest's operation may have.
  */
 bool healcl_operation_describe(const struct healcl_operations *operations, size_t number,

@@ -16,8 +16,8 @@ compile_fast() {
 }
 
 # Tests that scripts/test.sh leaves to .ci/run: kernels in the styles of other devices, sweeps of
-# calls that fail, and scripts that start the program again and again. What they find in values,
-# refusals and crashes of this device by itself others find, too.
+# failing calls, and scripts that start the program again and again. Other tests find the same wrong
+# values, refusals and crashes of this device, too.
 ci_tests='^(kernels[.]([^o].*|odd)'
 ci_tests+='|coverage[.].*|install[.].*|mpi[.](serve|ends|driver_ends)'
 ci_tests+='|cli[.](bench_results|cold_starts|compile_ahead|emit|faults|faulty|out_of_memory|packages'

@@ -534,7 +534,7 @@ def check_counts(counts):
 # ------------------------------------------------------------------ bytes of each launch
 
 # Transcripts whose launches ask for as many bytes as the formulas in their traces say, to the byte:
-# name, passes, tuning. Of the first one, many blocks that are alike, the first block.
+# name, passes, tuning. The first one runs only the first of its many equal blocks.
 LAUNCHES = (
     ("encrypted_digits_toy", "all", ""),
     ("encrypted_digits_toy", "none", ""),

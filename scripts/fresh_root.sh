@@ -85,7 +85,7 @@ isolated() {
     return "$status"
 }
 
-# Where this machine's apt takes Debian's main component from; elsewhere than on Debian, Debian's own.
+# Prints the mirror of Debian's main component for this machine's apt; off Debian, Debian's own.
 mirror_of_apt() {
     local found=''
     if command -v apt-get >/dev/null; then

@@ -63,7 +63,7 @@ dictionary() {
     grep -rhoE '"[A-Za-z0-9_,:=. -]{2,24}"' $sources | sort -u || true
 }
 
-# Where a device is opened, LeakSanitizer now and then dies of a signal while PoCL's threads end.
+# LeakSanitizer sometimes dies of a signal while PoCL's threads end, if a device was opened.
 options_of() {
     local leaks=1
     case $1 in sessions | programs) leaks=0 ;; esac

@@ -50,7 +50,7 @@ pack() { # FOLDER
     ) and later"
 }
 
-# Where no driver is registered, as in containers that get one from outside, those that are known are.
+# Registers known drivers if none is registered, as in containers that get one from outside.
 register_drivers() {
     local library
     compgen -G "/etc/OpenCL/vendors/*.icd" >/dev/null || [ -n "${OCL_ICD_VENDORS-}" ] && return

@@ -11,8 +11,8 @@
 #   applies to whoever downloads it, and forbids shipping it: keep it out of the repository.
 # fpga: the emulator of FPGAs that an older version of the same runtime is under another name.
 #
-# The folder is HEALCL_VENDORS_DIR, by default ~/.local/share/healcl/vendors. What is there already is
-# left alone. Exits with 1 where something could not be had; the others then work all the same.
+# The folder is HEALCL_VENDORS_DIR, by default ~/.local/share/healcl/vendors. Existing
+# files are left alone. Exits with 1 if something could not be installed; the others then work.
 set -euo pipefail
 
 folder=${HEALCL_VENDORS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/healcl/vendors}

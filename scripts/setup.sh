@@ -7,7 +7,7 @@
 #   setup.sh --test   and to test it
 #   setup.sh --all    and to do all that .ci/run does
 #
-# Where nothing is missing it changes nothing and needs neither network nor privileges.
+# It changes nothing, and needs neither network nor privileges, if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

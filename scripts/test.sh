@@ -6,7 +6,7 @@
 #   test.sh [--all] [CTEST OPTION...]    e.g. scripts/test.sh -R conformance
 #
 # Long sweeps are tested in part, another one with each HEALCL_TEST_SEED, a number that is printed; --all
-# tests the whole. What takes long and finds little on this device is left to .ci/run (ci_tests in
+# tests the whole. Slow tests that find little on this device are left to .ci/run (ci_tests in
 # common.sh), unless --all or a CTEST OPTION asks for it.
 #
 # The shared conformance set is looked for in ../shared, or where HEALCL_SHARED says.

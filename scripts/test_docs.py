@@ -82,7 +82,7 @@ class Documentation(unittest.TestCase):
             with self.subTest(os.path.relpath(path, TOP)):
                 self.assertEqual(list(tables_without_processor(read(path))), [])
 
-    def test_all_of_the_environment_is_told(self):
+    def test_the_environment_is_documented(self):
         page = read(os.path.join(TOP, "docs", "PORTING.md"))
         self.assertEqual(set(re.findall(r"^\| `(HEALCL_[A-Z_]+)` \|", page, flags=re.M)),
                          variables_of_code())

@@ -154,7 +154,7 @@ def key_switch(healcl, folder):
     change(kernel, "lanes zero = 0;", "lanes zero = nothing_known;")
     told = run(healcl, *check, code=1)
     assert "does not build" in told and "nothing_known" in told, told
-    # Where no kernel is for the device its body runs there.
+    # The body runs on a device without a kernel.
     change(manifest, '"local": 1,', '"local": 1, "device": "no such device",')
     told = run(healcl, "run", *ops, "-v", made)
     assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
@@ -211,7 +211,7 @@ def ntt(healcl, folder):
     if IS_ALL:
         run(healcl, *check, code=1)
     path = os.path.join(transcripts, "ntt.json")
-    # Where it cannot be built the built-in one does its steps on the device, and that is told.
+    # The built-in kernel runs steps of one that cannot be built, and that is reported.
     change(os.path.join(folder, "ntt.cl"), "KERNEL vendor_ntt", "#error not here\nKERNEL vendor_ntt")
     trace = os.path.join(folder, "..", "trace.json")
     told, _ = json.JSONDecoder().raw_decode(

@@ -1,10 +1,10 @@
 /*
- * Fuzzes sessions: the same calls on a device and on the host reference, side by side. Whatever one
- * side answers the other one has to: status, message, and all that can be read. The first half of
+ * Fuzzes sessions: the same calls on a device and on the host reference, side by side. Both
+ * sides must give the same answers: status, message, and all that can be read. The first half of
  * an input chooses a transcript (program.h), the second one the calls: with request inputs, in the
  * background, with callbacks, and whole runs with an observer.
  *
- * Only what comes of cancelling depends on who is faster; then both sides start again.
+ * Only the result of cancelling depends on timing; then both sides start again.
  */
 #include "device.h"
 #include "program.h"

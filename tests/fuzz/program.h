@@ -3,10 +3,10 @@
  * which they share, overlap and write to in place.
  *
  * Each call is made by a queue on the host reference first, and, where a device is given, by one on
- * it, which must answer the same. What is accepted there becomes an entry
- * of a transcript, with what is read from the queue as its expected results: so anybody who runs it
- * can be compared with operations by call on the reference, which know neither plans of a whole nor
- * passes. Where data are refused the program ends, and others are to refuse them in the same words.
+ * it, which must answer the same. Accepted calls become entries of a transcript, with the queue's
+ * results as expected ones. Any run of it can thus be compared with operations by call on the
+ * reference, which know neither plans of a whole nor passes. Refused data end the program, and
+ * others must refuse them in the same words.
  */
 #ifndef HEALCL_TESTS_FUZZ_PROGRAM_H
 #define HEALCL_TESTS_FUZZ_PROGRAM_H

@@ -11,7 +11,7 @@
  *
  * A kernel's output is its first buffer, but for short transforms the second one, after scratch
  * memory. LIES_AFTER: how many launches there are before the first lie. LIES_SEED draws other lies.
- * Where LIES_NAMES is set, standard error gets the name and the size of each output.
+ * LIES_NAMES makes standard error get the name and the size of each output.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>

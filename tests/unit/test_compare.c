@@ -226,7 +226,7 @@ static void put_operations(cJSON *run, double count, double bytes)
     compare_put(run, "ops", kinds);
 }
 
-/* By the compute time of the fastest device, not of the host reference; and by the operations. */
+/* The compute time of the fastest device, not of the host reference, and the operations decide. */
 static void small_transcripts_count_in_no_mean(void **state)
 {
     (void)state;

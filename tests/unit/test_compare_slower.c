@@ -9,8 +9,8 @@
 static void ranks_are_exact(void **state)
 {
     (void)state;
-    /* By exact fractions: the largest r for which less than r heads, or tails, of count coins have
-     * a probability of 2.5 % at most. */
+    /* Ranks by exact fractions: the largest r for which fewer than r heads, or tails, of count
+     * coins have a probability of 2.5 % at most. */
     const struct {
         size_t count, rank;
     } cases[] = {{0, 0},  {1, 0},  {6, 0},  {7, 1},  {9, 1},   {10, 2},   {12, 2},

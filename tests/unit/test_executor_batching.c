@@ -377,8 +377,7 @@ static void results_wait_in_tensors(void **state)
     }
 }
 
-/* Where memory is short, results do not take more than a quarter of it before they are handed out.
- */
+/* Results take at most a quarter of short memory before they are handed out. */
 static void results_come_before_memory_ends(void **state)
 {
     (void)state;
@@ -491,7 +490,7 @@ static void small_tables_take_no_launch(void **state)
     assert_true(kernels[1] >= kernels[0] + 2 + (takes_copies ? 4 : 0)); /* tables and checks */
 }
 
-/* Where kernels have noted nothing, the status is read, but not written again. */
+/* The status is read, but not written again, if kernels have noted nothing. */
 static void clear_status_is_left(void **state)
 {
     (void)state;

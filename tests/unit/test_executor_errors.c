@@ -211,7 +211,7 @@ static void coprime_moduli(void **state)
                    "below 1");
 }
 
-/* As if what a check has found were further away than its report can say. */
+/* Pretends that a check's finding is further away than its report can express. */
 static cl_int CL_API_CALL read_far_status(cl_command_queue queue, cl_mem memory, cl_bool blocking,
                                           size_t offset, size_t size, void *data, cl_uint count,
                                           const cl_event *list, cl_event *event)

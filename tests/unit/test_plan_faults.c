@@ -198,7 +198,7 @@ static enum healcl_status multiply(void *context)
         assert_memory_equal(values, ((const int64_t[]){4, 9, 16, 25}), sizeof values);
     healcl_tensor_release(column);
     healcl_tensor_release(made);
-    /* That says what failed in a release. */
+    /* The wait reports what failed in a release. */
     const enum healcl_status waited =
         healcl_queue_wait(calls->queue, status == HEALCL_OK ? &error : NULL);
     if (calls->free_storages == 0)

@@ -452,7 +452,7 @@ static void splits_are_refused(void **state)
 
 enum { INPUTS_TRIED = 32 };
 
-/* Where there are many inputs. Of one alone no part is taken. */
+/* Chooses among many inputs, of which only number one is not sliced. */
 static void expect_of_many(const int64_t *sizes, size_t count, size_t one, bool is_chosen)
 {
     struct script script = {0};
@@ -518,7 +518,7 @@ static void batches_that_expect_results_are_refused(void **state)
             healcl_error_clear(&error);
             healcl_transcript_close(part);
             part = NULL;
-            /* Where the result is whole it may be. */
+            /* A whole result may be expected. */
             assert_int_equal(healcl_transcript_split(wide, &other, &part, &error), HEALCL_OK);
             healcl_transcript_close(part);
             healcl_transcript_close(wide);

@@ -1,5 +1,5 @@
-/* Where a cut axis runs: of views, against a count of their elements one by one; through scripts,
- * storage by storage, there and back. */
+/* The path of a cut axis: in views, against a count of their elements one by one; through scripts,
+ * storage by storage, forward and back. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

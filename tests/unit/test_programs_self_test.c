@@ -207,7 +207,7 @@ static void runs_once(void **state)
     unsetenv("OPENCL_LAYERS");
 }
 
-/* Where loops end early is found out once, and kernels are shaped for it. */
+/* The limit of loops is found once, and kernels are chosen for it. */
 static void notes_where_loops_end(void **state)
 {
     (void)state;
@@ -228,8 +228,8 @@ static void notes_where_loops_end(void **state)
     healcl_device_close(device);
 }
 
-/* Where it costs something that launches may overlap, they do not: however slow the machine is at
- * the moment, those in order then take less, or too long to look at others. */
+/* Launches do not overlap if that costs time: on a machine of any speed, those in order then take
+ * less, or too long to look at others. */
 enum { SLOWLY_US = 20000 };
 
 static cl_int CL_API_CALL await_slowly(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
@@ -269,8 +269,8 @@ enum {
 #undef ANSWER
 };
 
-/* The buffers of the self-test's kernels: bytes that mean something. What is read alone means
- * something as long as another launch reads it. */
+/* The buffers of the self-test's kernels: bytes with a meaning. A buffer that is only read has
+ * one as long as another launch reads it. */
 static const struct flipped_buffer {
     const char *kernel;
     cl_uint argument;

@@ -356,7 +356,7 @@ static void forgets_failed_runs_on(struct healcl_device *on)
 }
 ON_BOTH(forgets_failed_runs)
 
-/* Where results go from the next run on says nothing about where this one's are. */
+/* The destination of results from the next run on does not change this one's. */
 static void keeps_results_where_they_are_on(struct healcl_device *on)
 {
     static const char given_back[] = "it was received in memory that the session has no more";

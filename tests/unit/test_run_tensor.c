@@ -155,7 +155,7 @@ static void copies_on(struct healcl_device *on)
     OK(CALL(queue, "modneg", NULL, TENSOR(a), INT(100), TENSOR(a)));
     OK(healcl_tensor_copy(view, wide, &error));
     expect(b, 12, (int64_t[]){0, 99, 2, 97, 4, 95, 6, 93, 8, 91, 10, 89});
-    /* As if all had been read first. */
+    /* The result is as if all had been read first. */
     struct healcl_tensor *first = row_of(queue, b, 0), *flat = NULL, *low = NULL, *high = NULL;
     struct healcl_index index = {
         .kind = HEALCL_INDEX_SLICE, .has_start = true, .has_stop = true, .stop = 8};

@@ -404,7 +404,7 @@ static struct healcl_transcript *open_request(struct script *script, bool row)
     return transcript;
 }
 
-/* Bodies do for all what kernels do for one. What has no body is refused by its name. */
+/* Bodies run for all requests, kernels for one. An operation without a body is refused by name. */
 static void requests_together(void **state)
 {
     (void)state;
