@@ -87,6 +87,10 @@ class Documentation(unittest.TestCase):
         self.assertEqual(set(re.findall(r"^\| `(HEALCL_[A-Z_]+)` \|", page, flags=re.M)),
                          variables_of_code())
 
+    def test_the_readme_shows_an_example(self):
+        self.assertIn(read(os.path.join(TOP, "examples", "run.c")),
+                      read(os.path.join(TOP, "README.md")))
+
     def test_every_page_of_docs_is_linked(self):
         linked = set()
         for path in pages():
