@@ -9,8 +9,8 @@ die() {
     exit 1
 }
 
-# Has PoCL compile the kernels of tests without optimising, which takes a third of the time, and
-# running them little more. tests/CMakeLists.txt lists the tests of optimised kernels.
+# Has PoCL compile the kernels of tests without optimizing, which takes a third of the time, and
+# running them little more. tests/CMakeLists.txt lists the tests of optimized kernels.
 compile_fast() {
     [ "${HEALCL_TEST_ALL-}" = 1 ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 }

@@ -7,7 +7,7 @@
 #   setup-vendors.sh [rusticl] [oclgrind] [intel] [fpga]     all four where none is named
 #
 # rusticl, oclgrind: Debian or Ubuntu packages, unpacked and not installed.
-# intel: Intel's runtime for CPUs, of the Python package index. Its licence, which is in the package,
+# intel: Intel's runtime for CPUs, of the Python package index. Its license, which is in the package,
 #   applies to whoever downloads it, and forbids shipping it: keep it out of the repository.
 # fpga: the emulator of FPGAs that an older version of the same runtime is under another name.
 #
@@ -85,7 +85,7 @@ write_environment() {
 export OCL_ICD_VENDORS='$registered'
 export LD_LIBRARY_PATH='$libraries'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
 export RUSTICL_ENABLE=llvmpipe
-# Oclgrind knows neither what LLVM makes of optimised code, nor prefetches, nor fences (docs/DRIVERS.md).
+# Oclgrind knows neither what LLVM makes of optimized code, nor prefetches, nor fences (docs/DRIVERS.md).
 export OCLGRIND_BUILD_OPTIONS='-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()='
 END
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds healcl with gcc, optimised and with warnings as errors, in build/test, and tests it on this
+# Builds healcl with gcc, optimized and with warnings as errors, in build/test, and tests it on this
 # machine's device.
 #
 #   test.sh [--all] [CTEST OPTION...]    e.g. scripts/test.sh -R conformance
