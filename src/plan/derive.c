@@ -21,50 +21,33 @@ enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment
     return HEALCL_OK;
 }
 
-static enum healcl_status check_bytes(const struct planner *planner, uint64_t bytes,
-                                      struct healcl_error *error)
+enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *like,
+                                   int64_t elements, struct storage **result,
+                                   struct healcl_error *error)
 {
-    if (bytes > planner->memory_limit - planner->bytes_live)
-        REFUSE_FOR(error, LIMIT,
-                   "%" PRIu64 " bytes beside %" PRIu64 " in use are above the limit of %" PRIu64,
-                   bytes, planner->bytes_live, planner->memory_limit);
-    return HEALCL_OK;
-}
-
-enum healcl_status rewrite_new_storage(struct rewrite *rewrite, const struct storage *like,
-                                       int64_t elements, struct storage **result,
-                                       struct healcl_error *error)
-{
+    const struct planner *planner = &rewrite->planner;
     const uint64_t bytes = (uint64_t)elements * dtype_size(like->dtype);
-    enum healcl_status status = check_bytes(&rewrite->planner, bytes, error);
-    if (status != HEALCL_OK) {
+    if (bytes > planner->memory_limit - planner->bytes_live) {
+        (void)ERROR(error, HEALCL_REFUSED,
+                    "%" PRIu64 " bytes beside %" PRIu64 " in use are above the limit of %" PRIu64,
+                    bytes, planner->bytes_live, planner->memory_limit);
+        error_because(error, HEALCL_CAUSE_LIMIT);
         error_prefix_origin(error, like->origin);
-        return status;
+        return HEALCL_REFUSED;
     }
     TRY(planner_add_storage(&rewrite->planner, like->dtype, elements, result, error));
     (*result)->origin = like->origin;
     return HEALCL_OK;
 }
 
-enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *storage,
-                                   int64_t elements, struct storage **result,
-                                   struct healcl_error *error)
+enum healcl_status rewrite_operand(struct rewrite *rewrite, const struct storage *storage,
+                                   int64_t elements, const struct layout *layout,
+                                   const struct tensor **tensor, struct healcl_error *error)
 {
     struct storage **made = &rewrite->of[storage->id];
     if (!*made)
-        TRY(rewrite_new_storage(rewrite, storage, elements, made, error));
-    *result = *made;
-    return HEALCL_OK;
-}
-
-enum healcl_status rewrite_view(struct rewrite *rewrite, struct storage *storage,
-                                const struct layout *layout, const struct tensor **tensor,
-                                struct healcl_error *error)
-{
-    struct tensor *view;
-    TRY(planner_view(&rewrite->planner, storage, layout, &view, error));
-    *tensor = view;
-    return HEALCL_OK;
+        TRY(rewrite_storage(rewrite, storage, elements, made, error));
+    return plan_view(rewrite->planner.plan, *made, layout, tensor, error);
 }
 
 /* What is told of a plan's transfers. */
@@ -100,13 +83,10 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
 {
     struct step same = *step;
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        struct storage *storage;
-        if (!tensor)
-            continue;
-        TRY(rewrite_storage(rewrite, tensor->storage, tensor->storage->elements, &storage, error));
-        TRY(rewrite_view(rewrite, storage, &tensor->layout, i == STEP_OUT ? &same.out : &same.in[i],
-                         error));
+        const struct tensor *tensor = step->operands[i];
+        if (tensor)
+            TRY(rewrite_operand(rewrite, tensor->storage, tensor->storage->elements,
+                                &tensor->layout, &same.operands[i], error));
     }
     return rewrite_step(rewrite, &same, error);
 }

@@ -114,7 +114,8 @@ enum healcl_status infer_free_device_tensor(struct call *call, struct healcl_err
 static enum healcl_status result_view(struct call *call, const struct layout *layout,
                                       struct healcl_error *error)
 {
-    return planner_view(call->planner, tensor_of(call, "a")->storage, layout, &call->result, error);
+    return plan_view(call->planner->plan, tensor_of(call, "a")->storage, layout, &call->result,
+                     error);
 }
 
 /* The result is a copy of argument a, in C order, in another shape of as many elements. */
@@ -122,10 +123,10 @@ static enum healcl_status result_copy(struct call *call, uint32_t rank, const in
                                       struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a");
-    struct tensor *same_shape;
+    const struct tensor *same_shape;
     TRY(planner_new_tensor(call, a->storage->dtype, rank, shape, &call->result, error));
     struct layout layout = layout_packed(&a->layout);
-    TRY(planner_view(call->planner, call->result->storage, &layout, &same_shape, error));
+    TRY(plan_view(call->planner->plan, call->result->storage, &layout, &same_shape, error));
     struct step step = planner_step(call->planner, STEP_COPY, same_shape);
     TRY(set_input(call, &step, 0, "a", NULL, error));
     return add_compute(call, &step, error);

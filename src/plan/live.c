@@ -129,7 +129,7 @@ static enum healcl_status plan_call(struct live_plan *live, struct call *call, i
 }
 
 enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
-                                  struct tensor **result, struct healcl_error *error)
+                                  const struct tensor **result, struct healcl_error *error)
 {
     struct call call = {.entry = entry};
     TRY(plan_call(live, &call, planner_operation, first, error));
@@ -152,7 +152,7 @@ void live_plan_written(struct live_plan *live, struct storage *storage)
     values_forget(&live->planner.values, storage);
 }
 
-void live_plan_hold(struct tensor *tensor)
+void live_plan_hold(const struct tensor *tensor)
 {
     tensor->storage->references++;
 }

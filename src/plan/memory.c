@@ -8,11 +8,6 @@
 #include "core/array.h"
 #include "plan/axes.h"
 
-const struct tensor *step_operand(const struct step *step, int i)
-{
-    return i == STEP_OUT ? step->out : step->in[i];
-}
-
 /* The storage of an operand that is moved: scalars stay where they are. */
 static const struct storage *operand_storage(const struct step *step, int i)
 {

@@ -12,11 +12,6 @@
 
 #include "plan/plan.h"
 
-enum { STEP_OUT = STEP_INPUTS, STEP_OPERANDS };
-
-/* Input i of a step, or with STEP_OUT its output; NULL: there is none. */
-const struct tensor *step_operand(const struct step *step, int i);
-
 /* Slices of a step: so much of one axis of each operand at a time. */
 struct slices {
     int8_t axis[STEP_OPERANDS]; /* -1: the operand is the same for all slices */

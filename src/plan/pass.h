@@ -69,10 +69,6 @@ static inline bool pass_has_removed(const struct step *step)
 bool pass_move_view(const struct tensor *view, const struct tensor *from, const struct tensor *to,
                     struct tensor *result);
 
-/* A tensor of the plan's. */
-enum healcl_status pass_tensor(struct pass_run *run, const struct tensor *values,
-                               const struct tensor **tensor, struct healcl_error *error);
-
 #define PASS(name, ...) \
     enum healcl_status pass_##name(struct pass_run *run, struct healcl_error *error);
 #include "plan/passes.def"

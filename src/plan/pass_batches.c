@@ -166,7 +166,8 @@ static enum healcl_status join(struct pass_run *run, struct step *one, struct st
         if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.layout.rank == 4 &&
             view.layout.stride[0] == 0)
             view.layout = layout_drop_axis(&view.layout, 0);
-        TRY(pass_tensor(run, &view, i == STEP_OUT ? &both.out : &both.in[i], error));
+        TRY(plan_view(run->plan, view.storage, &view.layout,
+                      i == STEP_OUT ? &both.out : &both.in[i], error));
     }
     both.nonnegative &= other->nonnegative;
     both.residues &= other->residues;

@@ -159,8 +159,8 @@ static enum healcl_status scale(struct pass_run *run, struct step *inverse, stru
     if (!find_factors(inverse, product, i, &factors, &out) || !may_write(inverse, &out))
         return HEALCL_OK;
     TRY(step_join_origins(run->plan, &both, inverse, product, error));
-    TRY(pass_tensor(run, &factors, &both.in[5], error));
-    TRY(pass_tensor(run, &out, &both.out, error));
+    TRY(plan_view(run->plan, factors.storage, &factors.layout, &both.in[5], error));
+    TRY(plan_view(run->plan, out.storage, &out.layout, &both.out, error));
     both.arguments[5] = product->arguments[1 - i];
     both.arguments[5].origin = (uint8_t)(both.arguments[5].origin + inverse->origins->count);
     pass_moves(run, inverse, product);

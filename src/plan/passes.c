@@ -172,17 +172,6 @@ bool pass_move_view(const struct tensor *view, const struct tensor *from, const 
     return true;
 }
 
-enum healcl_status pass_tensor(struct pass_run *run, const struct tensor *values,
-                               const struct tensor **tensor, struct healcl_error *error)
-{
-    struct tensor *made = arena_alloc(run->plan->arena, sizeof *made);
-    if (!made)
-        NO_MEMORY(error);
-    *made = *values;
-    *tensor = made;
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- one after the other */
 
 static void note_use(struct pass_run *run, const struct tensor *tensor, size_t step)

@@ -97,15 +97,14 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
     return values_follow(&planner->values, added, error);
 }
 
-enum healcl_status planner_view(struct planner *planner, struct storage *storage,
-                                const struct layout *layout, struct tensor **tensor,
-                                struct healcl_error *error)
+enum healcl_status plan_view(struct plan *plan, struct storage *storage,
+                             const struct layout *layout, const struct tensor **tensor,
+                             struct healcl_error *error)
 {
-    struct tensor *view = arena_alloc(planner->plan->arena, sizeof *view);
+    struct tensor *view = arena_alloc(plan->arena, sizeof *view);
     if (!view)
         NO_MEMORY(error);
-    view->storage = storage;
-    view->layout = *layout;
+    *view = (struct tensor){storage, *layout};
     *tensor = view;
     return HEALCL_OK;
 }
@@ -150,7 +149,7 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
 }
 
 enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
-                                      const int64_t *shape, struct tensor **tensor,
+                                      const int64_t *shape, const struct tensor **tensor,
                                       struct healcl_error *error)
 {
     struct planner *planner = call->planner;
@@ -169,7 +168,7 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
                    planner->memory_limit);
     struct storage *storage = NULL;
     TRY(planner_add_storage(planner, dtype, layout_elements(&layout), &storage, error));
-    return planner_view(planner, storage, &layout, tensor, error);
+    return plan_view(planner->plan, storage, &layout, tensor, error);
 }
 
 enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
@@ -181,8 +180,8 @@ enum healcl_status planner_release(struct planner *planner, const struct tensor 
     return planner_add_step(planner, &step, error);
 }
 
-enum healcl_status planner_constant(struct planner *planner, int64_t value, struct tensor **tensor,
-                                    struct healcl_error *error)
+enum healcl_status planner_constant(struct planner *planner, int64_t value,
+                                    const struct tensor **tensor, struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
     char text[24];
@@ -202,14 +201,14 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
         NO_MEMORY(error);
     *constant = (struct tensor){plan->constants.storage, layout};
     *tensor = constant;
-    struct tensor *previous;
+    const struct tensor *previous;
     return names_bind(&planner->constants, text, *tensor, &previous, error);
 }
 
 /* ---------------------------------------------------------------- names and lifetimes */
 
 /* One name less for the tensor's storage. */
-static enum healcl_status drop_reference(struct planner *planner, struct tensor *tensor,
+static enum healcl_status drop_reference(struct planner *planner, const struct tensor *tensor,
                                          struct healcl_error *error)
 {
     if (--tensor->storage->references > 0)
@@ -218,9 +217,9 @@ static enum healcl_status drop_reference(struct planner *planner, struct tensor 
 }
 
 static enum healcl_status bind_name(struct planner *planner, const char *name,
-                                    struct tensor *tensor, struct healcl_error *error)
+                                    const struct tensor *tensor, struct healcl_error *error)
 {
-    struct tensor *previous;
+    const struct tensor *previous;
     TRY(names_bind(&planner->names, name, tensor, &previous, error));
     tensor->storage->references++;
     if (tensor != previous)
@@ -231,7 +230,7 @@ static enum healcl_status bind_name(struct planner *planner, const char *name,
 enum healcl_status planner_free_name(struct planner *planner, const char *name,
                                      struct healcl_error *error)
 {
-    struct tensor *tensor = names_remove(&planner->names, name);
+    const struct tensor *tensor = names_remove(&planner->names, name);
     if (!tensor)
         REFUSE(error, "no tensor is bound to the name %s", name);
     return drop_reference(planner, tensor, error);
@@ -282,7 +281,7 @@ static enum healcl_status resolve_argument(struct call *call, uint32_t i,
     const struct argument *argument = &call->entry->arguments[i];
     enum healcl_parameter_kind kind = call->form->parameters[i].kind;
     if (argument->kind == ARGUMENT_DEVICE_TENSOR) {
-        struct tensor *tensor = argument->tensor.bound;
+        const struct tensor *tensor = argument->tensor.bound;
         if (!tensor)
             tensor = names_find(&call->planner->names, argument->tensor.name);
         if (!tensor)

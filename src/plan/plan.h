@@ -74,6 +74,8 @@ enum {
 #undef STEP
     ,
     STEP_INPUTS = 8,
+    STEP_OUT = STEP_INPUTS, /* as an operand */
+    STEP_OPERANDS,
     NO_INPUT = -1 /* of a step, where one could be */
 };
 
@@ -132,16 +134,17 @@ enum step_side {
 struct vendor_call;
 struct step;
 
-/* Whether a step reads what out holds before. */
-bool step_adds(const struct step *step);
-
 struct step {
     enum step_kind kind;
     enum step_side side;
     const struct vendor_call *vendor; /* of these sides, and of STEP_VENDOR; else NULL */
     const struct origins *origins;    /* out is the last one's */
-    const struct tensor *out;
-    const struct tensor *in[STEP_INPUTS];
+    union {
+        struct {
+            const struct tensor *in[STEP_INPUTS], *out;
+        };
+        const struct tensor *operands[STEP_OPERANDS]; /* the same */
+    };
     /* For messages: which parameter of the form of which origin an input is. */
     struct step_argument {
         uint8_t origin, parameter;
@@ -156,6 +159,15 @@ struct step {
     /* STEP_UPLOAD and STEP_DOWNLOAD: as in the transcript, a string in double quotes */
     const char *tensor_name;
 };
+
+/* Input i of a step, or with STEP_OUT its output; NULL: there is none. */
+static inline const struct tensor *step_operand(const struct step *step, int i)
+{
+    return step->operands[i];
+}
+
+/* Whether a step reads what out holds before. */
+bool step_adds(const struct step *step);
 
 /* "products" ... */
 extern const char *const segment_work_names[WORKS];
@@ -236,6 +248,11 @@ enum healcl_status plan_create(const struct source *source, const struct operati
                                const struct healcl_limits *limits, struct plan **plan,
                                struct healcl_error *error);
 void plan_free(struct plan *plan);
+
+/* Makes a tensor of the plan's: a view of a storage. Errors: HEALCL_NO_MEMORY. */
+enum healcl_status plan_view(struct plan *plan, struct storage *storage,
+                             const struct layout *layout, const struct tensor **tensor,
+                             struct healcl_error *error);
 
 /* b of a STEP_MODMUL_AXIS_SUM with all axes of a, whether or not all reps share it. */
 struct layout step_factor(const struct step *step);

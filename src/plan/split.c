@@ -74,11 +74,9 @@ static enum healcl_status write_view(const struct splitter *splitter, const stru
                                      const struct layout *layout, const struct tensor **tensor,
                                      struct healcl_error *error)
 {
-    struct storage *made;
     const int64_t elements =
         is_split(splitter, storage) ? share(splitter, storage->elements) : storage->elements;
-    TRY(rewrite_storage(splitter->rewrite, storage, elements, &made, error));
-    return rewrite_view(splitter->rewrite, made, layout, tensor, error);
+    return rewrite_operand(splitter->rewrite, storage, elements, layout, tensor, error);
 }
 
 static enum healcl_status write_operands(const struct splitter *splitter, const struct step *whole,
@@ -97,8 +95,7 @@ static enum healcl_status write_operands(const struct splitter *splitter, const 
             layout = is_split(splitter, tensor->storage)
                          ? part_of_split(splitter, tensor)
                          : part_of_whole(splitter, &layout, (uint32_t)axis, cut->each);
-        TRY(write_view(splitter, tensor->storage, &layout,
-                       i == STEP_OUT ? &part->out : &part->in[i], error));
+        TRY(write_view(splitter, tensor->storage, &layout, &part->operands[i], error));
     }
     return HEALCL_OK;
 }
@@ -362,99 +359,23 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
 /* Inputs that are looked at, the largest ones. */
 enum { INPUTS_MOST = 32 };
 
-/* The bytes of the largest part of a storage. */
-static uint64_t part_bytes(const struct split_axes *axes, const struct storage *storage,
-                           uint32_t ranks)
+static double visits_of(const struct plan *plan)
 {
-    if (axes->units[storage->id] == 0)
-        return storage_bytes(storage);
-    const int64_t most = (axes->count + ranks - 1) / ranks;
-    return storage_bytes(storage) / (uint64_t)axes->count * (uint64_t)most;
+    double visits = 0;
+    for (size_t i = 0; i < plan->step_count; i++)
+        visits += (double)step_visits(&plan->steps[i]);
+    return visits;
 }
 
-/* What follows the lives of tensors. */
-struct prices {
-    const struct split_axes *axes;
-    uint32_t ranks;
-    bool *is_live;                  /* by storage */
-    uint64_t live, peak, exchanged; /* bytes */
-    double work;                    /* elements that steps visit */
-    struct sums pending;
-};
-
-/* The bytes of sums that ranks add up, each time that they have to. */
-static enum healcl_status price_sums(struct prices *prices, const struct step *step,
-                                     const struct step_cut *cut, struct healcl_error *error)
+/* Memory, exchange and work that a part has left of the whole's, as a sum of shares. */
+static double share_of(const struct plan *part, const struct plan *whole)
 {
-    struct step_axes names;
-    struct tensor moduli;
-    bool adds;
-    step_axes(step, &names);
-    const bool sums = cut->sums && step_moduli_of(step, &names, STEP_OUT, &moduli);
-    if (waits(&prices->pending, step, sums ? &moduli : NULL, &adds)) {
-        prices->pending.count = 0;
-        adds = false;
-    }
-    if (!sums || adds)
-        return HEALCL_OK;
-    prices->exchanged += packed_bytes(step->out);
-    return add_pending(&prices->pending, step->out, &moduli, error);
-}
-
-static enum healcl_status price_step(struct prices *prices, const struct step *step,
-                                     struct healcl_error *error)
-{
-    const struct step_cut cut = split_axes_step(prices->axes, step);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        const bool stays = step->kind != STEP_RELEASE;
-        if (!tensor || tensor->storage->scalars || prices->is_live[tensor->storage->id] == stays)
-            continue;
-        const uint64_t bytes = part_bytes(prices->axes, tensor->storage, prices->ranks);
-        prices->is_live[tensor->storage->id] = stays;
-        prices->live += stays ? bytes : -bytes;
-    }
-    prices->peak = prices->live > prices->peak ? prices->live : prices->peak;
-    if (step->kind != STEP_RELEASE)
-        prices->work += (double)step_visits(step) / (cut.letter ? prices->ranks : 1);
-    return price_sums(prices, step, &cut, error);
-}
-
-static enum healcl_status price_segments(struct prices *prices, const struct plan *plan,
-                                         struct healcl_error *error)
-{
-    prices->is_live = calloc(plan->storage_count, sizeof *prices->is_live);
-    if (!prices->is_live)
-        NO_MEMORY(error);
-    for (size_t s = 0; s < plan->segment_count; s++) {
-        const struct step *steps = plan->steps + plan->segments[s].first_step;
-        prices->pending.count = 0;
-        for (size_t i = 0; i < plan->segments[s].step_count; i++)
-            TRY(price_step(prices, &steps[i], error));
-    }
-    return HEALCL_OK;
-}
-
-/* The input is NULL where nothing is split. */
-static enum healcl_status price_plan(const struct plan *plan, const struct step *upload,
-                                     const struct healcl_split *split, struct prices *prices,
-                                     struct healcl_error *error)
-{
-    struct split_axes axes;
-    *prices = (struct prices){.axes = &axes, .ranks = split->ranks};
-    TRY(split_axes_find(plan, upload, split, &axes, error));
-    const enum healcl_status status = price_segments(prices, plan, error);
-    free(prices->is_live);
-    free(prices->pending.of);
-    split_axes_release(&axes);
-    return status;
-}
-
-/* What of the whole's a rank has left, as a sum of shares. */
-static double share_of(const struct prices *part, const struct prices *whole)
-{
-    return ((double)part->peak + 2 * (double)part->exchanged) / ((double)whole->peak + 1) +
-           part->work / (whole->work + 1);
+    uint64_t exchanged = 0;
+    for (size_t s = 0; s < part->segment_count; s++)
+        for (size_t i = 0; i < part->segments[s].exchange_count; i++)
+            exchanged += packed_bytes(part->segments[s].exchanges[i].sum);
+    return ((double)part->bytes_peak + 2 * (double)exchanged) / ((double)whole->bytes_peak + 1) +
+           visits_of(part) / (visits_of(whole) + 1);
 }
 
 struct candidate {
@@ -482,39 +403,41 @@ static size_t find_largest(const struct plan *plan, struct candidate largest[INP
     return count;
 }
 
-/* Tries all axes of an input. */
-static enum healcl_status try_input(const struct plan *plan, const struct candidate *candidate,
-                                    const struct prices *whole, double *least,
+/* Tries all axes of an input. The first rank's part is as large as any. */
+static enum healcl_status try_input(struct plan *plan, const struct healcl_limits *limits,
+                                    const struct candidate *candidate, double *least,
                                     struct healcl_split *split, struct healcl_error *error)
 {
     for (uint32_t axis = 0; axis < candidate->upload->out->layout.rank; axis++) {
         const struct healcl_split one = {candidate->input, axis, 0, split->ranks};
-        struct prices part;
-        const enum healcl_status status = price_plan(plan, candidate->upload, &one, &part, error);
+        struct plan *part;
+        const enum healcl_status status =
+            plan_rewrite(plan, true, limits, plan_split, &one, &part, error);
         if (status == HEALCL_NO_MEMORY)
             return status;
-        if (status != HEALCL_OK)
+        if (status != HEALCL_OK) {
             healcl_error_clear(error);
-        if (status != HEALCL_OK || share_of(&part, whole) >= *least)
             continue;
-        *least = share_of(&part, whole);
+        }
+        const double share = share_of(part, plan);
+        plan_free(part);
+        if (share >= *least)
+            continue;
+        *least = share;
         split->input = one.input;
         split->axis = one.axis;
     }
     return HEALCL_OK;
 }
 
-enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
-                                     struct healcl_error *error)
+enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_limits *limits,
+                                     struct healcl_split *split, struct healcl_error *error)
 {
-    const struct healcl_split alone = {.ranks = 1};
     struct candidate largest[INPUTS_MOST + 1];
-    struct prices whole;
     const size_t count = find_largest(plan, largest);
     double least = INFINITY;
-    TRY(price_plan(plan, NULL, &alone, &whole, error));
     for (size_t i = 0; i < count; i++)
-        TRY(try_input(plan, &largest[i], &whole, &least, split, error));
+        TRY(try_input(plan, limits, &largest[i], &least, split, error));
     if (isinf(least))
         REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
     return HEALCL_OK;

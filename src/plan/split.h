@@ -27,8 +27,8 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
  * Looks at the largest inputs where there are many. Errors: HEALCL_REFUSED where none can be split;
  * HEALCL_NO_MEMORY.
  */
-enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
-                                     struct healcl_error *error);
+enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_limits *limits,
+                                     struct healcl_split *split, struct healcl_error *error);
 
 /* ---- exchanges ---- */
 

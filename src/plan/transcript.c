@@ -239,9 +239,9 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     if (split->ranks == 0)
         FAIL(error, HEALCL_USAGE, "there is no rank");
     if (transcript->is_plain)
-        return plan_choose_split(transcript->plan, split, error);
+        return plan_choose_split(transcript->plan, &transcript->limits, split, error);
     TRY(make_plan(transcript, &plan, error));
-    enum healcl_status status = plan_choose_split(plan, split, error);
+    enum healcl_status status = plan_choose_split(plan, &transcript->limits, split, error);
     plan_free(plan);
     return status;
 }

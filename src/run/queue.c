@@ -132,7 +132,7 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
                                    struct healcl_tensor **result, struct healcl_error *error)
 {
     size_t first = 0;
-    struct tensor *made = NULL;
+    const struct tensor *made = NULL;
     if (result)
         *result = NULL;
     queue->entry.index = queue->live.calls;
@@ -203,8 +203,8 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
     argument->kind = ARGUMENT_DEVICE_TENSOR;
     argument->tensor.name = "";
     argument->tensor.has_dtype = false;
-    return planner_view(&queue->live.planner, tensor->view.storage, &tensor->view.layout,
-                        &argument->tensor.bound, error);
+    return plan_view(&queue->live.plan, tensor->view.storage, &tensor->view.layout,
+                     &argument->tensor.bound, error);
 }
 
 /* ---------------------------------------------------------------- calls */
