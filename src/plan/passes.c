@@ -101,7 +101,7 @@ bool pass_overwrites(const struct step *step, const struct tensor *view)
 bool pass_never_refuses(const struct step *step)
 {
     const int moduli = step_moduli(step);
-    return step_traits[step->kind].refuses == STEP_REFUSES_MODULI &&
+    return !step_traits[step->kind].refuses_data &&
            (moduli == NO_INPUT || step->in[moduli]->storage->scalars);
 }
 

@@ -10,12 +10,10 @@
 #include "transcript/entry.h"
 
 const struct step_traits step_traits[STEP_KINDS] = {
-#define NONE 0
 #define FIRST 1
 #define ALL UINT32_MAX
-#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, family, ...) \
-    [STEP_##kind] = {                                                                             \
-        #id, "step " #id, name, axes, work, STEP_##result, STEP_REFUSES_##refuses, __VA_ARGS__},
+#define STEP(kind, step_id, reference, device, family, ...) \
+    [STEP_##kind] = {.id = #step_id, .subject = "step " #step_id, __VA_ARGS__},
 #include "plan/steps.def"
 #undef STEP
 };

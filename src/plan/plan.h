@@ -88,10 +88,13 @@ enum step_result {
     STEP_DIGIT     /* in [0, 2^value[0]) */
 };
 
-/* What in its data can make a step fail. */
-enum step_refusal {
-    STEP_REFUSES_DATA,
-    STEP_REFUSES_MODULI /* alone, if it has any; the plan has checked those that are scalars */
+/* Which elements a step visits. */
+enum step_visits {
+    VISITS_OUT,
+    VISITS_FIRST, /* and in[0]'s */
+    VISITS_ALL,   /* of all operands */
+    VISITS_STAGES,
+    VISITS_FULL_Q
 };
 
 /* What kernels do beside reading and writing: a device has a rate for each. */
@@ -102,16 +105,16 @@ enum segment_work {
     WORK_DIGITS,          /* of single values */
     WORK_CRT_DIGITS,      /* of CRT values */
     WORKS,
-    NO_WORK = WORKS,
-    WORK_OF_CHAIN /* of both operations */
+    NO_WORK = WORKS
 };
 
 /* What is known of a kind of step; see steps.def. */
 struct step_traits {
     const char *id, *subject, *name, *axes; /* subject: "step modmul" */
+    enum step_visits visits;
     enum segment_work work;
     enum step_result result;
-    enum step_refusal refuses;
+    bool refuses_data; /* else moduli alone can; the plan has checked those that are scalars */
     uint32_t in_place; /* bit i: input i may be */
     int moduli;        /* the input that holds them; 0: none does */
     uint8_t signs;     /* bit i: input i must not be negative for residues */
