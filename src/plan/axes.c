@@ -83,16 +83,6 @@ const char *step_letters(const struct step *step, int i, size_t *length)
     return word_of(step_traits[step->kind].axes, i, length);
 }
 
-bool step_takes_more_axes(const struct step *step)
-{
-    return strncmp(step_traits[step->kind].axes, "...", sizeof "..." - 1) == 0;
-}
-
-bool step_goes_along(const struct step *step)
-{
-    return strpbrk(step_traits[step->kind].axes, "+=") != NULL;
-}
-
 void step_axes(const struct step *step, struct step_axes *axes)
 {
     memset(axes, 0, sizeof *axes);

@@ -55,11 +55,7 @@ static enum healcl_status init(struct live_plan *live, struct healcl_error *erro
 enum healcl_status live_plan_init(struct live_plan *live, const struct healcl_limits *limits,
                                   struct healcl_error *error)
 {
-    *live = (struct live_plan){
-        .planner = {.memory_limit =
-                        limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
-                    .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT,
-                    .expand = limits ? limits->expand : HEALCL_EXPAND_VALID}};
+    *live = (struct live_plan){.planner = planner_of_limits(limits)};
     live->segment.name = "";
     live->planner.plan = &live->plan;
     live->planner.live = &live->storages;
@@ -145,16 +141,6 @@ enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *en
 {
     struct call call = {.entry = entry};
     return plan_call(live, &call, planner_copy, first, error);
-}
-
-void live_plan_written(struct live_plan *live, struct storage *storage)
-{
-    values_forget(&live->planner.values, storage);
-}
-
-void live_plan_hold(const struct tensor *tensor)
-{
-    tensor->storage->references++;
 }
 
 enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *tensor,

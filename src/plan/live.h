@@ -58,12 +58,8 @@ enum healcl_status live_plan_call(struct live_plan *live, const struct entry *en
 enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *entry, size_t *first,
                                   struct healcl_error *error);
 
-/* A storage was written to by no step. */
-void live_plan_written(struct live_plan *live, struct storage *storage);
-
-/* One handle more views the tensor's storage, or one less; with the last one a step that releases
- * it is added. */
-void live_plan_hold(const struct tensor *tensor);
+/* One handle less views the tensor's storage; with the last one a step that releases it is added.
+ * storage->references counts them. */
 enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *tensor,
                                   struct healcl_error *error);
 

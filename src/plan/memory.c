@@ -15,15 +15,6 @@ static const struct storage *operand_storage(const struct step *step, int i)
     return tensor && !tensor->storage->scalars ? tensor->storage : NULL;
 }
 
-/* Whether an operand before i has the same storage. */
-static bool is_repeated(const struct step *step, int i)
-{
-    for (int j = 0; j < i; j++)
-        if (operand_storage(step, j) == operand_storage(step, i))
-            return true;
-    return false;
-}
-
 /* ---------------------------------------------------------------- slices */
 
 int64_t slice_span(const struct tensor *tensor, uint32_t axis, int64_t start, int64_t size,
@@ -193,45 +184,35 @@ uint64_t memory_least(const struct plan *plan, const struct step **step)
 
 /* ---------------------------------------------------------------- uses */
 
-/* The list of each storage ends with a step that never comes. */
+/* Goes backwards. Uploads and releases are no uses. */
 static enum healcl_status list_uses(struct memory *memory, struct healcl_error *error)
 {
     const struct plan *plan = memory->plan;
-    size_t total = 0;
-    for (size_t pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < plan->step_count; i++)
-            for (int j = 0; j < STEP_OPERANDS && plan->steps[i].kind != STEP_RELEASE; j++) {
-                const struct storage *storage = operand_storage(&plan->steps[i], j);
-                if (!storage || is_repeated(&plan->steps[i], j) ||
-                    plan->steps[i].kind == STEP_UPLOAD)
-                    continue;
-                size_t *next = &memory->states[storage->id].next_use;
-                if (pass == 1)
-                    memory->uses[*next] = (uint32_t)i;
-                ++*next;
+    memory->uses = malloc((plan->step_count + 1) * sizeof *memory->uses);
+    if (!memory->uses)
+        NO_MEMORY(error);
+    for (size_t id = 0; id < plan->storage_count; id++)
+        memory->states[id].first_use = UINT32_MAX;
+    for (size_t i = plan->step_count; i-- > 0;) {
+        const struct step *step = &plan->steps[i];
+        const bool uses = step->kind != STEP_RELEASE && step->kind != STEP_UPLOAD;
+        for (int pass = 0; pass < 2; pass++)
+            for (int j = 0; j < STEP_OPERANDS; j++) {
+                const struct storage *storage = operand_storage(step, j);
+                if (storage && pass == 0)
+                    memory->uses[i][j] = memory->states[storage->id].first_use;
+                else if (storage && uses)
+                    memory->states[storage->id].first_use = (uint32_t)i;
             }
-        for (size_t id = 0; id < plan->storage_count && pass == 0; id++) {
-            size_t count = memory->states[id].next_use;
-            memory->states[id].next_use = total;
-            total += count + 1;
-        }
-        if (pass == 0) {
-            memory->uses = malloc((total + 1) * sizeof *memory->uses);
-            if (!memory->uses)
-                NO_MEMORY(error);
-            memset(memory->uses, UINT8_MAX, total * sizeof *memory->uses);
-        }
     }
     return HEALCL_OK;
 }
 
 void memory_reset(struct memory *memory)
 {
-    size_t next = 0;
     for (size_t id = 0; id < memory->plan->storage_count; id++) {
-        memory->states[id] = (struct memory_state){.next_use = next};
-        while (memory->uses[next++] != UINT32_MAX)
-            ;
+        const uint32_t first = memory->states[id].first_use;
+        memory->states[id] = (struct memory_state){.first_use = first, .next_use = first};
     }
     memory->resident = memory->peak = 0;
     memory->heap_count = 0;
@@ -274,11 +255,6 @@ void memory_release(struct memory *memory)
 
 /* ---------------------------------------------------------------- the farthest next use */
 
-static uint32_t next_use(const struct memory *memory, uint32_t id)
-{
-    return memory->uses[memory->states[id].next_use];
-}
-
 static bool is_farther(const struct memory_use *a, const struct memory_use *b)
 {
     return a->step != b->step ? a->step > b->step : a->storage > b->storage;
@@ -296,7 +272,7 @@ static enum healcl_status push(struct memory *memory, uint32_t id, struct healcl
     if (!ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity))
         NO_MEMORY(error);
     size_t i = memory->heap_count++;
-    memory->heap[i] = (struct memory_use){next_use(memory, id), id};
+    memory->heap[i] = (struct memory_use){memory->states[id].next_use, id};
     for (; i > 0 && is_farther(&memory->heap[i], &memory->heap[(i - 1) / 2]); i = (i - 1) / 2)
         swap(&memory->heap[i], &memory->heap[(i - 1) / 2]);
     return HEALCL_OK;
@@ -359,7 +335,7 @@ static enum healcl_status evict(struct memory *memory, const struct storage *sto
                                 struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
-    if (next_use(memory, storage->id) != UINT32_MAX)
+    if (state->next_use != UINT32_MAX)
         TRY(spill(memory, storage, error));
     else if (state->source == MEMORY_DEVICE)
         state->source = MEMORY_NOWHERE;
@@ -373,7 +349,7 @@ enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
     while (memory->resident > wanted && memory->heap_count > 0) {
         struct memory_use farthest = memory->heap[0];
         if (memory->states[farthest.storage].resident &&
-            next_use(memory, farthest.storage) == farthest.step) {
+            memory->states[farthest.storage].next_use == farthest.step) {
             if (farthest.step <= memory->step)
                 break; /* those of the step in hand */
             pop(memory);
@@ -575,10 +551,9 @@ static enum healcl_status advance_next_uses(struct memory *memory, const struct 
 {
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);
-        if (!storage || is_repeated(step, i))
+        if (!storage)
             continue;
-        while (next_use(memory, storage->id) <= memory->step)
-            memory->states[storage->id].next_use++;
+        memory->states[storage->id].next_use = memory->uses[memory->step][i];
         if (memory->states[storage->id].resident)
             TRY(push(memory, storage->id, error));
     }

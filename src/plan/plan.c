@@ -485,15 +485,22 @@ static enum healcl_status plan_source(struct planner *planner, const struct sour
     return status;
 }
 
+struct planner planner_of_limits(const struct healcl_limits *limits)
+{
+    static const struct healcl_limits none = {.expand = HEALCL_EXPAND_VALID};
+    limits = limits ? limits : &none;
+    return (struct planner){
+        .memory_limit = limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
+        .work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT,
+        .expand = limits->expand,
+    };
+}
+
 enum healcl_status plan_create(const struct source *source, const struct operation_table *table,
                                const struct healcl_limits *limits, struct plan **plan,
                                struct healcl_error *error)
 {
-    struct planner planner = {
-        .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
-        .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT,
-        .expand = limits ? limits->expand : HEALCL_EXPAND_VALID,
-    };
+    struct planner planner = planner_of_limits(limits);
     planner.plan = calloc(1, sizeof *planner.plan);
     if (!planner.plan)
         NO_MEMORY(error);

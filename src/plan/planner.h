@@ -55,6 +55,9 @@ struct call {
     const struct tensor *result; /* the OUT parameter's; infer sets it if RESULT_NEW */
 };
 
+/* One that plans within limits, which may be NULL. */
+struct planner planner_of_limits(const struct healcl_limits *limits);
+
 /* Works out an operation whose arguments have the right kinds: checks shapes, dtypes and values,
  * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
 enum healcl_status infer(struct call *call, struct healcl_error *error);

@@ -24,8 +24,6 @@ struct splitter {
     struct split_axes axes;
     int64_t start, size;        /* the rank's indices of the axis */
     const struct segment *from; /* the whole plan's, in hand */
-    size_t front;               /* the first of the part's for it */
-    size_t last_entry;          /* of an operation that has been counted */
     struct sums pending;
     size_t inputs, results; /* so far */
 };
@@ -231,23 +229,6 @@ static enum healcl_status open_sum(struct splitter *splitter, const struct step 
 
 /* ---------------------------------------------------------------- steps */
 
-/* Operations are counted with the first of their steps; views stay in front. */
-static void count_operation(struct splitter *splitter, const struct step *step)
-{
-    struct plan *plan = splitter->rewrite->planner.plan;
-    struct segment *front = &plan->segments[splitter->front];
-    struct segment *in_hand = segment_in_hand(splitter);
-    const struct origin *origin = step_origin(step, NO_INPUT);
-    if (!origin->form || origin->entry == splitter->last_entry)
-        return;
-    const size_t number = origin_operation(origin)->number;
-    splitter->last_entry = origin->entry;
-    front->counts[number]--;
-    front->operations--;
-    in_hand->counts[number]++;
-    in_hand->operations++;
-}
-
 /* The segment goes on behind an exchange. */
 static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
 {
@@ -275,7 +256,6 @@ static enum healcl_status split_step(struct splitter *splitter, const struct ste
         TRY(open_sum(splitter, step, &moduli, &part, error));
     if (step->kind == STEP_UPLOAD || step->kind == STEP_DOWNLOAD)
         TRY(write_transfer(splitter, step, &part, error));
-    count_operation(splitter, step);
     return rewrite_step(splitter->rewrite, &part, error);
 }
 
@@ -285,7 +265,6 @@ static enum healcl_status split_segments(struct splitter *splitter, struct healc
     for (size_t s = 0; s < from->segment_count; s++) {
         splitter->from = &from->segments[s];
         TRY(rewrite_segment(splitter->rewrite, splitter->from, error));
-        splitter->front = splitter->rewrite->planner.plan->segment_count - 1;
         for (size_t i = 0; i < splitter->from->step_count; i++)
             TRY(split_step(splitter, &from->steps[splitter->from->first_step + i], error));
         TRY(exchange(splitter, error));

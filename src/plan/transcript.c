@@ -104,11 +104,11 @@ static enum healcl_status finish(struct healcl_transcript *transcript, enum heal
     return HEALCL_OK;
 }
 
-static enum healcl_status open_file(const char *path, const struct healcl_limits *limits,
-                                    bool is_plain, struct healcl_transcript **result,
-                                    struct healcl_error *error)
+/* Opens a file, or where path is NULL what is in memory. */
+static enum healcl_status open_source(const char *path, const void *data, size_t length,
+                                      const struct healcl_limits *limits, bool is_plain,
+                                      struct healcl_transcript **result, struct healcl_error *error)
 {
-    NEED(path, error);
     NEED(result, error);
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     if (!transcript)
@@ -116,7 +116,8 @@ static enum healcl_status open_file(const char *path, const struct healcl_limits
     transcript->is_plain = is_plain;
     enum healcl_status status = set_limits(transcript, limits, error);
     if (status == HEALCL_OK)
-        status = source_open(&transcript->source, path, error);
+        status = path ? source_open(&transcript->source, path, error)
+                      : source_open_memory(&transcript->source, data, length, error);
     return finish(transcript, status, result, error);
 }
 
@@ -124,14 +125,15 @@ enum healcl_status healcl_transcript_open(const char *path, const struct healcl_
                                           struct healcl_transcript **result,
                                           struct healcl_error *error)
 {
-    return open_file(path, limits, false, result, error);
+    NEED(path, error);
+    return open_source(path, NULL, 0, limits, false, result, error);
 }
 
 enum healcl_status transcript_open_plain(const char *path, const struct healcl_limits *limits,
                                          struct healcl_transcript **result,
                                          struct healcl_error *error)
 {
-    return open_file(path, limits, true, result, error);
+    return open_source(path, NULL, 0, limits, true, result, error);
 }
 
 enum healcl_status healcl_transcript_open_memory(const void *data, size_t length,
@@ -140,14 +142,7 @@ enum healcl_status healcl_transcript_open_memory(const void *data, size_t length
                                                  struct healcl_error *error)
 {
     NEED(data, error);
-    NEED(result, error);
-    struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
-    if (!transcript)
-        NO_MEMORY(error);
-    enum healcl_status status = set_limits(transcript, limits, error);
-    if (status == HEALCL_OK)
-        status = source_open_memory(&transcript->source, data, length, error);
-    return finish(transcript, status, result, error);
+    return open_source(NULL, data, length, limits, false, result, error);
 }
 
 enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,

@@ -23,7 +23,7 @@ static bool add_axis(const struct step *step, int64_t batch, const int64_t *dist
             return false;
         views[i] = layout_insert_axis(&tensor->layout, 0, batch, distance[i]);
     }
-    value[0] += step_goes_along(step);
+    value[0] += strpbrk(step_traits[step->kind].axes, "+=") != NULL;
     return true;
 }
 
@@ -88,7 +88,7 @@ bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2])
 {
     struct step_axes axes;
-    if (step_takes_more_axes(step))
+    if (strncmp(step_traits[step->kind].axes, "...", 3) == 0) /* all of out's by their places */
         return add_axis(step, batch, distance, views, value);
     step_axes(step, &axes);
     size_t length;
