@@ -43,8 +43,7 @@ static enum healcl_status read_descriptor(int file, const char *path, uint64_t m
         FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " is too large", path);
     const size_t size = (size_t)about.st_size;
     *data = malloc(size + 1);
-    if (!*data)
-        NO_MEMORY(error);
+    NEED_MEMORY(*data, error);
     for (*bytes = 0; *bytes < size;) {
         ssize_t got = read(file, *data + *bytes, size - *bytes);
         if (got <= 0)

@@ -105,8 +105,7 @@ static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
     const size_t bytes = from->constants.count * sizeof *from->constants.values;
     plan->arena = plan->constants.arena = arena_create();
     plan->constants.values = malloc(bytes + 1);
-    if (!plan->arena || !plan->constants.values)
-        NO_MEMORY(error);
+    NEED_MEMORY(plan->arena && plan->constants.values, error);
     if (bytes > 0)
         memcpy(plan->constants.values, from->constants.values, bytes);
     return HEALCL_OK;

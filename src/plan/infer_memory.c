@@ -16,8 +16,7 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     if (out->kind == ARGUMENT_DEVICE_TENSOR && out->tensor.has_dtype)
         dtype = out->tensor.dtype;
     struct payload *copy = arena_alloc(call->planner->plan->arena, sizeof *copy);
-    if (!copy)
-        NO_MEMORY(error);
+    NEED_MEMORY(copy, error);
     *copy = *payload;
     TRY_ARGUMENT("tensor", planner_new_tensor(call, dtype, payload->layout.rank,
                                               payload->layout.shape, &call->result, error));
@@ -30,8 +29,7 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     step.payload = copy;
     step.tensor_name =
         out->kind == ARGUMENT_DEVICE_TENSOR ? arena_strdup(plan->arena, out->tensor.name) : "";
-    if (!step.tensor_name)
-        NO_MEMORY(error);
+    NEED_MEMORY(step.tensor_name, error);
     plan->uploads++;
     return planner_add_step(call->planner, &step, error);
 }
@@ -43,13 +41,11 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
     TRY(set_input(call, &step, 0, "t", NULL, error));
     step.tensor_name =
         arena_strdup(plan->arena, call->entry->arguments[index_of(call, "t")].tensor.name);
-    if (!step.tensor_name)
-        NO_MEMORY(error);
+    NEED_MEMORY(step.tensor_name, error);
     const struct argument *out = &call->entry->out;
     if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present && out->host.payload.base64) {
         struct payload *copy = arena_alloc(plan->arena, sizeof *copy);
-        if (!copy)
-            NO_MEMORY(error);
+        NEED_MEMORY(copy, error);
         *copy = out->host.payload;
         step.payload = copy;
         plan->expected++;

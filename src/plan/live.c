@@ -13,8 +13,7 @@ static enum healcl_status init_storages(struct live_storages *live, struct healc
     live->storages = calloc(LIVE_STORAGES_MAX, sizeof *live->storages);
     live->by_id = calloc(LIVE_STORAGES_MAX, sizeof *live->by_id);
     live->free_ids = calloc(LIVE_STORAGES_MAX, sizeof *live->free_ids);
-    if (!live->storages || !live->by_id || !live->free_ids)
-        NO_MEMORY(error);
+    NEED_MEMORY(live->storages && live->by_id && live->free_ids, error);
     for (uint32_t id = 0; id < LIVE_STORAGES_MAX; id++) {
         live->storages[id].id = id;
         live->by_id[id] = &live->storages[id];
@@ -36,10 +35,10 @@ static enum healcl_status init(struct live_plan *live, struct healcl_error *erro
     live->dropped = calloc(LIVE_STEPS_MAX, sizeof *live->dropped);
     plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
     live->segment.counts = calloc(operation_count(plan->table), sizeof *live->segment.counts);
-    if (!plan->arena || !plan->constants.arena || !live->planner.values.arena ||
-        !live->kept.arena || !plan->steps || !live->dropped || !plan->constants.values ||
-        !live->segment.counts)
-        NO_MEMORY(error);
+    NEED_MEMORY(plan->arena && plan->constants.arena && live->planner.values.arena &&
+                    live->kept.arena && plan->steps && live->dropped && plan->constants.values &&
+                    live->segment.counts,
+                error);
     live->planner.step_capacity = LIVE_STEPS_MAX;
     live->planner.constant_capacity = LIVE_CONSTANTS_MAX;
     plan->storages = live->storages.by_id;

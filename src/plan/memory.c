@@ -189,8 +189,7 @@ static enum healcl_status list_uses(struct memory *memory, struct healcl_error *
 {
     const struct plan *plan = memory->plan;
     memory->uses = malloc((plan->step_count + 1) * sizeof *memory->uses);
-    if (!memory->uses)
-        NO_MEMORY(error);
+    NEED_MEMORY(memory->uses, error);
     for (size_t id = 0; id < plan->storage_count; id++)
         memory->states[id].first_use = UINT32_MAX;
     for (size_t i = plan->step_count; i-- > 0;) {
@@ -235,8 +234,7 @@ enum healcl_status memory_init(struct memory *memory, const struct plan *plan, u
                    origin->entry, origin->name, least, limit);
     }
     memory->states = calloc(plan->storage_count + 1, sizeof *memory->states);
-    if (!memory->states)
-        NO_MEMORY(error);
+    NEED_MEMORY(memory->states, error);
     enum healcl_status status = list_uses(memory, error);
     if (status == HEALCL_OK)
         memory_reset(memory);
@@ -269,8 +267,7 @@ static void swap(struct memory_use *a, struct memory_use *b)
 
 static enum healcl_status push(struct memory *memory, uint32_t id, struct healcl_error *error)
 {
-    if (!ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity), error);
     size_t i = memory->heap_count++;
     memory->heap[i] = (struct memory_use){memory->states[id].next_use, id};
     for (; i > 0 && is_farther(&memory->heap[i], &memory->heap[(i - 1) / 2]); i = (i - 1) / 2)

@@ -44,8 +44,7 @@ enum healcl_status names_bind(struct names *names, const char *name, const struc
     if (!names->buckets)
         names->buckets = calloc(BUCKETS, sizeof *names->buckets);
     struct binding *binding = names->buckets ? malloc(sizeof *binding + size) : NULL;
-    if (!binding)
-        NO_MEMORY(error);
+    NEED_MEMORY(binding, error);
     binding->name = memcpy(binding->text, name, size);
     binding->tensor = NULL;
     struct binding **found = tsearch(binding, bucket_of(names, name), compare_names);

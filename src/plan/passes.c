@@ -301,14 +301,12 @@ static enum healcl_status run_pass(struct pass_run *run, size_t pass, struct hea
 static enum healcl_status run_passes(struct pass_run *run, uint32_t set, struct healcl_error *error)
 {
     struct plan *plan = run->plan;
-    if (!run->uses || !run->next)
-        NO_MEMORY(error);
+    NEED_MEMORY(run->uses && run->next, error);
     for (size_t s = 0; s < plan->segment_count; s++) {
         struct segment *segment = &plan->segments[s];
         segment->pass_changes =
             arena_alloc(plan->arena, PASS_COUNT * sizeof *segment->pass_changes);
-        if (!segment->pass_changes)
-            NO_MEMORY(error);
+        NEED_MEMORY(segment->pass_changes, error);
         memset(segment->pass_changes, 0, PASS_COUNT * sizeof *segment->pass_changes);
     }
     find_uses(run);

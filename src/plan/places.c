@@ -150,8 +150,7 @@ static bool is_free(const struct shared *shared, const struct life *life, uint32
 static enum healcl_status share(struct shared *shared, const struct life *life,
                                 struct healcl_error *error)
 {
-    if (!ARRAY_GROW(shared->lives, shared->count, &shared->capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(shared->lives, shared->count, &shared->capacity), error);
     size_t next = find_next(shared, life->first);
     memmove(shared->lives + next + 1, shared->lives + next,
             (shared->count - next) * sizeof *shared->lives);
@@ -164,10 +163,8 @@ static enum healcl_status add_place(struct search *search, uint64_t bytes,
                                     struct healcl_error *error)
 {
     struct places *places = search->places;
-    if (!ARRAY_GROW(places->bytes, places->count, &search->place_capacity))
-        NO_MEMORY(error);
-    if (!ARRAY_GROW(search->shared, places->count, &search->shared_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(places->bytes, places->count, &search->place_capacity), error);
+    NEED_MEMORY(ARRAY_GROW(search->shared, places->count, &search->shared_capacity), error);
     search->shared[places->count] = (struct shared){.lives = NULL};
     places->bytes[places->count++] = bytes;
     places->place_bytes += bytes;
@@ -247,8 +244,7 @@ static int compare_lives(const void *left, const void *right)
 static enum healcl_status find_places(struct search *search, struct healcl_error *error)
 {
     const struct plan *plan = search->plan;
-    if (!search->lives || !search->order || !search->places->of)
-        NO_MEMORY(error);
+    NEED_MEMORY(search->lives && search->order && search->places->of, error);
     memset(search->places->of, 0xff, plan->storage_count * sizeof *search->places->of);
     if (plan->step_count >= UNUSED)
         return HEALCL_OK;

@@ -87,8 +87,7 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
             return status;
         }
     }
-    if (!ARRAY_GROW(plan->steps, plan->step_count, &planner->step_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(plan->steps, plan->step_count, &planner->step_capacity), error);
     struct step *added = &plan->steps[plan->step_count++];
     *added = *step;
     planner->segment->step_count++;
@@ -100,8 +99,7 @@ enum healcl_status plan_view(struct plan *plan, struct storage *storage,
                              struct healcl_error *error)
 {
     struct tensor *view = arena_alloc(plan->arena, sizeof *view);
-    if (!view)
-        NO_MEMORY(error);
+    NEED_MEMORY(view, error);
     *view = (struct tensor){storage, *layout};
     *tensor = view;
     return HEALCL_OK;
@@ -131,8 +129,7 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
         *result = storage;
         return HEALCL_OK;
     }
-    if (!ARRAY_GROW(plan->storages, plan->storage_count, &planner->storage_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(plan->storages, plan->storage_count, &planner->storage_capacity), error);
     struct storage *storage = arena_alloc(plan->arena, sizeof *storage);
     if (!storage || plan->storage_count >= UINT32_MAX)
         NO_MEMORY(error);
@@ -189,14 +186,14 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value,
         return HEALCL_OK;
     if (planner->live && plan->constants.count == planner->constant_capacity)
         REFUSE_FOR(error, LIMIT, "more than %zu different integers", planner->constant_capacity);
-    if (!ARRAY_GROW(plan->constants.values, plan->constants.count, &planner->constant_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(
+        ARRAY_GROW(plan->constants.values, plan->constants.count, &planner->constant_capacity),
+        error);
     struct layout layout = {.offset = (int64_t)plan->constants.count};
     plan->constants.values[plan->constants.count++] = value;
     plan->constants.storage->elements += !planner->live; /* there it has all its room already */
     struct tensor *constant = arena_alloc(plan->constants.arena, sizeof *constant);
-    if (!constant)
-        NO_MEMORY(error);
+    NEED_MEMORY(constant, error);
     *constant = (struct tensor){plan->constants.storage, layout};
     *tensor = constant;
     const struct tensor *previous;
@@ -240,12 +237,10 @@ enum healcl_status planner_open_segment(struct planner *planner, const char *nam
                                         struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    if (!ARRAY_GROW(plan->segments, plan->segment_count, &planner->segment_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(plan->segments, plan->segment_count, &planner->segment_capacity), error);
     char *copy = arena_strdup(plan->arena, name);
     uint64_t *counts = arena_alloc(plan->arena, operation_count(plan->table) * sizeof *counts);
-    if (!copy || !counts)
-        NO_MEMORY(error);
+    NEED_MEMORY(copy && counts, error);
     planner->segment = &plan->segments[plan->segment_count++];
     *planner->segment = (struct segment){.name = copy,
                                          .first_step = plan->step_count,
@@ -330,8 +325,7 @@ static enum healcl_status set_origins(struct planner *planner, const struct entr
         struct origins origins;
         struct origin origin;
     } *one = arena_alloc(planner->plan->arena, sizeof *one);
-    if (!one)
-        NO_MEMORY(error);
+    NEED_MEMORY(one, error);
     one->origin = (struct origin){.entry = entry->index,
                                   .is_call = planner->live,
                                   .name = name,
@@ -351,8 +345,7 @@ static enum healcl_status origin_name(const struct planner *planner, const struc
         return HEALCL_OK;
     size_t size = strlen(planner->outer->name) + strlen(*name) + sizeof ": ";
     char *both = arena_alloc(planner->plan->arena, size);
-    if (!both)
-        NO_MEMORY(error);
+    NEED_MEMORY(both, error);
     snprintf(both, size, "%s: %s", planner->outer->name, *name);
     *name = both;
     return HEALCL_OK;
@@ -475,8 +468,7 @@ static enum healcl_status plan_source(struct planner *planner, const struct sour
                                       struct healcl_error *error)
 {
     planner->plan->arena = planner->plan->constants.arena = planner->values.arena = arena_create();
-    if (!planner->plan->arena)
-        NO_MEMORY(error);
+    NEED_MEMORY(planner->plan->arena, error);
     TRY(planner_add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
     struct entry_reader *reader;
     TRY(entry_reader_open(source, &reader, error));
@@ -502,8 +494,7 @@ enum healcl_status plan_create(const struct source *source, const struct operati
 {
     struct planner planner = planner_of_limits(limits);
     planner.plan = calloc(1, sizeof *planner.plan);
-    if (!planner.plan)
-        NO_MEMORY(error);
+    NEED_MEMORY(planner.plan, error);
     planner.plan->source = source;
     planner.plan->table = table;
     planner.plan->memory_limit = planner.memory_limit;

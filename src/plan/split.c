@@ -128,8 +128,7 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
         !layout_same_shape(&whole->payload->layout, &tensor->layout))
         return HEALCL_OK;
     struct payload *payload = arena_alloc(plan->arena, sizeof *payload);
-    if (!payload)
-        NO_MEMORY(error);
+    NEED_MEMORY(payload, error);
     *payload = *whole->payload;
     payload_narrow(payload, &of);
     part->payload = payload;
@@ -149,8 +148,7 @@ static enum healcl_status exchange(struct splitter *splitter, struct healcl_erro
     struct segment *segment = segment_in_hand(splitter);
     struct exchange *exchanges = arena_alloc(splitter->rewrite->planner.plan->arena,
                                              splitter->pending.count * sizeof *exchanges);
-    if (!exchanges)
-        NO_MEMORY(error);
+    NEED_MEMORY(exchanges, error);
     for (size_t i = 0; i < splitter->pending.count; i++)
         exchanges[i] = splitter->pending.of[i].part;
     segment->exchanges = exchanges;
@@ -202,8 +200,7 @@ static bool waits(const struct sums *sums, const struct step *step, const struct
 static enum healcl_status add_pending(struct sums *sums, const struct tensor *sum,
                                       const struct tensor *moduli, struct healcl_error *error)
 {
-    if (!ARRAY_GROW(sums->of, sums->count, &sums->capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(sums->of, sums->count, &sums->capacity), error);
     sums->of[sums->count++] = (struct pending){.sum = *sum, .moduli = *moduli};
     return HEALCL_OK;
 }
@@ -314,8 +311,7 @@ static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_erro
         arena_alloc(plan->arena, rewrite->from->uploads * sizeof *plan->input_parts);
     plan->result_parts =
         arena_alloc(plan->arena, rewrite->from->results * sizeof *plan->result_parts);
-    if (!plan->input_parts || !plan->result_parts)
-        NO_MEMORY(error);
+    NEED_MEMORY(plan->input_parts && plan->result_parts, error);
     return HEALCL_OK;
 }
 

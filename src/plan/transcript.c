@@ -38,9 +38,9 @@ static enum healcl_status list_tensors(struct healcl_transcript *transcript,
         arena_alloc(arena, (plan->uploads + 1) * sizeof *transcript->input_steps);
     transcript->result_steps =
         arena_alloc(arena, (plan->results + 1) * sizeof *transcript->result_steps);
-    if (!transcript->inputs || !transcript->results || !transcript->input_steps ||
-        !transcript->result_steps)
-        NO_MEMORY(error);
+    NEED_MEMORY(transcript->inputs && transcript->results && transcript->input_steps &&
+                    transcript->result_steps,
+                error);
     size_t input = 0, result = 0;
     for (size_t s = 0; s < plan->segment_count; s++)
         for (size_t i = 0; i < plan->segments[s].step_count; i++) {
@@ -111,8 +111,7 @@ static enum healcl_status open_source(const char *path, const void *data, size_t
 {
     NEED(result, error);
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
-    if (!transcript)
-        NO_MEMORY(error);
+    NEED_MEMORY(transcript, error);
     transcript->is_plain = is_plain;
     enum healcl_status status = set_limits(transcript, limits, error);
     if (status == HEALCL_OK)
@@ -150,8 +149,7 @@ enum healcl_status transcript_derive(const struct healcl_transcript *parent, pla
                                      struct healcl_transcript **result, struct healcl_error *error)
 {
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
-    if (!transcript)
-        NO_MEMORY(error);
+    NEED_MEMORY(transcript, error);
     enum healcl_status status = set_limits(transcript, &parent->limits, error);
     transcript->passes = parent->passes;
     transcript->parent = transcript_retain(parent);

@@ -261,8 +261,7 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
     if (step->payload) {
         struct payload *payload =
             arena_alloc(widening->rewrite->planner.plan->arena, sizeof *payload);
-        if (!payload)
-            NO_MEMORY(error);
+        NEED_MEMORY(payload, error);
         *payload = *step->payload;
         payload->copies = copies;
         if (copies == 0)
@@ -359,8 +358,7 @@ static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
 {
     const size_t count = rewrite->from->storage_count;
     bool *both = calloc(2 * count, sizeof *both);
-    if (!both)
-        NO_MEMORY(error);
+    NEED_MEMORY(both, error);
     struct widening widening = {rewrite, how, both, both + count};
     enum healcl_status status = write_segments(&widening, error);
     free(both);
@@ -400,8 +398,7 @@ enum healcl_status healcl_transcript_widen(const struct healcl_transcript *trans
     TRY(check_inputs(transcript, inputs, input_count, batch, error));
     const size_t bytes = sizeof(struct widen_how) + input_count * sizeof *inputs;
     struct widen_how *how = malloc(bytes);
-    if (!how)
-        NO_MEMORY(error);
+    NEED_MEMORY(how, error);
     *how = (struct widen_how){.batch = batch, .count = input_count};
     if (input_count > 0)
         memcpy(how->inputs, inputs, input_count * sizeof *inputs);

@@ -157,8 +157,7 @@ static enum healcl_status crt_basis_init(struct crt_basis *basis, struct referen
     basis->product = reference_allocate(1, size);
     basis->cofactors = reference_allocate((uint64_t)basis->k, size);
     basis->inverses = reference_allocate((uint64_t)basis->k, sizeof *basis->inverses);
-    if (!basis->x || !basis->product || !basis->cofactors || !basis->inverses)
-        NO_MEMORY(error);
+    NEED_MEMORY(basis->x && basis->product && basis->cofactors && basis->inverses, error);
 
     basis->product[0] = 1;
     for (int64_t j = 0; j < basis->k; j++) /* Q += Q * (q - 1), which is Q * q */

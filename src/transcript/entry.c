@@ -394,8 +394,7 @@ static enum healcl_status reserve_names(struct entry_reader *reader, size_t size
     if (size <= reader->names_capacity)
         return HEALCL_OK;
     char *names = realloc(reader->names, size);
-    if (!names)
-        NO_MEMORY(error);
+    NEED_MEMORY(names, error);
     reader->names = names;
     reader->names_capacity = size;
     return HEALCL_OK;
@@ -408,8 +407,7 @@ static enum healcl_status read_entry(struct entry_reader *reader, const char *te
     TRY(reserve_names(reader, length + 1, error));
     /* The scanner has checked the text: beside its limit, memory is all that can fail. */
     TRY(json_tree_read(text, length, VALUES_MAX, &reader->tree, NULL, error));
-    if (!reader->tree)
-        NO_MEMORY(error);
+    NEED_MEMORY(reader->tree, error);
     entry->name = "";
     entry->argument_count = 0;
     entry->out.kind = ARGUMENT_NONE;
@@ -424,8 +422,7 @@ enum healcl_status entry_reader_open(const struct source *source, struct entry_r
                                      struct healcl_error *error)
 {
     *reader = calloc(1, sizeof **reader);
-    if (!*reader)
-        NO_MEMORY(error);
+    NEED_MEMORY(*reader, error);
     scanner_init(&(*reader)->scanner, source);
     return HEALCL_OK;
 }

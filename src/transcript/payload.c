@@ -303,8 +303,7 @@ static enum healcl_status read_fortran_part(const struct payload *payload, enum 
     whole.layout.shape[part->axis] = whole.layout.shape[part->axis] / part->size * part->period;
     whole.layout = layout_packed(&whole.layout);
     char *elements = malloc((size_t)layout_elements(&whole.layout) * size);
-    if (!elements)
-        NO_MEMORY(error);
+    NEED_MEMORY(elements, error);
     enum healcl_status status = payload_read(&whole, dtype, elements, error);
     for (int64_t i = 0; i < count && status == HEALCL_OK; i += run)
         memcpy((char *)array + (size_t)i * size,

@@ -60,8 +60,7 @@ static enum healcl_status reserve(struct scanner *scanner, size_t size, struct h
     while (capacity < size)
         capacity *= 2;
     char *text = realloc(scanner->text, capacity);
-    if (!text)
-        NO_MEMORY(error);
+    NEED_MEMORY(text, error);
     scanner->text = text;
     scanner->capacity = capacity;
     return HEALCL_OK;

@@ -229,8 +229,7 @@ enum healcl_status unpack(const void *data, size_t length, enum packing packing,
     struct output output;
     struct decoder decoder;
     char *block = malloc(BLOCK_BYTES);
-    if (!block)
-        NO_MEMORY(error);
+    NEED_MEMORY(block, error);
     enum healcl_status status = output_open(&output, length, packing, error);
     if (status != HEALCL_OK) {
         free(block);
