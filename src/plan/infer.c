@@ -185,8 +185,7 @@ enum healcl_status add_compute(struct call *call, struct step *step, struct heal
     const struct tensor *copies[STEP_INPUTS] = {NULL};
     for (int i = 0; i < STEP_INPUTS; i++) {
         const struct tensor *input = step->in[i];
-        if (!input || input->storage != step->out->storage ||
-            !layouts_may_overlap(&input->layout, out))
+        if (!tensors_overlap(input, step->out))
             continue;
         bool in_place = step_traits[step->kind].in_place >> i & 1;
         if (in_place && layout_same_elements(&input->layout, out))

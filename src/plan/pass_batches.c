@@ -142,7 +142,7 @@ static bool are_alike(const struct step *one, const struct step *other)
         if (!a != !b || (a && a->storage != b->storage))
             return false;
     }
-    return !pass_overlap(one->out, other->out) && !pass_reads(one, other->out) &&
+    return !tensors_overlap(one->out, other->out) && !pass_reads(one, other->out) &&
            !pass_reads(other, one->out);
 }
 
@@ -150,7 +150,7 @@ static bool are_alike(const struct step *one, const struct step *other)
 static bool waits_for(const struct step *step, const struct step *before)
 {
     return !pass_has_removed(before) && before->kind != STEP_RELEASE &&
-           (pass_overlap(before->out, step->out) || pass_reads(before, step->out) ||
+           (tensors_overlap(before->out, step->out) || pass_reads(before, step->out) ||
             (before->out && pass_reads(step, before->out)));
 }
 

@@ -126,7 +126,8 @@ static enum healcl_status read_through(struct pass_run *run, struct step *copy, 
     struct tensor in;
     struct step through = *reader, *early, *late;
     if (!pass_move_view(reader->in[0], copy->out, copy->in[0], &in) ||
-        pass_overlap(reader->out, copy->in[0]) || !source_stays(run, copy, reader, &early, &late))
+        tensors_overlap(reader->out, copy->in[0]) ||
+        !source_stays(run, copy, reader, &early, &late))
         return HEALCL_OK;
     if (early) {
         late->in[0] = copy->in[0];

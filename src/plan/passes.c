@@ -58,11 +58,6 @@ bool pass_only_reader(const struct pass_run *run, const struct step *reader,
            inputs_of(reader, storage) == 1;
 }
 
-bool pass_overlap(const struct tensor *a, const struct tensor *b)
-{
-    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
-}
-
 bool pass_can_join(const struct step *first, const struct step *second)
 {
     enum { ORIGINS_MAX = 32 }; /* so that passes stay linear */
@@ -72,7 +67,7 @@ bool pass_can_join(const struct step *first, const struct step *second)
 bool pass_reads(const struct step *step, const struct tensor *view)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
-        if (pass_overlap(step->in[i], view))
+        if (tensors_overlap(step->in[i], view))
             return true;
     return false;
 }
@@ -85,7 +80,7 @@ bool pass_touches(const struct step *step, const struct step *end, const struct 
             continue;
         if (step->kind == STEP_RELEASE
                 ? step->in[0]->storage == view->storage
-                : pass_overlap(step->out, view) || (!writes_only && pass_reads(step, view)))
+                : tensors_overlap(step->out, view) || (!writes_only && pass_reads(step, view)))
             return true;
     }
     return false;

@@ -28,6 +28,11 @@ uint64_t storage_bytes(const struct storage *storage)
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
 }
 
+bool tensors_overlap(const struct tensor *a, const struct tensor *b)
+{
+    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
+}
+
 uint64_t packed_bytes(const struct tensor *tensor)
 {
     return (uint64_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype);

@@ -111,6 +111,8 @@ enum segment_work {
 /* What is known of a kind of step; see steps.def. */
 struct step_traits {
     const char *id, *subject, *name, *axes; /* subject: "step modmul" */
+    char mixed;                             /* or 0 */
+    int mixed_by;
     enum step_visits visits;
     enum segment_work work;
     enum step_result result;
@@ -267,6 +269,9 @@ struct product_sum {
     int64_t batch, out_distance, a_distance, b_distance;
 };
 struct product_sum step_product_sum(const struct step *step);
+
+/* Whether both may have elements in the same place; a may be NULL. */
+bool tensors_overlap(const struct tensor *a, const struct tensor *b);
 
 /* A segment's name, and for "" what stands for it: "(no segment)". */
 const char *segment_title(const char *name);

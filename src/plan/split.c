@@ -13,18 +13,14 @@ struct pending {
     struct exchange part;
 };
 
-struct sums {
-    struct pending *of;
-    size_t count, capacity;
-};
-
 struct splitter {
     struct rewrite *rewrite;
     const struct healcl_split *split;
     struct split_axes axes;
     int64_t start, size;        /* the rank's indices of the axis */
     const struct segment *from; /* the whole plan's, in hand */
-    struct sums pending;
+    struct pending *pending;
+    size_t pending_count, pending_capacity;
     size_t inputs, results; /* so far */
 };
 
@@ -137,34 +133,24 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
 
 /* ---------------------------------------------------------------- exchanges */
 
-static struct segment *segment_in_hand(const struct splitter *splitter)
-{
-    return splitter->rewrite->planner.segment;
-}
-
 /* Ends the segment in hand with what is pending. */
 static enum healcl_status exchange(struct splitter *splitter, struct healcl_error *error)
 {
-    struct segment *segment = segment_in_hand(splitter);
+    struct segment *segment = splitter->rewrite->planner.segment;
     struct exchange *exchanges = arena_alloc(splitter->rewrite->planner.plan->arena,
-                                             splitter->pending.count * sizeof *exchanges);
+                                             splitter->pending_count * sizeof *exchanges);
     NEED_MEMORY(exchanges, error);
-    for (size_t i = 0; i < splitter->pending.count; i++)
-        exchanges[i] = splitter->pending.of[i].part;
+    for (size_t i = 0; i < splitter->pending_count; i++)
+        exchanges[i] = splitter->pending[i].part;
     segment->exchanges = exchanges;
-    segment->exchange_count = splitter->pending.count;
-    splitter->pending.count = 0;
+    segment->exchange_count = splitter->pending_count;
+    splitter->pending_count = 0;
     return HEALCL_OK;
 }
 
 static bool same_view(const struct tensor *a, const struct tensor *b)
 {
     return a->storage == b->storage && layout_same_elements(&a->layout, &b->layout);
-}
-
-static bool overlap(const struct tensor *a, const struct tensor *b)
-{
-    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
 }
 
 /* Whether a step wants a sum that is pending, or ends or changes its moduli. but: an operand that
@@ -174,21 +160,21 @@ static bool wants(const struct step *step, const struct pending *pending, int bu
     if (step->kind == STEP_RELEASE)
         return step->in[0]->storage == pending->sum.storage ||
                step->in[0]->storage == pending->moduli.storage;
-    bool found = overlap(step->out, &pending->moduli);
+    bool found = tensors_overlap(step->out, &pending->moduli);
     for (int i = 0; i < STEP_OPERANDS; i++)
-        found |= i != but && overlap(step_operand(step, i), &pending->sum);
+        found |= i != but && tensors_overlap(step_operand(step, i), &pending->sum);
     return found;
 }
 
 /* Whether a step waits for an exchange. moduli: of the sum that it makes a summand of, or NULL.
  * *adds: such a sum is pending, and it only adds to it. */
-static bool waits(const struct sums *sums, const struct step *step, const struct tensor *moduli,
-                  bool *adds)
+static bool waits(const struct splitter *splitter, const struct step *step,
+                  const struct tensor *moduli, bool *adds)
 {
     bool found = false;
     *adds = false;
-    for (size_t i = 0; i < sums->count; i++) {
-        const struct pending *pending = &sums->of[i];
+    for (size_t i = 0; i < splitter->pending_count; i++) {
+        const struct pending *pending = &splitter->pending[i];
         const bool is_more = moduli && step_adds(step) && same_view(step->out, &pending->sum) &&
                              same_view(moduli, &pending->moduli);
         *adds |= is_more;
@@ -197,21 +183,16 @@ static bool waits(const struct sums *sums, const struct step *step, const struct
     return found;
 }
 
-static enum healcl_status add_pending(struct sums *sums, const struct tensor *sum,
-                                      const struct tensor *moduli, struct healcl_error *error)
-{
-    NEED_MEMORY(ARRAY_GROW(sums->of, sums->count, &sums->capacity), error);
-    sums->of[sums->count++] = (struct pending){.sum = *sum, .moduli = *moduli};
-    return HEALCL_OK;
-}
-
 /* The first summands of a sum. What it adds to is counted by one rank alone. */
 static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
                                    const struct tensor *moduli, const struct step *part,
                                    struct healcl_error *error)
 {
-    TRY(add_pending(&splitter->pending, whole->out, moduli, error));
-    struct exchange *exchange = &splitter->pending.of[splitter->pending.count - 1].part;
+    NEED_MEMORY(ARRAY_GROW(splitter->pending, splitter->pending_count, &splitter->pending_capacity),
+                error);
+    struct pending *pending = &splitter->pending[splitter->pending_count++];
+    *pending = (struct pending){.sum = *whole->out, .moduli = *moduli};
+    struct exchange *exchange = &pending->part;
     exchange->sum = part->out;
     TRY(write_view(splitter, moduli->storage, &moduli->layout, &exchange->moduli, error));
     if (!step_adds(whole) || splitter->split->rank == 0)
@@ -226,13 +207,6 @@ static enum healcl_status open_sum(struct splitter *splitter, const struct step 
 
 /* ---------------------------------------------------------------- steps */
 
-/* The segment goes on behind an exchange. */
-static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
-{
-    TRY(exchange(splitter, error));
-    return planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error);
-}
-
 static enum healcl_status split_step(struct splitter *splitter, const struct step *step,
                                      struct healcl_error *error)
 {
@@ -244,8 +218,9 @@ static enum healcl_status split_step(struct splitter *splitter, const struct ste
     step_axes(step, &names);
     if (cut.sums && !step_moduli_of(step, &names, STEP_OUT, &moduli))
         REFUSE(error, "a sum without moduli");
-    if (waits(&splitter->pending, step, cut.sums ? &moduli : NULL, &adds)) {
-        TRY(go_on(splitter, error));
+    if (waits(splitter, step, cut.sums ? &moduli : NULL, &adds)) {
+        TRY(exchange(splitter, error)); /* the segment goes on behind it */
+        TRY(planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error));
         adds = false;
     }
     TRY(write_operands(splitter, step, &cut, &part, error));
@@ -294,38 +269,26 @@ static enum healcl_status find_upload(const struct plan *plan, const struct heal
     return HEALCL_OK;
 }
 
-/* Parts of as many indices, the first ones of one more. */
-static void find_indices(struct splitter *splitter)
-{
-    const struct healcl_split *split = splitter->split;
-    const int64_t least = splitter->axes.count / split->ranks;
-    const int64_t more = splitter->axes.count % split->ranks;
-    splitter->start = least * split->rank + (split->rank < more ? split->rank : more);
-    splitter->size = least + (split->rank < more);
-}
-
-static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_error *error)
+enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error)
 {
     struct plan *plan = rewrite->planner.plan;
+    struct splitter splitter = {.rewrite = rewrite, .split = how};
+    const struct step *upload = NULL;
+    TRY(find_upload(rewrite->from, splitter.split, &upload, error));
     plan->input_parts =
         arena_alloc(plan->arena, rewrite->from->uploads * sizeof *plan->input_parts);
     plan->result_parts =
         arena_alloc(plan->arena, rewrite->from->results * sizeof *plan->result_parts);
     NEED_MEMORY(plan->input_parts && plan->result_parts, error);
-    return HEALCL_OK;
-}
-
-enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error)
-{
-    struct splitter splitter = {.rewrite = rewrite, .split = how};
-    const struct step *upload = NULL;
-    TRY(find_upload(rewrite->from, splitter.split, &upload, error));
-    TRY(make_parts(rewrite, error));
     TRY(split_axes_find(rewrite->from, upload, splitter.split, &splitter.axes, error));
-    find_indices(&splitter);
+    /* Parts of as many indices, the first ones of one more. */
+    const int64_t rank = splitter.split->rank, ranks = splitter.split->ranks;
+    const int64_t least = splitter.axes.count / ranks, more = splitter.axes.count % ranks;
+    splitter.start = least * rank + (rank < more ? rank : more);
+    splitter.size = least + (rank < more);
     enum healcl_status status = split_segments(&splitter, error);
     split_axes_release(&splitter.axes);
-    free(splitter.pending.of);
+    free(splitter.pending);
     return status;
 }
 

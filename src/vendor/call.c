@@ -271,12 +271,6 @@ static enum healcl_status release_copies(struct call *call, const struct copies 
     return HEALCL_OK;
 }
 
-/* Results are as if every input had been read first: what overlaps the output is copied. */
-static bool overlaps_out(const struct tensor *tensor, const struct tensor *out)
-{
-    return tensor->storage == out->storage && layouts_may_overlap(&tensor->layout, &out->layout);
-}
-
 /* Whether the kernels want a tensor contiguous that is not. */
 static bool wants_contiguous(const struct vendor_operation *operation, int number,
                              const struct tensor *tensor)
@@ -294,7 +288,7 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
             continue;
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
-        if (overlaps_out(tensor, step->out))
+        if (tensors_overlap(tensor, step->out)) /* results are as if all had been read first */
             TRY(copy_tensor(call, tensor, parameter, copies, &tensor, error));
         else
             TRY(plan_view(call->planner->plan, tensor->storage, &tensor->layout, &tensor, error));
@@ -534,7 +528,7 @@ static bool may_keep(const struct call *call)
         const struct tensor *tensor =
             operation->of_number[i] ? call->tensors[operation->parameter_of[i]] : NULL;
         if (tensor &&
-            (overlaps_out(tensor, call->result) || wants_contiguous(operation, i, tensor)))
+            (tensors_overlap(tensor, call->result) || wants_contiguous(operation, i, tensor)))
             return false;
     }
     return true;
