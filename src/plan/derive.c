@@ -50,20 +50,6 @@ enum healcl_status rewrite_operand(struct rewrite *rewrite, const struct storage
     return plan_view(rewrite->planner.plan, *made, layout, tensor, error);
 }
 
-/* What is told of a plan's transfers. */
-static void count_transfer(struct plan *plan, struct segment *segment, const struct step *step)
-{
-    if (step->kind == STEP_UPLOAD) {
-        plan->uploads++;
-        segment->bytes_up += storage_bytes(step->out->storage);
-    } else if (step->kind == STEP_DOWNLOAD) {
-        plan->results++;
-        plan->expected += step->payload != NULL;
-        segment->results++;
-        segment->bytes_down += packed_bytes(step->in[0]);
-    }
-}
-
 enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step,
                                 struct healcl_error *error)
 {
@@ -71,7 +57,6 @@ enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step
     planner->visits = 0;
     if (step->kind == STEP_RELEASE)
         planner->bytes_live -= storage_bytes(step->in[0]->storage);
-    count_transfer(planner->plan, planner->segment, step);
     enum healcl_status status = planner_add_step(planner, step, error);
     if (status != HEALCL_OK)
         error_prefix_step(error, step, step->in[0] ? 0 : NO_INPUT);
@@ -141,14 +126,6 @@ static enum healcl_status keep_scalars(struct rewrite *rewrite, struct healcl_er
     return HEALCL_OK;
 }
 
-static void add_transfers(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->segment_count; i++) {
-        plan->bytes_up += plan->segments[i].bytes_up;
-        plan->bytes_down += plan->segments[i].bytes_down;
-    }
-}
-
 enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct healcl_limits *limits,
                                 plan_change *change, const void *how, struct plan **result,
                                 struct healcl_error *error)
@@ -174,7 +151,6 @@ enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct heal
         plan_free(rewrite.planner.plan);
         return status;
     }
-    add_transfers(rewrite.planner.plan);
     *result = rewrite.planner.plan;
     return HEALCL_OK;
 }

@@ -20,9 +20,7 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     *copy = *payload;
     TRY_ARGUMENT("tensor", planner_new_tensor(call, dtype, payload->layout.rank,
                                               payload->layout.shape, &call->result, error));
-    uint64_t bytes = storage_bytes(call->result->storage);
-    call->planner->segment->bytes_up += bytes;
-    if (bytes == 0)
+    if (storage_bytes(call->result->storage) == 0)
         return HEALCL_OK;
     struct plan *plan = call->planner->plan;
     struct step step = planner_step(call->planner, STEP_UPLOAD, call->result);
@@ -30,7 +28,6 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     step.tensor_name =
         out->kind == ARGUMENT_DEVICE_TENSOR ? arena_strdup(plan->arena, out->tensor.name) : "";
     NEED_MEMORY(step.tensor_name, error);
-    plan->uploads++;
     return planner_add_step(call->planner, &step, error);
 }
 
@@ -48,11 +45,7 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
         NEED_MEMORY(copy, error);
         *copy = out->host.payload;
         step.payload = copy;
-        plan->expected++;
     }
-    plan->results++;
-    call->planner->segment->results++;
-    call->planner->segment->bytes_down += packed_bytes(step.in[0]);
     return planner_add_step(call->planner, &step, error);
 }
 

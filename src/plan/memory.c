@@ -161,19 +161,14 @@ bool slice_is_read(const struct step *step, const struct slices *slices, int i, 
            layout_elements(&slice);
 }
 
-/* Whether a step computes nothing. */
-static bool is_moved(const struct step *step)
-{
-    return step->kind == STEP_UPLOAD || step->kind == STEP_DOWNLOAD || step->kind == STEP_RELEASE;
-}
-
 uint64_t memory_least(const struct plan *plan, const struct step **step)
 {
     uint64_t least = 0;
     *step = NULL;
     for (size_t i = 0; i < plan->step_count; i++) {
         struct slices slices;
-        uint64_t bytes = is_moved(&plan->steps[i]) ? 0 : best_cut(&plan->steps[i], &slices);
+        const bool computes = plan->steps[i].kind > STEP_RELEASE;
+        uint64_t bytes = computes ? best_cut(&plan->steps[i], &slices) : 0;
         if (bytes <= least)
             continue;
         least = bytes;
@@ -297,13 +292,6 @@ static enum healcl_status move(struct memory *memory, enum memory_move kind,
                          : HEALCL_OK;
 }
 
-static void note_resident(struct memory *memory, uint64_t bytes)
-{
-    memory->resident += bytes;
-    if (memory->peak < memory->resident)
-        memory->peak = memory->resident;
-}
-
 /* The contents are somewhere else than on the device afterwards. */
 static enum healcl_status spill(struct memory *memory, const struct storage *storage,
                                 struct healcl_error *error)
@@ -358,14 +346,6 @@ enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
     return HEALCL_OK;
 }
 
-/* Makes sure that the room that is left, which slices need, is there beside what else is. */
-static enum healcl_status make_room_for(struct memory *memory, uint64_t bytes,
-                                        struct healcl_error *error)
-{
-    uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
-    return bytes > left ? memory_make_room(memory, bytes - left, error) : HEALCL_OK;
-}
-
 static enum healcl_status upload(struct memory *memory, const struct storage *storage,
                                  struct healcl_error *error)
 {
@@ -385,7 +365,9 @@ static enum healcl_status bring(struct memory *memory, const struct storage *sto
     if (state->resident)
         return HEALCL_OK;
     state->resident = true;
-    note_resident(memory, storage_bytes(storage));
+    memory->resident += storage_bytes(storage);
+    if (memory->peak < memory->resident)
+        memory->peak = memory->resident;
     TRY(push(memory, storage->id, error));
     if (contents && state->source == MEMORY_UPLOAD)
         return upload(memory, storage, error);
@@ -509,7 +491,10 @@ static enum healcl_status begin_work(struct memory *memory, const struct step *s
     uint64_t cut_bytes = 0;
     if (operand_bytes(memory, step, slices, true) > memory->limit)
         TRY(begin_slices(memory, step, slices, &cut_bytes, error));
-    TRY(make_room_for(memory, operand_bytes(memory, step, slices, false) + cut_bytes, error));
+    const uint64_t needed = operand_bytes(memory, step, slices, false) + cut_bytes;
+    const uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
+    if (needed > left)
+        TRY(memory_make_room(memory, needed - left, error));
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);
         if (storage && slices->axis[i] < 0)
@@ -518,13 +503,6 @@ static enum healcl_status begin_work(struct memory *memory, const struct step *s
     if (memory->peak < memory->resident + cut_bytes)
         memory->peak = memory->resident + cut_bytes;
     return HEALCL_OK;
-}
-
-/* A result is handed out from where it is. */
-static enum healcl_status begin_download(struct memory *memory, const struct storage *storage,
-                                         struct healcl_error *error)
-{
-    return memory->states[storage->id].resident ? HEALCL_OK : hold(memory, storage, error);
 }
 
 enum healcl_status memory_begin_step(struct memory *memory, size_t number, struct slices *slices,
@@ -537,7 +515,10 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
     switch (step->kind) {
     case STEP_UPLOAD: return begin_upload(memory, step, error);
     case STEP_RELEASE: return begin_release(memory, step->in[0]->storage, error);
-    case STEP_DOWNLOAD: return begin_download(memory, step->in[0]->storage, error);
+    case STEP_DOWNLOAD: /* A result is handed out from where it is. */
+        return memory->states[step->in[0]->storage->id].resident
+                   ? HEALCL_OK
+                   : hold(memory, step->in[0]->storage, error);
     default: return begin_work(memory, step, slices, error);
     }
 }

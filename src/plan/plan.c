@@ -78,6 +78,23 @@ struct step planner_step(const struct planner *planner, enum step_kind kind,
                          .out = out};
 }
 
+static void count_transfer(struct planner *planner, const struct step *step)
+{
+    struct plan *plan = planner->plan;
+    if (step->kind == STEP_UPLOAD) {
+        const uint64_t bytes = storage_bytes(step->out->storage);
+        plan->uploads++;
+        plan->bytes_up += bytes;
+        planner->segment->bytes_up += bytes;
+    } else if (step->kind == STEP_DOWNLOAD) {
+        plan->results++;
+        plan->expected += step->payload != NULL;
+        plan->bytes_down += packed_bytes(step->in[0]);
+        planner->segment->results++;
+        planner->segment->bytes_down += packed_bytes(step->in[0]);
+    }
+}
+
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error)
 {
@@ -96,6 +113,7 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
     struct step *added = &plan->steps[plan->step_count++];
     *added = *step;
     planner->segment->step_count++;
+    count_transfer(planner, added);
     return values_follow(&planner->values, added, error);
 }
 
@@ -368,6 +386,7 @@ static enum healcl_status resolve_arguments(struct call *call, struct healcl_err
     if (!planner->outer) {
         planner->segment->counts[call->form->operation->number]++;
         planner->segment->operations++;
+        planner->plan->operations++;
     }
     return HEALCL_OK;
 }
@@ -423,6 +442,7 @@ static enum healcl_status plan_entry(struct planner *planner, const struct entry
     case ENTRY_FREE:
         TRY(need_segment(planner, error));
         planner->segment->frees++;
+        planner->plan->frees++;
         TRY(set_origins(planner, entry, "free_device_tensor", NULL, error));
         return planner_free_name(planner, entry->name, error);
     case ENTRY_OPERATION:
@@ -458,14 +478,6 @@ static enum healcl_status plan_entries(struct planner *planner, struct entry_rea
     }
     if (planner->segment && planner->segment_is_named)
         REFUSE(error, "segment '%s' never ends", planner->segment->name);
-    struct plan *plan = planner->plan;
-    for (size_t i = 0; i < plan->segment_count; i++) {
-        const struct segment *segment = &plan->segments[i];
-        plan->operations += segment->operations;
-        plan->frees += segment->frees;
-        plan->bytes_up += segment->bytes_up;
-        plan->bytes_down += segment->bytes_down;
-    }
     return HEALCL_OK;
 }
 
