@@ -38,10 +38,9 @@ static enum healcl_status find_rates(struct inspect_command *self, struct healcl
     return roofline_measure(self->device, 0, &self->rates, error);
 }
 
-/* On any device: it may have smaller buffers. */
 static enum healcl_status find_places(struct inspect_command *self, struct healcl_error *error)
 {
-    const struct places_rule rule = {.least = PLACE_BYTES, .most = UINT64_MAX};
+    const struct places_rule rule = {.least = PLACE_BYTES};
     struct places places;
     TRY(places_init(&places, self->transcript->plan, &rule, error));
     self->memory.allocated = places.place_bytes + places.other_bytes;

@@ -4,42 +4,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { PATH_SIZE = 3 * PATH_MAX };
-
-/* Whether a word is in a list with commas. */
-static bool lists(const char *list, const char *word)
-{
-    const size_t length = strlen(word);
-    for (size_t size; *list; list += size + (list[size] == ','))
-        if ((size = strcspn(list, ",")) == length && memcmp(list, word, length) == 0)
-            return true;
-    return false;
-}
-
-/* The path of the process's own group in a hierarchy: that of version 2, or that of version 1 with
- * the memory. Empty where it is in none. */
-static void find_group(const char *root, bool is_first, char group[PATH_MAX])
-{
-    char path[PATH_SIZE], line[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *file = fopen(path, "r");
-    *group = 0;
-    while (file && fgets(line, sizeof line, file)) {
-        char *controllers = strchr(line, ':');
-        char *name = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!name)
-            continue;
-        *name++ = 0;
-        name[strcspn(name, "\n")] = 0;
-        if (is_first ? lists(controllers + 1, "memory") : !controllers[1])
-            snprintf(group, PATH_MAX, "%s", name);
-    }
-    if (file)
-        fclose(file);
-}
 
 /* "max" is no number. */
 static void lower(uint64_t *limit, const char *path)
@@ -52,42 +17,28 @@ static void lower(uint64_t *limit, const char *path)
         fclose(file);
 }
 
-/* By the group's own limit, and by those of the groups around it up to where they are mounted. */
-static void lower_upwards(uint64_t *limit, const char *root, const char *mount, const char *group,
-                          bool is_first)
-{
-    char path[PATH_SIZE];
-    for (size_t length = strlen(group);; length--) {
-        if (length == 0 || group[length] == '/' || !group[length]) {
-            snprintf(path, sizeof path, "%s%s%.*s/%s", root, mount, (int)length, group,
-                     is_first ? "memory.limit_in_bytes" : "memory.max");
-            lower(limit, path);
-        }
-        if (length == 0)
-            return;
-    }
-}
-
+/* The process's own group stands in a line "4:cpu,memory:/job" of version 1, or "0::/job". A
+ * container that does not see that folder has its limit in the uppermost one. */
 uint64_t control_group_memory(const char *root)
 {
-    char path[PATH_SIZE], line[PATH_SIZE], from[PATH_MAX], mount[PATH_MAX], group[PATH_MAX];
-    char type[16], options[PATH_MAX];
+    char path[2 * PATH_MAX], line[PATH_MAX];
     uint64_t limit = UINT64_MAX;
-    snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file)) {
-        const char *behind = strstr(line, " - ");
-        if (!behind || sscanf(behind, " - %15s %*s %4095s", type, options) != 2 ||
-            sscanf(line, "%*s %*s %*s %4095s %4095s", from, mount) != 2)
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        const bool is_first = group && group > controllers + 1;
+        if (!group || (is_first && !strstr(controllers, "memory")))
             continue;
-        const bool is_first = strcmp(type, "cgroup") == 0 && lists(options, "memory");
-        if (!is_first && strcmp(type, "cgroup2") != 0)
-            continue;
-        /* The mount may show a part of the hierarchy; a group elsewhere is not to be seen. */
-        find_group(root, is_first, group);
-        const size_t length = strcmp(from, "/") == 0 ? 0 : strlen(from);
-        const bool is_seen = strncmp(group, from, length) == 0 && strchr("/", group[length]);
-        lower_upwards(&limit, root, mount, is_seen ? group + length : "", is_first);
+        group[strcspn(group, "\n")] = 0;
+        for (char *end = group; end; end = strrchr(group + 1, '/')) {
+            if (end > group)
+                *end = 0;
+            snprintf(path, sizeof path, "%s/sys/fs/cgroup%s%s/%s", root, is_first ? "/memory" : "",
+                     group + 1, is_first ? "memory.limit_in_bytes" : "memory.max");
+            lower(&limit, path);
+        }
     }
     if (file)
         fclose(file);

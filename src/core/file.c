@@ -7,29 +7,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum healcl_status check_regular(int file, const char *path, struct healcl_error *error)
-{
-    struct stat about;
-    if (fstat(file, &about) != 0)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
-    if (S_ISDIR(about.st_mode))
-        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(EISDIR));
-    if (!S_ISREG(about.st_mode))
-        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": not a regular file", path);
-    return HEALCL_OK;
-}
-
 enum healcl_status file_open_regular(const char *path, int *file, struct healcl_error *error)
 {
+    struct stat about;
     *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (*file < 0)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
-    enum healcl_status status = check_regular(*file, path, error);
-    if (status != HEALCL_OK) {
+    int code = *file < 0 || fstat(*file, &about) != 0 ? errno : 0;
+    if (code == 0 && S_ISREG(about.st_mode))
+        return HEALCL_OK;
+    if (*file >= 0)
         close(*file);
-        *file = -1;
-    }
-    return status;
+    *file = -1;
+    if (code == 0 && S_ISDIR(about.st_mode))
+        code = EISDIR;
+    FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path,
+             code != 0 ? strerror(code) : "not a regular file");
 }
 
 static enum healcl_status read_descriptor(int file, const char *path, uint64_t most,
@@ -43,8 +34,7 @@ static enum healcl_status read_descriptor(int file, const char *path, uint64_t m
         FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT " is too large", path);
     const size_t size = (size_t)about.st_size;
     *data = malloc(size + 1);
-    if (!*data)
-        NO_MEMORY(error);
+    NEED_MEMORY(*data, error);
     for (*bytes = 0; *bytes < size;) {
         ssize_t got = read(file, *data + *bytes, size - *bytes);
         if (got <= 0)

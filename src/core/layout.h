@@ -122,7 +122,7 @@ const char *layout_index_text(const struct layout *layout, int64_t position,
  * of that shape:
  *     for (walk_init(&walk, n, layouts); walk.left > 0; walk_next(&walk)) use(walk.position[0]);
  */
-enum { WALK_LAYOUTS = 4 };
+enum { WALK_LAYOUTS = 5 };
 
 struct walk {
     int64_t left; /* elements still to visit, this one included */

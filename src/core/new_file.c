@@ -105,8 +105,7 @@ static enum healcl_status open_as(struct new_file *file, const char *path, bool 
 {
     *file =
         (struct new_file){.path = is_cached ? strdup(path) : resolve(path), .is_cached = is_cached};
-    if (!file->path)
-        NO_MEMORY(error);
+    NEED_MEMORY(file->path, error);
     int code = open_stream(file);
     if (code == 0)
         return HEALCL_OK;

@@ -231,8 +231,7 @@ static enum healcl_status read_data(struct child *child, struct process_result *
     if (child->capacity - result->size < LEAST_ROOM) {
         size_t capacity = 2 * (child->capacity + LEAST_ROOM);
         char *text = realloc(result->text, capacity);
-        if (!text)
-            NO_MEMORY(error);
+        NEED_MEMORY(text, error);
         result->text = text;
         child->capacity = capacity;
     }

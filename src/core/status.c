@@ -16,35 +16,26 @@ const char *healcl_version(void)
 
 const char *healcl_status_name(enum healcl_status status)
 {
-    switch (status) {
-    case HEALCL_OK: return "ok";
-    case HEALCL_DIFFERENT: return "different";
-    case HEALCL_USAGE: return "usage";
-    case HEALCL_REFUSED: return "refused";
-    case HEALCL_DEVICE: return "device";
-    case HEALCL_NO_MEMORY: return "no memory";
-    case HEALCL_CANCELLED: return "cancelled";
-    }
-    return "unknown";
+    static const char *const names[] = {[HEALCL_OK] = "ok",
+                                        [HEALCL_DIFFERENT] = "different",
+                                        [HEALCL_USAGE] = "usage",
+                                        [HEALCL_REFUSED] = "refused",
+                                        [HEALCL_DEVICE] = "device",
+                                        [HEALCL_NO_MEMORY] = "no memory",
+                                        [HEALCL_CANCELLED] = "cancelled"};
+    return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }
 
 const char *healcl_cause_name(enum healcl_cause cause)
 {
-    switch (cause) {
-    case HEALCL_CAUSE_NONE: return "none";
-    case HEALCL_CAUSE_ARGUMENT: return "argument";
-    case HEALCL_CAUSE_SHAPE: return "shape";
-    case HEALCL_CAUSE_DTYPE: return "dtype";
-    case HEALCL_CAUSE_DATA: return "data";
-    case HEALCL_CAUSE_OPERATION: return "operation";
-    case HEALCL_CAUSE_LIMIT: return "limit";
-    case HEALCL_CAUSE_FORMAT: return "format";
-    case HEALCL_CAUSE_FILE: return "file";
-    case HEALCL_CAUSE_STATE: return "state";
-    case HEALCL_CAUSE_DEVICE: return "device";
-    case HEALCL_CAUSE_MEMORY: return "memory";
-    }
-    return "unknown";
+    static const char *const names[] = {
+        [HEALCL_CAUSE_NONE] = "none",     [HEALCL_CAUSE_ARGUMENT] = "argument",
+        [HEALCL_CAUSE_SHAPE] = "shape",   [HEALCL_CAUSE_DTYPE] = "dtype",
+        [HEALCL_CAUSE_DATA] = "data",     [HEALCL_CAUSE_OPERATION] = "operation",
+        [HEALCL_CAUSE_LIMIT] = "limit",   [HEALCL_CAUSE_FORMAT] = "format",
+        [HEALCL_CAUSE_FILE] = "file",     [HEALCL_CAUSE_STATE] = "state",
+        [HEALCL_CAUSE_DEVICE] = "device", [HEALCL_CAUSE_MEMORY] = "memory"};
+    return (size_t)cause < sizeof names / sizeof *names ? names[cause] : "unknown";
 }
 
 static enum healcl_cause cause_of(enum healcl_status status, enum healcl_cause refused)
@@ -54,11 +45,8 @@ static enum healcl_cause cause_of(enum healcl_status status, enum healcl_cause r
     case HEALCL_USAGE: return HEALCL_CAUSE_ARGUMENT;
     case HEALCL_DEVICE: return HEALCL_CAUSE_DEVICE;
     case HEALCL_NO_MEMORY: return HEALCL_CAUSE_MEMORY;
-    case HEALCL_OK:
-    case HEALCL_DIFFERENT:
-    case HEALCL_CANCELLED: break;
+    default: return HEALCL_CAUSE_NONE;
     }
-    return HEALCL_CAUSE_NONE;
 }
 
 void healcl_error_clear(struct healcl_error *error)

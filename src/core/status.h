@@ -76,6 +76,13 @@ __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *err
 
 #define NO_MEMORY(error) FAIL(error, HEALCL_NO_MEMORY, "out of memory")
 
+/* For what has been allocated: fails where it is NULL, or false. */
+#define NEED_MEMORY(memory, error) \
+    do {                           \
+        if (!(memory))             \
+            NO_MEMORY(error);      \
+    } while (0)
+
 #define TRY(expression)                                \
     do {                                               \
         enum healcl_status try_status_ = (expression); \

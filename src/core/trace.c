@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/clock.h"
 
 /* Nanoseconds between two readings from which the clocks' rates are compared: the readings' errors,
@@ -55,26 +56,9 @@ void trace_for_operation(struct trace *trace, const char *operation, size_t entr
 
 /* ---------------------------------------------------------------- spans */
 
-static bool has_room(struct trace *trace)
-{
-    if (trace->count < trace->capacity)
-        return true;
-    size_t capacity = trace->capacity ? 2 * trace->capacity : 1024;
-    if (capacity > trace->limit)
-        capacity = trace->limit;
-    if (capacity == trace->count)
-        return false;
-    struct trace_span *spans = realloc(trace->spans, capacity * sizeof *spans);
-    if (!spans)
-        return false;
-    trace->spans = spans;
-    trace->capacity = capacity;
-    return true;
-}
-
 static size_t add_span(struct trace *trace, const struct trace_span *span)
 {
-    if (!has_room(trace)) {
+    if (trace->count == trace->limit || !ARRAY_GROW(trace->spans, trace->count, &trace->capacity)) {
         trace->dropped++;
         return DROPPED;
     }

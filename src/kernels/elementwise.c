@@ -14,10 +14,9 @@ struct elementwise_kernel {
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
-#define STEP(kind, id, name, ...)                                 \
-    [STEP_##kind] = {name "_table",    name "_residues",          \
-                     name "_repeated", name "_repeated_residues", \
-                     name "_vectors",  name "_interleaved"},
+#define STEP(kind, id, ...)                                                                        \
+    [STEP_##kind] = {#id "_table",   #id "_residues",   #id "_repeated", #id "_repeated_residues", \
+                     #id "_vectors", #id "_interleaved"},
 #include "plan/steps.def"
 #undef STEP
 };

@@ -57,8 +57,7 @@ const char *launcher_refuse(struct launcher *self, const struct step *step, int 
 enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,
                                         struct healcl_error *error)
 {
-    rule.least = self->device->place_bytes;
-    rule.most = self->device->info.max_allocation_bytes;
+    rule.least = PLACE_BYTES;
     TRY(places_init(&self->places, self->plan, &rule, error));
     self->first_place = device_places_begin(self->device, self->places.count);
     return HEALCL_OK;

@@ -3,8 +3,7 @@
 #include "kernels/kernels.h"
 
 /* A family for each name in the table of steps; "none" has no variants. */
-#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, kernels, ...) \
-    extern const struct family family_##kernels;
+#define STEP(kind, id, reference, device, kernels, ...) extern const struct family family_##kernels;
 #include "plan/steps.def"
 #undef STEP
 
@@ -13,8 +12,7 @@ const struct family family_none = {.name = "none"};
 const struct family *family_of(enum step_kind kind)
 {
     static const struct family *const families[STEP_KINDS] = {
-#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, kernels, ...) \
-    [STEP_##kind] = &family_##kernels,
+#define STEP(kind, id, reference, device, kernels, ...) [STEP_##kind] = &family_##kernels,
 #include "plan/steps.def"
 #undef STEP
     };

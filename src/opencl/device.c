@@ -6,22 +6,6 @@
 
 #include "opencl/device_internal.h"
 
-/* ---------------------------------------------------------------- the environment */
-
-/* Smaller tensors come from slabs, or are made of their data. */
-static enum healcl_status read_place_bytes(struct healcl_device *device, struct healcl_error *error)
-{
-    const char *text = getenv("HEALCL_PLACE_BYTES");
-    char *end = NULL;
-    device->place_bytes = PLACE_BYTES;
-    if (!text || !*text)
-        return HEALCL_OK;
-    device->place_bytes = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end)
-        FAIL(error, HEALCL_USAGE, "HEALCL_PLACE_BYTES is '%.80s', not a number", text);
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- create and release */
 
 static enum healcl_status create_queue(struct healcl_device *device,
@@ -77,7 +61,6 @@ enum healcl_status device_create_queues(struct healcl_device *device, struct hea
 
 enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error)
 {
-    TRY(read_place_bytes(device, error));
     TRY(create_context(device, error));
     return device_create_queues(device, error);
 }

@@ -115,7 +115,7 @@ void device_allow_packaged(struct device_info *list, size_t count);
 /* ---------------------------------------------------------------- an opened device */
 
 enum {
-    PLACE_BYTES = (1 << 16) + 1 /* place_bytes, where the environment does not say another one */
+    PLACE_BYTES = (1 << 16) + 1 /* tensors of at least so many have places (plan/places.h) */
 };
 
 /* Device memory for one storage. */
@@ -170,11 +170,10 @@ struct healcl_device {
     bool queue_takes_times; /* that the caller has brought */
     bool overlaps;          /* the compute queue is out of order: overlap.c */
     struct recent_commands *recent;
-    bool profiling;       /* the compute queue takes times */
-    bool event_times;     /* while profiling: the driver does; else the host's clock counts */
-    uint64_t place_bytes; /* tensors of at least so many have places; HEALCL_PLACE_BYTES */
-    uint64_t bytes_live;  /* allocated: in buffers and in the pool */
-    uint64_t bytes_peak;  /* of bytes_live */
+    bool profiling;      /* the compute queue takes times */
+    bool event_times;    /* while profiling: the driver does; else the host's clock counts */
+    uint64_t bytes_live; /* allocated: in buffers and in the pool */
+    uint64_t bytes_peak; /* of bytes_live */
     uint64_t bytes_pooled;
     uint64_t bytes_placed; /* of buffers with a place, in the pool or not */
     uint64_t placed_peak;  /* of bytes_placed, since device_places_begin */

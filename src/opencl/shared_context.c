@@ -140,7 +140,6 @@ enum healcl_status device_create_beside(struct healcl_device *device, struct hea
     device->cl = first->cl;
     device->info = first->info;
     device->tuning = first->tuning;
-    device->place_bytes = first->place_bytes;
     device->brought = first->brought;
     device->brought.queue = NULL; /* until it is taken */
     context_enter(device, first->shared);

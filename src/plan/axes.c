@@ -56,21 +56,9 @@ static void name_operand(const struct step *step, int i, char names[LAYOUT_RANK 
     const char *word = word_of(step_traits[step->kind].axes, i, &length);
     if (length >= PLACES && memcmp(word, places, PLACES) == 0)
         name_places(step, word + PLACES, length - PLACES, rank, names);
-    else if (*word == '!')
-        names[0] = word[1];
     else
         for (uint32_t axis = 0; axis < rank; axis++) /* what is missing are the first */
             names[axis] = length + axis < rank ? '*' : word[length + axis - rank];
-}
-
-/* The axis that an operand mixes, which is there: "!n". 0 where there is none. */
-static char mixed_letter(const struct step *step)
-{
-    const char *mark = strchr(step_traits[step->kind].axes, '!');
-    int i = 0;
-    for (const char *c = step_traits[step->kind].axes; mark && c < mark; c++)
-        i += *c == ',';
-    return mark && step->in[i] ? mark[1] : 0;
 }
 
 bool step_is_elementwise(const struct step *step)
@@ -83,16 +71,6 @@ const char *step_letters(const struct step *step, int i, size_t *length)
     return word_of(step_traits[step->kind].axes, i, length);
 }
 
-bool step_takes_more_axes(const struct step *step)
-{
-    return strncmp(step_traits[step->kind].axes, "...", sizeof "..." - 1) == 0;
-}
-
-bool step_goes_along(const struct step *step)
-{
-    return strpbrk(step_traits[step->kind].axes, "+=") != NULL;
-}
-
 void step_axes(const struct step *step, struct step_axes *axes)
 {
     memset(axes, 0, sizeof *axes);
@@ -102,7 +80,8 @@ void step_axes(const struct step *step, struct step_axes *axes)
                 letter_places(axes->names[i], step_operand(step, i)->layout.rank);
         return;
     }
-    const char mixed = mixed_letter(step);
+    const struct step_traits *traits = &step_traits[step->kind];
+    const char mixed = step->in[traits->mixed_by] ? traits->mixed : 0;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (!step_operand(step, i))
             continue;

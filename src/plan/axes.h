@@ -17,12 +17,6 @@ struct step_axes {
 /* Whether axes of all operands go together by their places. */
 bool step_is_elementwise(const struct step *step);
 
-/* Whether operands may have further axes in front: of out, all of them by their places. */
-bool step_takes_more_axes(const struct step *step);
-
-/* Whether value[0] is an axis of an operand that the step goes along. */
-bool step_goes_along(const struct step *step);
-
 /* The letters that the signature has for operand i, length of them, of which the first may not be
  * there; of operands without letters anything. */
 const char *step_letters(const struct step *step, int i, size_t *length);

@@ -113,58 +113,25 @@ uint64_t step_bytes(const struct step *step)
 
 /* ---------------------------------------------------------------- work and memory */
 
-/* Each of the l*r values takes a pass over k words for each of its k residues, and one store for
- * each digit; before that, the moduli are looked at in pairs. */
-static uint64_t visits_full_q(const struct step *step)
-{
-    const int64_t *a = step->in[0]->layout.shape;
-    uint64_t values = times((uint64_t)a[0], (uint64_t)a[2]), k = (uint64_t)a[1];
-    return plus(elements(step->out), times(plus(values, 1), times(k, k)));
-}
-
-static uint64_t visits_nothing(const struct step *step)
-{
-    (void)step;
-    return 0;
-}
-
-static uint64_t visits_in(const struct step *step)
-{
-    return elements(step->in[0]);
-}
-
-static uint64_t visits_out(const struct step *step)
-{
-    return elements(step->out);
-}
-
-static uint64_t visits_both(const struct step *step)
-{
-    return plus(elements(step->out), elements(step->in[0]));
-}
-
-static uint64_t visits_all(const struct step *step)
-{
-    uint64_t visits = elements(step->out);
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            visits = plus(visits, elements(step->in[i]));
-    return visits;
-}
-
-static uint64_t visits_stages(const struct step *step)
-{
-    return times(elements(step->out), log2_of((uint64_t)step->out->layout.shape[3]) + 1);
-}
-
 uint64_t step_visits(const struct step *step)
 {
-    static uint64_t (*const functions[STEP_KINDS])(const struct step *) = {
-#define STEP(kind, id, name, axes, visits, ...) [STEP_##kind] = visits_##visits,
-#include "plan/steps.def"
-#undef STEP
-    };
-    return functions[step->kind](step);
+    const uint64_t out = step->out ? elements(step->out) : 0;
+    uint64_t visits = 0;
+    switch (step_traits[step->kind].visits) {
+    case VISITS_OUT: return out;
+    case VISITS_FIRST: return plus(out, elements(step->in[0]));
+    case VISITS_ALL:
+        for (int i = 0; i < STEP_OPERANDS; i++)
+            visits = plus(visits, step->operands[i] ? elements(step->operands[i]) : 0);
+        return visits;
+    case VISITS_STAGES: return times(out, log2_of((uint64_t)step->out->layout.shape[3]) + 1);
+    case VISITS_FULL_Q: break;
+    }
+    /* Each of the l*r values takes a pass over k words for each of its k residues, and one store
+     * for each digit; before that, the moduli are looked at in pairs. */
+    const int64_t *a = step->in[0]->layout.shape;
+    uint64_t values = times((uint64_t)a[0], (uint64_t)a[2]), k = (uint64_t)a[1];
+    return plus(out, times(plus(values, 1), times(k, k)));
 }
 
 uint64_t step_scratch_bytes(const struct step *step)
@@ -192,11 +159,6 @@ const char *const segment_work_names[WORKS] = {
     [WORK_CRT_DIGITS] = "crt_digits",
 };
 
-static void add(uint64_t *amount, uint64_t more)
-{
-    *amount = plus(*amount, more);
-}
-
 static void add_work(const struct step *step, enum segment_work kind, uint64_t work[WORKS])
 {
     uint64_t amount = elements(step->out);
@@ -205,7 +167,7 @@ static void add_work(const struct step *step, enum segment_work kind, uint64_t w
     else if (kind == WORK_BUTTERFLIES)
         amount = times(amount / 2, log2_of((uint64_t)step->out->layout.shape[3]));
     if (kind < WORKS)
-        add(&work[kind], amount);
+        work[kind] = plus(work[kind], amount);
 }
 
 void step_add_cost(const struct step *step, struct segment_cost *cost)
@@ -213,9 +175,8 @@ void step_add_cost(const struct step *step, struct segment_cost *cost)
     if (step->kind <= STEP_RELEASE || step->side == STEP_OF_BODY)
         return;
     cost->launches++;
-    add(&cost->bytes, step_bytes(step));
-    const enum segment_work work = step_traits[step->kind].work;
-    for (int i = 0; i < 2 && work == WORK_OF_CHAIN; i++)
+    cost->bytes = plus(cost->bytes, step_bytes(step));
+    for (int i = 0; i < 2 && step->kind == STEP_CHAIN; i++)
         add_work(step, step_traits[step->value[i]].work, cost->work);
-    add_work(step, work, cost->work);
+    add_work(step, step_traits[step->kind].work, cost->work);
 }

@@ -21,64 +21,33 @@ enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment
     return HEALCL_OK;
 }
 
-static enum healcl_status check_bytes(const struct planner *planner, uint64_t bytes,
-                                      struct healcl_error *error)
+enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *like,
+                                   int64_t elements, struct storage **result,
+                                   struct healcl_error *error)
 {
-    if (bytes > planner->memory_limit - planner->bytes_live)
-        REFUSE_FOR(error, LIMIT,
-                   "%" PRIu64 " bytes beside %" PRIu64 " in use are above the limit of %" PRIu64,
-                   bytes, planner->bytes_live, planner->memory_limit);
-    return HEALCL_OK;
-}
-
-enum healcl_status rewrite_new_storage(struct rewrite *rewrite, const struct storage *like,
-                                       int64_t elements, struct storage **result,
-                                       struct healcl_error *error)
-{
+    const struct planner *planner = &rewrite->planner;
     const uint64_t bytes = (uint64_t)elements * dtype_size(like->dtype);
-    enum healcl_status status = check_bytes(&rewrite->planner, bytes, error);
-    if (status != HEALCL_OK) {
+    if (bytes > planner->memory_limit - planner->bytes_live) {
+        (void)ERROR(error, HEALCL_REFUSED,
+                    "%" PRIu64 " bytes beside %" PRIu64 " in use are above the limit of %" PRIu64,
+                    bytes, planner->bytes_live, planner->memory_limit);
+        error_because(error, HEALCL_CAUSE_LIMIT);
         error_prefix_origin(error, like->origin);
-        return status;
+        return HEALCL_REFUSED;
     }
     TRY(planner_add_storage(&rewrite->planner, like->dtype, elements, result, error));
     (*result)->origin = like->origin;
     return HEALCL_OK;
 }
 
-enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *storage,
-                                   int64_t elements, struct storage **result,
-                                   struct healcl_error *error)
+enum healcl_status rewrite_operand(struct rewrite *rewrite, const struct storage *storage,
+                                   int64_t elements, const struct layout *layout,
+                                   const struct tensor **tensor, struct healcl_error *error)
 {
     struct storage **made = &rewrite->of[storage->id];
     if (!*made)
-        TRY(rewrite_new_storage(rewrite, storage, elements, made, error));
-    *result = *made;
-    return HEALCL_OK;
-}
-
-enum healcl_status rewrite_view(struct rewrite *rewrite, struct storage *storage,
-                                const struct layout *layout, const struct tensor **tensor,
-                                struct healcl_error *error)
-{
-    struct tensor *view;
-    TRY(planner_view(&rewrite->planner, storage, layout, &view, error));
-    *tensor = view;
-    return HEALCL_OK;
-}
-
-/* What is told of a plan's transfers. */
-static void count_transfer(struct plan *plan, struct segment *segment, const struct step *step)
-{
-    if (step->kind == STEP_UPLOAD) {
-        plan->uploads++;
-        segment->bytes_up += storage_bytes(step->out->storage);
-    } else if (step->kind == STEP_DOWNLOAD) {
-        plan->results++;
-        plan->expected += step->payload != NULL;
-        segment->results++;
-        segment->bytes_down += packed_bytes(step->in[0]);
-    }
+        TRY(rewrite_storage(rewrite, storage, elements, made, error));
+    return plan_view(rewrite->planner.plan, *made, layout, tensor, error);
 }
 
 enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step,
@@ -88,7 +57,6 @@ enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step
     planner->visits = 0;
     if (step->kind == STEP_RELEASE)
         planner->bytes_live -= storage_bytes(step->in[0]->storage);
-    count_transfer(planner->plan, planner->segment, step);
     enum healcl_status status = planner_add_step(planner, step, error);
     if (status != HEALCL_OK)
         error_prefix_step(error, step, step->in[0] ? 0 : NO_INPUT);
@@ -100,13 +68,10 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
 {
     struct step same = *step;
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        struct storage *storage;
-        if (!tensor)
-            continue;
-        TRY(rewrite_storage(rewrite, tensor->storage, tensor->storage->elements, &storage, error));
-        TRY(rewrite_view(rewrite, storage, &tensor->layout, i == STEP_OUT ? &same.out : &same.in[i],
-                         error));
+        const struct tensor *tensor = step->operands[i];
+        if (tensor)
+            TRY(rewrite_operand(rewrite, tensor->storage, tensor->storage->elements,
+                                &tensor->layout, &same.operands[i], error));
     }
     return rewrite_step(rewrite, &same, error);
 }
@@ -125,8 +90,7 @@ static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
     const size_t bytes = from->constants.count * sizeof *from->constants.values;
     plan->arena = plan->constants.arena = arena_create();
     plan->constants.values = malloc(bytes + 1);
-    if (!plan->arena || !plan->constants.values)
-        NO_MEMORY(error);
+    NEED_MEMORY(plan->arena && plan->constants.values, error);
     if (bytes > 0)
         memcpy(plan->constants.values, from->constants.values, bytes);
     return HEALCL_OK;
@@ -162,14 +126,6 @@ static enum healcl_status keep_scalars(struct rewrite *rewrite, struct healcl_er
     return HEALCL_OK;
 }
 
-static void add_transfers(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->segment_count; i++) {
-        plan->bytes_up += plan->segments[i].bytes_up;
-        plan->bytes_down += plan->segments[i].bytes_down;
-    }
-}
-
 enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct healcl_limits *limits,
                                 plan_change *change, const void *how, struct plan **result,
                                 struct healcl_error *error)
@@ -195,7 +151,6 @@ enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct heal
         plan_free(rewrite.planner.plan);
         return status;
     }
-    add_transfers(rewrite.planner.plan);
     *result = rewrite.planner.plan;
     return HEALCL_OK;
 }

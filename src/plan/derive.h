@@ -14,7 +14,7 @@
 struct rewrite {
     struct planner planner; /* of planner.plan, the new one */
     const struct plan *from;
-    struct storage **of; /* by id of from's: the new one, see rewrite_storage; NULL: none so far */
+    struct storage **of; /* by id of from's: the new one, see rewrite_operand; NULL: none so far */
 };
 
 /* Writes a whole plan. how: as transcript_derive was given it. What it allocates in
@@ -26,22 +26,18 @@ typedef enum healcl_status plan_change(struct rewrite *rewrite, const void *how,
 enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment *segment,
                                    struct healcl_error *error);
 
-/* The new storage in the place of one of from's: at the first call one of so many elements, which
- * counts as live from there. from's scalars stay as they are, with any number. Errors:
- * HEALCL_REFUSED beyond the limit of memory, with the entry that made it. */
-enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *storage,
+/* Adds a storage, as of a copy; the caller adds a step that releases it. Errors: HEALCL_REFUSED
+ * beyond the limit of memory, with the entry that made `like`. */
+enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *like,
                                    int64_t elements, struct storage **result,
                                    struct healcl_error *error);
 
-/* One more storage, as of a copy; whoever asks releases it by a step. */
-enum healcl_status rewrite_new_storage(struct rewrite *rewrite, const struct storage *like,
-                                       int64_t elements, struct storage **result,
-                                       struct healcl_error *error);
-
-/* A view of a new storage. */
-enum healcl_status rewrite_view(struct rewrite *rewrite, struct storage *storage,
-                                const struct layout *layout, const struct tensor **tensor,
-                                struct healcl_error *error);
+/* Makes a view of the new storage in the place of one of from's: at the first call one of so many
+ * elements is made, which counts as live from there. from's scalars stay as they are, with any
+ * number. Errors: as rewrite_storage. */
+enum healcl_status rewrite_operand(struct rewrite *rewrite, const struct storage *storage,
+                                   int64_t elements, const struct layout *layout,
+                                   const struct tensor **tensor, struct healcl_error *error);
 
 /* Adds a step with operands of new storages; a STEP_RELEASE ends one. Of the rest of the step what
  * is from's may stay. Errors: HEALCL_REFUSED beyond the limits, with its entry. */

@@ -125,22 +125,17 @@ enum healcl_status want_index(const struct call *call, const char *name, struct 
 enum healcl_status set_input(struct call *call, struct step *step, int i, const char *name,
                              const struct layout *layout, struct healcl_error *error)
 {
-    struct tensor *view;
     const struct tensor *tensor = tensor_of(call, name);
-    TRY(planner_view(call->planner, tensor->storage, layout ? layout : &tensor->layout, &view,
-                     error));
-    step->in[i] = view;
     step->arguments[i].parameter = (uint8_t)index_of(call, name);
-    return HEALCL_OK;
+    return plan_view(call->planner->plan, tensor->storage, layout ? layout : &tensor->layout,
+                     &step->in[i], error);
 }
 
 enum healcl_status set_output(struct call *call, struct step *step, const struct layout *layout,
                               struct healcl_error *error)
 {
-    struct tensor *view;
-    TRY(planner_view(call->planner, tensor_of(call, "out")->storage, layout, &view, error));
-    step->out = view;
-    return HEALCL_OK;
+    return plan_view(call->planner->plan, tensor_of(call, "out")->storage, layout, &step->out,
+                     error);
 }
 
 /* A view with every repeated axis (stride 0) cut to size 1. */
@@ -159,7 +154,7 @@ static enum healcl_status copy_input(struct call *call, struct step *step, int i
 {
     const struct tensor *input = step->in[i];
     struct layout source = without_repeats(&input->layout);
-    struct tensor *copy, *source_view, *view;
+    const struct tensor *copy;
     /* A split axis (repeat_interleave) may give the view one axis more than a tensor may have. */
     struct layout flat = source;
     for (uint32_t axis = 0; axis < flat.rank && flat.rank > MAX_RANK;)
@@ -168,9 +163,8 @@ static enum healcl_status copy_input(struct call *call, struct step *step, int i
         else
             axis++;
     TRY(planner_new_tensor(call, input->storage->dtype, flat.rank, flat.shape, &copy, error));
-    TRY(planner_view(call->planner, input->storage, &flat, &source_view, error));
     struct step copy_step = planner_step(call->planner, STEP_COPY, copy);
-    copy_step.in[0] = source_view;
+    TRY(plan_view(call->planner->plan, input->storage, &flat, &copy_step.in[0], error));
     copy_step.arguments[0] = step->arguments[i];
     TRY(planner_add_step(call->planner, &copy_step, error));
 
@@ -180,9 +174,7 @@ static enum healcl_status copy_input(struct call *call, struct step *step, int i
             layout.shape[axis] = input->layout.shape[axis];
             layout.stride[axis] = 0;
         }
-    TRY(planner_view(call->planner, copy->storage, &layout, &view, error));
-    step->in[i] = view;
-    return HEALCL_OK;
+    return plan_view(call->planner->plan, copy->storage, &layout, &step->in[i], error);
 }
 
 enum healcl_status add_compute(struct call *call, struct step *step, struct healcl_error *error)
@@ -193,8 +185,7 @@ enum healcl_status add_compute(struct call *call, struct step *step, struct heal
     const struct tensor *copies[STEP_INPUTS] = {NULL};
     for (int i = 0; i < STEP_INPUTS; i++) {
         const struct tensor *input = step->in[i];
-        if (!input || input->storage != step->out->storage ||
-            !layouts_may_overlap(&input->layout, out))
+        if (!tensors_overlap(input, step->out))
             continue;
         bool in_place = step_traits[step->kind].in_place >> i & 1;
         if (in_place && layout_same_elements(&input->layout, out))

@@ -97,8 +97,8 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
 
     struct layout head = layout_narrow(&out->layout, axis, 0, size);
     struct layout tail_layout = layout_narrow(&out->layout, axis, size, pad);
-    struct tensor *tail;
-    TRY(planner_view(call->planner, out->storage, &tail_layout, &tail, error));
+    const struct tensor *tail;
+    TRY(plan_view(call->planner->plan, out->storage, &tail_layout, &tail, error));
     /* The copy comes first: the zeros may overwrite what it reads. */
     TRY(add_copy(call, &head, &a->layout, error));
     return add_fill(call, tail, 0, error);

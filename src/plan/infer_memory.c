@@ -16,23 +16,18 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     if (out->kind == ARGUMENT_DEVICE_TENSOR && out->tensor.has_dtype)
         dtype = out->tensor.dtype;
     struct payload *copy = arena_alloc(call->planner->plan->arena, sizeof *copy);
-    if (!copy)
-        NO_MEMORY(error);
+    NEED_MEMORY(copy, error);
     *copy = *payload;
     TRY_ARGUMENT("tensor", planner_new_tensor(call, dtype, payload->layout.rank,
                                               payload->layout.shape, &call->result, error));
-    uint64_t bytes = storage_bytes(call->result->storage);
-    call->planner->segment->bytes_up += bytes;
-    if (bytes == 0)
+    if (storage_bytes(call->result->storage) == 0)
         return HEALCL_OK;
     struct plan *plan = call->planner->plan;
     struct step step = planner_step(call->planner, STEP_UPLOAD, call->result);
     step.payload = copy;
     step.tensor_name =
         out->kind == ARGUMENT_DEVICE_TENSOR ? arena_strdup(plan->arena, out->tensor.name) : "";
-    if (!step.tensor_name)
-        NO_MEMORY(error);
-    plan->uploads++;
+    NEED_MEMORY(step.tensor_name, error);
     return planner_add_step(call->planner, &step, error);
 }
 
@@ -43,20 +38,14 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
     TRY(set_input(call, &step, 0, "t", NULL, error));
     step.tensor_name =
         arena_strdup(plan->arena, call->entry->arguments[index_of(call, "t")].tensor.name);
-    if (!step.tensor_name)
-        NO_MEMORY(error);
+    NEED_MEMORY(step.tensor_name, error);
     const struct argument *out = &call->entry->out;
     if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present && out->host.payload.base64) {
         struct payload *copy = arena_alloc(plan->arena, sizeof *copy);
-        if (!copy)
-            NO_MEMORY(error);
+        NEED_MEMORY(copy, error);
         *copy = out->host.payload;
         step.payload = copy;
-        plan->expected++;
     }
-    plan->results++;
-    call->planner->segment->results++;
-    call->planner->segment->bytes_down += packed_bytes(step.in[0]);
     return planner_add_step(call->planner, &step, error);
 }
 
@@ -114,7 +103,8 @@ enum healcl_status infer_free_device_tensor(struct call *call, struct healcl_err
 static enum healcl_status result_view(struct call *call, const struct layout *layout,
                                       struct healcl_error *error)
 {
-    return planner_view(call->planner, tensor_of(call, "a")->storage, layout, &call->result, error);
+    return plan_view(call->planner->plan, tensor_of(call, "a")->storage, layout, &call->result,
+                     error);
 }
 
 /* The result is a copy of argument a, in C order, in another shape of as many elements. */
@@ -122,10 +112,10 @@ static enum healcl_status result_copy(struct call *call, uint32_t rank, const in
                                       struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a");
-    struct tensor *same_shape;
+    const struct tensor *same_shape;
     TRY(planner_new_tensor(call, a->storage->dtype, rank, shape, &call->result, error));
     struct layout layout = layout_packed(&a->layout);
-    TRY(planner_view(call->planner, call->result->storage, &layout, &same_shape, error));
+    TRY(plan_view(call->planner->plan, call->result->storage, &layout, &same_shape, error));
     struct step step = planner_step(call->planner, STEP_COPY, same_shape);
     TRY(set_input(call, &step, 0, "a", NULL, error));
     return add_compute(call, &step, error);

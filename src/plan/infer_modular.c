@@ -35,14 +35,12 @@ enum healcl_status infer_elementwise(struct call *call, struct healcl_error *err
         if (parameter < 0)
             continue;
         int place = **name == 'a' ? 0 : **name == 'b' ? b_place : 2;
-        struct tensor *operand = call->tensors[parameter];
+        const struct tensor *operand = call->tensors[parameter];
         if (!operand)
             TRY(planner_constant(call->planner, integer_of(call, *name, 0), &operand, error));
         struct layout view;
         TRY(layout_broadcast(&operand->layout, &out->layout, &view, error));
-        struct tensor *input;
-        TRY(planner_view(call->planner, operand->storage, &view, &input, error));
-        step.in[place] = input;
+        TRY(plan_view(call->planner->plan, operand->storage, &view, &step.in[place], error));
         step.arguments[place].parameter = (uint8_t)parameter;
     }
     return add_compute(call, &step, error);

@@ -13,8 +13,7 @@ static enum healcl_status init_storages(struct live_storages *live, struct healc
     live->storages = calloc(LIVE_STORAGES_MAX, sizeof *live->storages);
     live->by_id = calloc(LIVE_STORAGES_MAX, sizeof *live->by_id);
     live->free_ids = calloc(LIVE_STORAGES_MAX, sizeof *live->free_ids);
-    if (!live->storages || !live->by_id || !live->free_ids)
-        NO_MEMORY(error);
+    NEED_MEMORY(live->storages && live->by_id && live->free_ids, error);
     for (uint32_t id = 0; id < LIVE_STORAGES_MAX; id++) {
         live->storages[id].id = id;
         live->by_id[id] = &live->storages[id];
@@ -36,10 +35,10 @@ static enum healcl_status init(struct live_plan *live, struct healcl_error *erro
     live->dropped = calloc(LIVE_STEPS_MAX, sizeof *live->dropped);
     plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
     live->segment.counts = calloc(operation_count(plan->table), sizeof *live->segment.counts);
-    if (!plan->arena || !plan->constants.arena || !live->planner.values.arena ||
-        !live->kept.arena || !plan->steps || !live->dropped || !plan->constants.values ||
-        !live->segment.counts)
-        NO_MEMORY(error);
+    NEED_MEMORY(plan->arena && plan->constants.arena && live->planner.values.arena &&
+                    live->kept.arena && plan->steps && live->dropped && plan->constants.values &&
+                    live->segment.counts,
+                error);
     live->planner.step_capacity = LIVE_STEPS_MAX;
     live->planner.constant_capacity = LIVE_CONSTANTS_MAX;
     plan->storages = live->storages.by_id;
@@ -55,11 +54,7 @@ static enum healcl_status init(struct live_plan *live, struct healcl_error *erro
 enum healcl_status live_plan_init(struct live_plan *live, const struct healcl_limits *limits,
                                   struct healcl_error *error)
 {
-    *live = (struct live_plan){
-        .planner = {.memory_limit =
-                        limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
-                    .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT,
-                    .expand = limits ? limits->expand : HEALCL_EXPAND_VALID}};
+    *live = (struct live_plan){.planner = planner_of_limits(limits)};
     live->segment.name = "";
     live->planner.plan = &live->plan;
     live->planner.live = &live->storages;
@@ -129,7 +124,7 @@ static enum healcl_status plan_call(struct live_plan *live, struct call *call, i
 }
 
 enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
-                                  struct tensor **result, struct healcl_error *error)
+                                  const struct tensor **result, struct healcl_error *error)
 {
     struct call call = {.entry = entry};
     TRY(plan_call(live, &call, planner_operation, first, error));
@@ -145,16 +140,6 @@ enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *en
 {
     struct call call = {.entry = entry};
     return plan_call(live, &call, planner_copy, first, error);
-}
-
-void live_plan_written(struct live_plan *live, struct storage *storage)
-{
-    values_forget(&live->planner.values, storage);
-}
-
-void live_plan_hold(struct tensor *tensor)
-{
-    tensor->storage->references++;
 }
 
 enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *tensor,

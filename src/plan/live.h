@@ -52,18 +52,14 @@ bool live_plan_is_full(const struct live_plan *live);
  * it makes or views, alive until live_plan_forget, or NULL. Where it is refused, it has left
  * nothing. */
 enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
-                                  struct tensor **result, struct healcl_error *error);
+                                  const struct tensor **result, struct healcl_error *error);
 
 /* The same for a copy of the entry's first tensor to its second one. */
 enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *entry, size_t *first,
                                   struct healcl_error *error);
 
-/* A storage was written to by no step. */
-void live_plan_written(struct live_plan *live, struct storage *storage);
-
-/* One handle more views the tensor's storage, or one less; with the last one a step that releases
- * it is added. */
-void live_plan_hold(struct tensor *tensor);
+/* One handle less views the tensor's storage; with the last one a step that releases it is added.
+ * storage->references counts them. */
 enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *tensor,
                                   struct healcl_error *error);
 

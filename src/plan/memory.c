@@ -8,25 +8,11 @@
 #include "core/array.h"
 #include "plan/axes.h"
 
-const struct tensor *step_operand(const struct step *step, int i)
-{
-    return i == STEP_OUT ? step->out : step->in[i];
-}
-
 /* The storage of an operand that is moved: scalars stay where they are. */
 static const struct storage *operand_storage(const struct step *step, int i)
 {
     const struct tensor *tensor = step_operand(step, i);
     return tensor && !tensor->storage->scalars ? tensor->storage : NULL;
-}
-
-/* Whether an operand before i has the same storage. */
-static bool is_repeated(const struct step *step, int i)
-{
-    for (int j = 0; j < i; j++)
-        if (operand_storage(step, j) == operand_storage(step, i))
-            return true;
-    return false;
 }
 
 /* ---------------------------------------------------------------- slices */
@@ -175,19 +161,14 @@ bool slice_is_read(const struct step *step, const struct slices *slices, int i, 
            layout_elements(&slice);
 }
 
-/* Whether a step computes nothing. */
-static bool is_moved(const struct step *step)
-{
-    return step->kind == STEP_UPLOAD || step->kind == STEP_DOWNLOAD || step->kind == STEP_RELEASE;
-}
-
 uint64_t memory_least(const struct plan *plan, const struct step **step)
 {
     uint64_t least = 0;
     *step = NULL;
     for (size_t i = 0; i < plan->step_count; i++) {
         struct slices slices;
-        uint64_t bytes = is_moved(&plan->steps[i]) ? 0 : best_cut(&plan->steps[i], &slices);
+        const bool computes = plan->steps[i].kind > STEP_RELEASE;
+        uint64_t bytes = computes ? best_cut(&plan->steps[i], &slices) : 0;
         if (bytes <= least)
             continue;
         least = bytes;
@@ -198,45 +179,34 @@ uint64_t memory_least(const struct plan *plan, const struct step **step)
 
 /* ---------------------------------------------------------------- uses */
 
-/* The list of each storage ends with a step that never comes. */
+/* Goes backwards. Uploads and releases are no uses. */
 static enum healcl_status list_uses(struct memory *memory, struct healcl_error *error)
 {
     const struct plan *plan = memory->plan;
-    size_t total = 0;
-    for (size_t pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < plan->step_count; i++)
-            for (int j = 0; j < STEP_OPERANDS && plan->steps[i].kind != STEP_RELEASE; j++) {
-                const struct storage *storage = operand_storage(&plan->steps[i], j);
-                if (!storage || is_repeated(&plan->steps[i], j) ||
-                    plan->steps[i].kind == STEP_UPLOAD)
-                    continue;
-                size_t *next = &memory->states[storage->id].next_use;
-                if (pass == 1)
-                    memory->uses[*next] = (uint32_t)i;
-                ++*next;
+    memory->uses = malloc((plan->step_count + 1) * sizeof *memory->uses);
+    NEED_MEMORY(memory->uses, error);
+    for (size_t id = 0; id < plan->storage_count; id++)
+        memory->states[id].first_use = UINT32_MAX;
+    for (size_t i = plan->step_count; i-- > 0;) {
+        const struct step *step = &plan->steps[i];
+        const bool uses = step->kind != STEP_RELEASE && step->kind != STEP_UPLOAD;
+        for (int pass = 0; pass < 2; pass++)
+            for (int j = 0; j < STEP_OPERANDS; j++) {
+                const struct storage *storage = operand_storage(step, j);
+                if (storage && pass == 0)
+                    memory->uses[i][j] = memory->states[storage->id].first_use;
+                else if (storage && uses)
+                    memory->states[storage->id].first_use = (uint32_t)i;
             }
-        for (size_t id = 0; id < plan->storage_count && pass == 0; id++) {
-            size_t count = memory->states[id].next_use;
-            memory->states[id].next_use = total;
-            total += count + 1;
-        }
-        if (pass == 0) {
-            memory->uses = malloc((total + 1) * sizeof *memory->uses);
-            if (!memory->uses)
-                NO_MEMORY(error);
-            memset(memory->uses, UINT8_MAX, total * sizeof *memory->uses);
-        }
     }
     return HEALCL_OK;
 }
 
 void memory_reset(struct memory *memory)
 {
-    size_t next = 0;
     for (size_t id = 0; id < memory->plan->storage_count; id++) {
-        memory->states[id] = (struct memory_state){.next_use = next};
-        while (memory->uses[next++] != UINT32_MAX)
-            ;
+        const uint32_t first = memory->states[id].first_use;
+        memory->states[id] = (struct memory_state){.first_use = first, .next_use = first};
     }
     memory->resident = memory->peak = 0;
     memory->heap_count = 0;
@@ -259,8 +229,7 @@ enum healcl_status memory_init(struct memory *memory, const struct plan *plan, u
                    origin->entry, origin->name, least, limit);
     }
     memory->states = calloc(plan->storage_count + 1, sizeof *memory->states);
-    if (!memory->states)
-        NO_MEMORY(error);
+    NEED_MEMORY(memory->states, error);
     enum healcl_status status = list_uses(memory, error);
     if (status == HEALCL_OK)
         memory_reset(memory);
@@ -279,11 +248,6 @@ void memory_release(struct memory *memory)
 
 /* ---------------------------------------------------------------- the farthest next use */
 
-static uint32_t next_use(const struct memory *memory, uint32_t id)
-{
-    return memory->uses[memory->states[id].next_use];
-}
-
 static bool is_farther(const struct memory_use *a, const struct memory_use *b)
 {
     return a->step != b->step ? a->step > b->step : a->storage > b->storage;
@@ -298,10 +262,9 @@ static void swap(struct memory_use *a, struct memory_use *b)
 
 static enum healcl_status push(struct memory *memory, uint32_t id, struct healcl_error *error)
 {
-    if (!ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(memory->heap, memory->heap_count, &memory->heap_capacity), error);
     size_t i = memory->heap_count++;
-    memory->heap[i] = (struct memory_use){next_use(memory, id), id};
+    memory->heap[i] = (struct memory_use){memory->states[id].next_use, id};
     for (; i > 0 && is_farther(&memory->heap[i], &memory->heap[(i - 1) / 2]); i = (i - 1) / 2)
         swap(&memory->heap[i], &memory->heap[(i - 1) / 2]);
     return HEALCL_OK;
@@ -327,13 +290,6 @@ static enum healcl_status move(struct memory *memory, enum memory_move kind,
 {
     return memory->mover ? memory->mover->move(memory->mover->context, kind, storage, error)
                          : HEALCL_OK;
-}
-
-static void note_resident(struct memory *memory, uint64_t bytes)
-{
-    memory->resident += bytes;
-    if (memory->peak < memory->resident)
-        memory->peak = memory->resident;
 }
 
 /* The contents are somewhere else than on the device afterwards. */
@@ -364,7 +320,7 @@ static enum healcl_status evict(struct memory *memory, const struct storage *sto
                                 struct healcl_error *error)
 {
     struct memory_state *state = &memory->states[storage->id];
-    if (next_use(memory, storage->id) != UINT32_MAX)
+    if (state->next_use != UINT32_MAX)
         TRY(spill(memory, storage, error));
     else if (state->source == MEMORY_DEVICE)
         state->source = MEMORY_NOWHERE;
@@ -378,7 +334,7 @@ enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
     while (memory->resident > wanted && memory->heap_count > 0) {
         struct memory_use farthest = memory->heap[0];
         if (memory->states[farthest.storage].resident &&
-            next_use(memory, farthest.storage) == farthest.step) {
+            memory->states[farthest.storage].next_use == farthest.step) {
             if (farthest.step <= memory->step)
                 break; /* those of the step in hand */
             pop(memory);
@@ -388,14 +344,6 @@ enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
         }
     }
     return HEALCL_OK;
-}
-
-/* Makes sure that the room that is left, which slices need, is there beside what else is. */
-static enum healcl_status make_room_for(struct memory *memory, uint64_t bytes,
-                                        struct healcl_error *error)
-{
-    uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
-    return bytes > left ? memory_make_room(memory, bytes - left, error) : HEALCL_OK;
 }
 
 static enum healcl_status upload(struct memory *memory, const struct storage *storage,
@@ -417,7 +365,9 @@ static enum healcl_status bring(struct memory *memory, const struct storage *sto
     if (state->resident)
         return HEALCL_OK;
     state->resident = true;
-    note_resident(memory, storage_bytes(storage));
+    memory->resident += storage_bytes(storage);
+    if (memory->peak < memory->resident)
+        memory->peak = memory->resident;
     TRY(push(memory, storage->id, error));
     if (contents && state->source == MEMORY_UPLOAD)
         return upload(memory, storage, error);
@@ -541,7 +491,10 @@ static enum healcl_status begin_work(struct memory *memory, const struct step *s
     uint64_t cut_bytes = 0;
     if (operand_bytes(memory, step, slices, true) > memory->limit)
         TRY(begin_slices(memory, step, slices, &cut_bytes, error));
-    TRY(make_room_for(memory, operand_bytes(memory, step, slices, false) + cut_bytes, error));
+    const uint64_t needed = operand_bytes(memory, step, slices, false) + cut_bytes;
+    const uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
+    if (needed > left)
+        TRY(memory_make_room(memory, needed - left, error));
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);
         if (storage && slices->axis[i] < 0)
@@ -550,13 +503,6 @@ static enum healcl_status begin_work(struct memory *memory, const struct step *s
     if (memory->peak < memory->resident + cut_bytes)
         memory->peak = memory->resident + cut_bytes;
     return HEALCL_OK;
-}
-
-/* A result is handed out from where it is. */
-static enum healcl_status begin_download(struct memory *memory, const struct storage *storage,
-                                         struct healcl_error *error)
-{
-    return memory->states[storage->id].resident ? HEALCL_OK : hold(memory, storage, error);
 }
 
 enum healcl_status memory_begin_step(struct memory *memory, size_t number, struct slices *slices,
@@ -569,7 +515,10 @@ enum healcl_status memory_begin_step(struct memory *memory, size_t number, struc
     switch (step->kind) {
     case STEP_UPLOAD: return begin_upload(memory, step, error);
     case STEP_RELEASE: return begin_release(memory, step->in[0]->storage, error);
-    case STEP_DOWNLOAD: return begin_download(memory, step->in[0]->storage, error);
+    case STEP_DOWNLOAD: /* A result is handed out from where it is. */
+        return memory->states[step->in[0]->storage->id].resident
+                   ? HEALCL_OK
+                   : hold(memory, step->in[0]->storage, error);
     default: return begin_work(memory, step, slices, error);
     }
 }
@@ -580,10 +529,9 @@ static enum healcl_status advance_next_uses(struct memory *memory, const struct 
 {
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct storage *storage = operand_storage(step, i);
-        if (!storage || is_repeated(step, i))
+        if (!storage)
             continue;
-        while (next_use(memory, storage->id) <= memory->step)
-            memory->states[storage->id].next_use++;
+        memory->states[storage->id].next_use = memory->uses[memory->step][i];
         if (memory->states[storage->id].resident)
             TRY(push(memory, storage->id, error));
     }

@@ -12,11 +12,6 @@
 
 #include "plan/plan.h"
 
-enum { STEP_OUT = STEP_INPUTS, STEP_OPERANDS };
-
-/* Input i of a step, or with STEP_OUT its output; NULL: there is none. */
-const struct tensor *step_operand(const struct step *step, int i);
-
 /* Slices of a step: so much of one axis of each operand at a time. */
 struct slices {
     int8_t axis[STEP_OPERANDS]; /* -1: the operand is the same for all slices */
@@ -72,11 +67,11 @@ struct memory_facts {
 };
 
 struct memory_state {
-    size_t next_use;           /* the place among uses, one list for each storage */
-    const struct step *upload; /* that has been reached */
-    uint8_t source;            /* enum memory_source */
-    bool resident;             /* on the device */
-    bool uploaded, streamed;   /* once already; again */
+    uint32_t first_use, next_use; /* steps; UINT32_MAX: there is none */
+    const struct step *upload;    /* that has been reached */
+    uint8_t source;               /* enum memory_source */
+    bool resident;                /* on the device */
+    bool uploaded, streamed;      /* once already; again */
 };
 
 struct memory_use {
@@ -91,9 +86,9 @@ struct memory {
                       beside them */
     uint64_t resident, peak; /* bytes of tensors on the device: now, and at most */
     struct memory_price price;
-    struct memory_state *states; /* by storage */
-    uint32_t *uses;              /* steps, in order, of one storage after the other */
-    struct memory_use *heap;     /* next uses, the farthest first; out of date, some of them */
+    struct memory_state *states;     /* by storage */
+    uint32_t (*uses)[STEP_OPERANDS]; /* by step: the next use of each operand's storage */
+    struct memory_use *heap;         /* next uses, the farthest first; out of date, some of them */
     size_t heap_count, heap_capacity;
     size_t step; /* in hand */
 };

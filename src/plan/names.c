@@ -11,7 +11,7 @@ enum { BUCKETS = 4096 };
 
 struct binding {
     const char *name; /* of a key: the caller's; of a node: text */
-    struct tensor *tensor;
+    const struct tensor *tensor;
     char text[];
 };
 
@@ -31,21 +31,20 @@ static struct binding **find(const struct names *names, const char *name)
     return names->buckets ? tfind(&key, bucket_of(names, name), compare_names) : NULL;
 }
 
-struct tensor *names_find(const struct names *names, const char *name)
+const struct tensor *names_find(const struct names *names, const char *name)
 {
     struct binding **found = find(names, name);
     return found ? (*found)->tensor : NULL;
 }
 
-enum healcl_status names_bind(struct names *names, const char *name, struct tensor *tensor,
-                              struct tensor **previous, struct healcl_error *error)
+enum healcl_status names_bind(struct names *names, const char *name, const struct tensor *tensor,
+                              const struct tensor **previous, struct healcl_error *error)
 {
     size_t size = strlen(name) + 1;
     if (!names->buckets)
         names->buckets = calloc(BUCKETS, sizeof *names->buckets);
     struct binding *binding = names->buckets ? malloc(sizeof *binding + size) : NULL;
-    if (!binding)
-        NO_MEMORY(error);
+    NEED_MEMORY(binding, error);
     binding->name = memcpy(binding->text, name, size);
     binding->tensor = NULL;
     struct binding **found = tsearch(binding, bucket_of(names, name), compare_names);
@@ -60,13 +59,13 @@ enum healcl_status names_bind(struct names *names, const char *name, struct tens
     return HEALCL_OK;
 }
 
-struct tensor *names_remove(struct names *names, const char *name)
+const struct tensor *names_remove(struct names *names, const char *name)
 {
     struct binding **found = find(names, name);
     if (!found)
         return NULL;
     struct binding *binding = *found;
-    struct tensor *tensor = binding->tensor;
+    const struct tensor *tensor = binding->tensor;
     tdelete(binding, bucket_of(names, name), compare_names);
     free(binding);
     return tensor;

@@ -11,14 +11,14 @@ struct names {
 };
 
 /* The tensor a name is bound to, or NULL. */
-struct tensor *names_find(const struct names *names, const char *name);
+const struct tensor *names_find(const struct names *names, const char *name);
 
 /* Binds a name, which is copied. *previous becomes the tensor it was bound to before, or NULL. */
-enum healcl_status names_bind(struct names *names, const char *name, struct tensor *tensor,
-                              struct tensor **previous, struct healcl_error *error);
+enum healcl_status names_bind(struct names *names, const char *name, const struct tensor *tensor,
+                              const struct tensor **previous, struct healcl_error *error);
 
 /* Removes a name. Returns the tensor it was bound to, or NULL where it was not bound. */
-struct tensor *names_remove(struct names *names, const char *name);
+const struct tensor *names_remove(struct names *names, const char *name);
 
 void names_clear(struct names *names);
 

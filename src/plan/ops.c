@@ -109,8 +109,7 @@ enum healcl_status operation_table_create(struct operation_table **table,
                                           struct healcl_error *error)
 {
     struct operation_table *made = calloc(1, sizeof *made);
-    if (!made)
-        NO_MEMORY(error);
+    NEED_MEMORY(made, error);
     made->arena = arena_create();
     if (!made->arena) {
         free(made);
@@ -187,12 +186,10 @@ static enum healcl_status check_name(const struct operation_table *table, const 
 static enum healcl_status add_form(struct operation_table *table, const struct form *form,
                                    const struct operation *operation, struct healcl_error *error)
 {
-    if (!ARRAY_GROW(table->forms, table->form_count, &table->form_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(table->forms, table->form_count, &table->form_capacity), error);
     struct form *copy = arena_alloc(table->arena, sizeof *copy);
     char *underscore_name = arena_alloc(table->arena, strlen(form->name) + 2);
-    if (!copy || !underscore_name)
-        NO_MEMORY(error);
+    NEED_MEMORY(copy && underscore_name, error);
     underscore_name[0] = '_';
     strcpy(underscore_name + 1, form->name);
     *copy = *form;
@@ -213,16 +210,14 @@ enum healcl_status operation_table_add(struct operation_table *table,
             REFUSE(error, "operation '%s' has more than %d parameters", added[i].name,
                    PARAMETERS_MAX);
     }
-    if (!ARRAY_GROW(table->operations, table->operation_count, &table->operation_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(table->operations, table->operation_count, &table->operation_capacity),
+                error);
     struct operation *copy = arena_alloc(table->arena, sizeof *copy);
-    if (!copy)
-        NO_MEMORY(error);
+    NEED_MEMORY(copy, error);
     *copy = *operation;
     copy->number = (uint32_t)operation_count(table);
     struct healcl_form_info *infos = arena_alloc(table->arena, count * sizeof *infos);
-    if (!infos)
-        NO_MEMORY(error);
+    NEED_MEMORY(infos, error);
     for (size_t i = 0; i < count; i++)
         infos[i] =
             (struct healcl_form_info){added[i].name, added[i].parameter_count, added[i].parameters};

@@ -69,16 +69,14 @@ enum healcl_status step_join_origins(struct plan *plan, struct step *step, const
     size_t front = first->origins->count, count = front + second->origins->count;
     struct origins *origins = arena_alloc(plan->arena, sizeof *origins);
     struct origin *of = arena_alloc(plan->arena, count * sizeof *of);
-    if (!origins || !of)
-        NO_MEMORY(error);
+    NEED_MEMORY(origins && of, error);
     copy_origins(of, first);
     copy_origins(of + front, second);
     size_t length = 1;
     for (size_t i = 0; i < count; i++)
         length += strlen(of[i].form->operation->name) + strlen(" + ");
     char *names = arena_alloc(plan->arena, length), *end = names;
-    if (!names)
-        NO_MEMORY(error);
+    NEED_MEMORY(names, error);
     for (size_t i = 0; i < count; i++)
         end += snprintf(end, length - (size_t)(end - names), "%s%s", i ? " + " : "",
                         of[i].form->operation->name);

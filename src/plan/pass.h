@@ -33,9 +33,6 @@ bool pass_only_reader(const struct pass_run *run, const struct step *reader,
 /* Whether steps come from few enough entries to become one. */
 bool pass_can_join(const struct step *first, const struct step *second);
 
-/* Whether both may have elements in the same place; a may be NULL. */
-bool pass_overlap(const struct tensor *a, const struct tensor *b);
-
 /* Whether a step from `step` on and before `end` may read or write elements of a view, or releases
  * its storage. writes_only: may write or releases. */
 bool pass_touches(const struct step *step, const struct step *end, const struct tensor *view,
@@ -68,10 +65,6 @@ static inline bool pass_has_removed(const struct step *step)
  * same view of to's storage. Returns whether there is one. */
 bool pass_move_view(const struct tensor *view, const struct tensor *from, const struct tensor *to,
                     struct tensor *result);
-
-/* A tensor of the plan's. */
-enum healcl_status pass_tensor(struct pass_run *run, const struct tensor *values,
-                               const struct tensor **tensor, struct healcl_error *error);
 
 #define PASS(name, ...) \
     enum healcl_status pass_##name(struct pass_run *run, struct healcl_error *error);

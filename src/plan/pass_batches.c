@@ -142,7 +142,7 @@ static bool are_alike(const struct step *one, const struct step *other)
         if (!a != !b || (a && a->storage != b->storage))
             return false;
     }
-    return !pass_overlap(one->out, other->out) && !pass_reads(one, other->out) &&
+    return !tensors_overlap(one->out, other->out) && !pass_reads(one, other->out) &&
            !pass_reads(other, one->out);
 }
 
@@ -150,7 +150,7 @@ static bool are_alike(const struct step *one, const struct step *other)
 static bool waits_for(const struct step *step, const struct step *before)
 {
     return !pass_has_removed(before) && before->kind != STEP_RELEASE &&
-           (pass_overlap(before->out, step->out) || pass_reads(before, step->out) ||
+           (tensors_overlap(before->out, step->out) || pass_reads(before, step->out) ||
             (before->out && pass_reads(step, before->out)));
 }
 
@@ -166,7 +166,8 @@ static enum healcl_status join(struct pass_run *run, struct step *one, struct st
         if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.layout.rank == 4 &&
             view.layout.stride[0] == 0)
             view.layout = layout_drop_axis(&view.layout, 0);
-        TRY(pass_tensor(run, &view, i == STEP_OUT ? &both.out : &both.in[i], error));
+        TRY(plan_view(run->plan, view.storage, &view.layout,
+                      i == STEP_OUT ? &both.out : &both.in[i], error));
     }
     both.nonnegative &= other->nonnegative;
     both.residues &= other->residues;

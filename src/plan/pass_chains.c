@@ -59,7 +59,7 @@ static bool is_dead_behind(const struct pass_run *run, const struct step *second
 static struct step *find_first(const struct pass_run *run, struct step *second, int i)
 {
     const struct tensor *view = second->in[i];
-    if (!view || view->storage->scalars || pass_overlap(second->in[1 - i], view))
+    if (!view || view->storage->scalars || tensors_overlap(second->in[1 - i], view))
         return NULL;
     for (struct step *step = second; step > run->first && second - step < WINDOW;) {
         step--;
@@ -89,7 +89,7 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
         return HEALCL_OK;
     struct step both = *first;
     for (int j = 0; j < 2; j++) /* what is not out itself may not be overwritten beside it */
-        if (!is_out(second, first->in[j]) && pass_overlap(first->in[j], second->out))
+        if (!is_out(second, first->in[j]) && tensors_overlap(first->in[j], second->out))
             return HEALCL_OK;
     TRY(step_join_origins(run->plan, &both, first, second, error));
     both.kind = STEP_CHAIN;
@@ -145,9 +145,9 @@ static bool may_write(const struct step *inverse, const struct tensor *out)
         if (rows->shape[axis] > 1 && rows->stride[axis] != out->layout.stride[axis])
             return false;
     for (int j = 1; j < 5; j++)
-        if (pass_overlap(inverse->in[j], out))
+        if (tensors_overlap(inverse->in[j], out))
             return false;
-    return !pass_overlap(inverse->in[0], out) ||
+    return !tensors_overlap(inverse->in[0], out) ||
            layout_same_elements(&inverse->in[0]->layout, &out->layout);
 }
 
@@ -159,8 +159,8 @@ static enum healcl_status scale(struct pass_run *run, struct step *inverse, stru
     if (!find_factors(inverse, product, i, &factors, &out) || !may_write(inverse, &out))
         return HEALCL_OK;
     TRY(step_join_origins(run->plan, &both, inverse, product, error));
-    TRY(pass_tensor(run, &factors, &both.in[5], error));
-    TRY(pass_tensor(run, &out, &both.out, error));
+    TRY(plan_view(run->plan, factors.storage, &factors.layout, &both.in[5], error));
+    TRY(plan_view(run->plan, out.storage, &out.layout, &both.out, error));
     both.arguments[5] = product->arguments[1 - i];
     both.arguments[5].origin = (uint8_t)(both.arguments[5].origin + inverse->origins->count);
     pass_moves(run, inverse, product);

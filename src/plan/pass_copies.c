@@ -51,7 +51,7 @@ static enum healcl_status write_through(struct pass_run *run, struct step *write
         return HEALCL_OK;
     struct step through = *writer;
     TRY(step_join_origins(run->plan, &through, writer, copy, error));
-    TRY(pass_tensor(run, &out, &through.out, error));
+    TRY(plan_view(run->plan, out.storage, &out.layout, &through.out, error));
     pass_moves(run, copy, writer);
     pass_remove(run, copy);
     *writer = through;
@@ -83,7 +83,7 @@ static enum healcl_status write_in_place(struct pass_run *run, struct step *writ
         pass_touches(writer + 1, reader, reader->out, false) ||
         !may_live_from(run, writer, reader->out->storage))
         return HEALCL_OK;
-    TRY(pass_tensor(run, &out, &writer->out, error));
+    TRY(plan_view(run->plan, out.storage, &out.layout, &writer->out, error));
     reader->in[input] = reader->out;
     run->uses[reader->out->storage->id].count++;
     if (run->uses[reader->out->storage->id].first > writer - run->plan->steps)
@@ -126,14 +126,15 @@ static enum healcl_status read_through(struct pass_run *run, struct step *copy, 
     struct tensor in;
     struct step through = *reader, *early, *late;
     if (!pass_move_view(reader->in[0], copy->out, copy->in[0], &in) ||
-        pass_overlap(reader->out, copy->in[0]) || !source_stays(run, copy, reader, &early, &late))
+        tensors_overlap(reader->out, copy->in[0]) ||
+        !source_stays(run, copy, reader, &early, &late))
         return HEALCL_OK;
     if (early) {
         late->in[0] = copy->in[0];
         pass_remove(run, early);
     }
     TRY(step_join_origins(run->plan, &through, copy, reader, error));
-    TRY(pass_tensor(run, &in, &through.in[0], error));
+    TRY(plan_view(run->plan, in.storage, &in.layout, &through.in[0], error));
     through.arguments[0] = copy->arguments[0];
     for (int i = 1; i < STEP_INPUTS; i++)
         through.arguments[i].origin = (uint8_t)(through.arguments[i].origin + copy->origins->count);

@@ -110,8 +110,8 @@ static enum healcl_status fuse(struct pass_run *run, struct step *product, struc
     fused.value[0] = 1;
     fused.zeros = 0;
     for (int i = 0; i < 3; i++)
-        TRY(pass_tensor(run, &views[i], &fused.in[i], error));
-    TRY(pass_tensor(run, &views[3], &fused.out, error));
+        TRY(plan_view(run->plan, views[i].storage, &views[i].layout, &fused.in[i], error));
+    TRY(plan_view(run->plan, views[3].storage, &views[3].layout, &fused.out, error));
     fused.arguments[0] = product->arguments[1 - roles.shared];
     fused.arguments[1] = product->arguments[roles.shared];
     fused.arguments[2] = product->arguments[2];
@@ -165,7 +165,7 @@ static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
         return HEALCL_OK;
     struct step fused = *sum;
     TRY(step_join_origins(run->plan, &fused, sum, addition, error));
-    TRY(pass_tensor(run, &out, &fused.out, error));
+    TRY(plan_view(run->plan, out.storage, &out.layout, &fused.out, error));
     fused.value[0] = 0;
     fused.zeros = 0;
     pass_moves(run, addition, sum);

@@ -34,15 +34,6 @@ enum healcl_status passes_parse(const char *list, uint32_t *set, struct healcl_e
 
 /* ---------------------------------------------------------------- what passes ask */
 
-/* How many inputs of a step view a storage. */
-static int inputs_of(const struct step *step, const struct storage *storage)
-{
-    int count = 0;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        count += step->in[i] && step->in[i]->storage == storage;
-    return count;
-}
-
 bool pass_only_reader(const struct pass_run *run, const struct step *reader,
                       const struct storage *storage, struct step **writer)
 {
@@ -53,14 +44,11 @@ bool pass_only_reader(const struct pass_run *run, const struct step *reader,
         uses->last - uses->first > PASS_WINDOW)
         return false;
     *writer = steps + uses->first;
+    int inputs = 0;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        inputs += reader->in[i] && reader->in[i]->storage == storage;
     return !pass_has_removed(*writer) && !reader->vendor && !(*writer)->vendor && (*writer)->out &&
-           (*writer)->out->storage == storage && !step_adds(*writer) &&
-           inputs_of(reader, storage) == 1;
-}
-
-bool pass_overlap(const struct tensor *a, const struct tensor *b)
-{
-    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
+           (*writer)->out->storage == storage && !step_adds(*writer) && inputs == 1;
 }
 
 bool pass_can_join(const struct step *first, const struct step *second)
@@ -72,7 +60,7 @@ bool pass_can_join(const struct step *first, const struct step *second)
 bool pass_reads(const struct step *step, const struct tensor *view)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
-        if (pass_overlap(step->in[i], view))
+        if (tensors_overlap(step->in[i], view))
             return true;
     return false;
 }
@@ -85,7 +73,7 @@ bool pass_touches(const struct step *step, const struct step *end, const struct 
             continue;
         if (step->kind == STEP_RELEASE
                 ? step->in[0]->storage == view->storage
-                : pass_overlap(step->out, view) || (!writes_only && pass_reads(step, view)))
+                : tensors_overlap(step->out, view) || (!writes_only && pass_reads(step, view)))
             return true;
     }
     return false;
@@ -101,7 +89,7 @@ bool pass_overwrites(const struct step *step, const struct tensor *view)
 bool pass_never_refuses(const struct step *step)
 {
     const int moduli = step_moduli(step);
-    return step_traits[step->kind].refuses == STEP_REFUSES_MODULI &&
+    return !step_traits[step->kind].refuses_data &&
            (moduli == NO_INPUT || step->in[moduli]->storage->scalars);
 }
 
@@ -119,8 +107,8 @@ bool pass_can_wait(const struct step *writer, const struct step *reader)
 void pass_moves(struct pass_run *run, const struct step *from, const struct step *to)
 {
     uint32_t old = (uint32_t)(from - run->plan->steps), new = (uint32_t)(to - run->plan->steps);
-    for (int i = 0; i <= STEP_INPUTS; i++) {
-        const struct tensor *tensor = i < STEP_INPUTS ? from->in[i] : from->out;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = from->operands[i];
         if (!tensor)
             continue;
         struct storage_uses *uses = &run->uses[tensor->storage->id];
@@ -172,43 +160,22 @@ bool pass_move_view(const struct tensor *view, const struct tensor *from, const 
     return true;
 }
 
-enum healcl_status pass_tensor(struct pass_run *run, const struct tensor *values,
-                               const struct tensor **tensor, struct healcl_error *error)
-{
-    struct tensor *made = arena_alloc(run->plan->arena, sizeof *made);
-    if (!made)
-        NO_MEMORY(error);
-    *made = *values;
-    *tensor = made;
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- one after the other */
-
-static void note_use(struct pass_run *run, const struct tensor *tensor, size_t step)
-{
-    struct storage_uses *uses = &run->uses[tensor->storage->id];
-    if (uses->count > 0 && uses->last == step)
-        return; /* as another operand of it */
-    if (uses->count++ == 0)
-        uses->first = (uint32_t)step;
-    uses->last = (uint32_t)step;
-}
 
 static void find_uses(struct pass_run *run)
 {
     const struct plan *plan = run->plan;
     memset(run->uses, 0, plan->storage_count * sizeof *run->uses);
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct step *step = &plan->steps[i];
-        if (step->kind == STEP_RELEASE)
-            continue;
-        for (int j = 0; j < STEP_INPUTS; j++)
-            if (step->in[j])
-                note_use(run, step->in[j], i);
-        if (step->out)
-            note_use(run, step->out, i);
-    }
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        for (int j = 0; j < STEP_OPERANDS && plan->steps[i].kind != STEP_RELEASE; j++) {
+            const struct tensor *tensor = plan->steps[i].operands[j];
+            struct storage_uses *uses = tensor ? &run->uses[tensor->storage->id] : NULL;
+            if (!uses || (uses->count > 0 && uses->last == i)) /* as another operand of it */
+                continue;
+            if (uses->count++ == 0)
+                uses->first = i;
+            uses->last = i;
+        }
 }
 
 /* Steps that are left move together, and storages that nobody uses any more are not released. */
@@ -242,8 +209,8 @@ static void remove_idle_releases(struct pass_run *run)
 /* Tensors that a step is the first to use, which marks them, or that it releases. */
 static void follow_memory(const struct pass_run *run, const struct step *step, uint64_t *live)
 {
-    for (int j = 0; j <= STEP_INPUTS; j++) {
-        const struct tensor *tensor = j < STEP_INPUTS ? step->in[j] : step->out;
+    for (int j = 0; j < STEP_OPERANDS; j++) {
+        const struct tensor *tensor = step->operands[j];
         if (!tensor || tensor->storage == run->plan->constants.storage)
             continue;
         struct storage_uses *uses = &run->uses[tensor->storage->id];
@@ -312,14 +279,12 @@ static enum healcl_status run_pass(struct pass_run *run, size_t pass, struct hea
 static enum healcl_status run_passes(struct pass_run *run, uint32_t set, struct healcl_error *error)
 {
     struct plan *plan = run->plan;
-    if (!run->uses || !run->next)
-        NO_MEMORY(error);
+    NEED_MEMORY(run->uses && run->next, error);
     for (size_t s = 0; s < plan->segment_count; s++) {
         struct segment *segment = &plan->segments[s];
         segment->pass_changes =
             arena_alloc(plan->arena, PASS_COUNT * sizeof *segment->pass_changes);
-        if (!segment->pass_changes)
-            NO_MEMORY(error);
+        NEED_MEMORY(segment->pass_changes, error);
         memset(segment->pass_changes, 0, PASS_COUNT * sizeof *segment->pass_changes);
     }
     find_uses(run);

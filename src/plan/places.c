@@ -12,6 +12,7 @@
 struct life {
     uint32_t first, last;
     uint32_t storage;
+    uint64_t bytes;
 };
 
 /* The lives of what shares a place, by their first steps. */
@@ -24,8 +25,8 @@ struct search {
     struct places *places;
     const struct plan *plan;
     const struct places_rule *rule;
-    struct life *lives; /* by storage */
-    uint32_t *order;    /* storages that get places, the largest first */
+    struct life *lives;  /* by storage */
+    struct life **order; /* of storages that get places, the largest first */
     size_t order_count;
     struct shared *shared; /* by place */
     size_t place_capacity, shared_capacity;
@@ -48,21 +49,20 @@ static void note_use(struct search *search, uint32_t step, const struct step *us
                      const struct storage *storage)
 {
     struct life *life = &search->lives[storage->id];
-    uint64_t bytes = storage_bytes(storage);
-    if (life->first == UNUSED) {
-        life->first = step;
-        life->last = (uint32_t)search->plan->step_count;
-        if (user->side == STEP_ALWAYS && bytes >= search->rule->least &&
-            bytes <= search->rule->most)
-            search->order[search->order_count++] = storage->id;
-    }
+    if (life->first != UNUSED)
+        return;
+    life->first = step;
+    life->last = (uint32_t)search->plan->step_count;
+    if (user->side == STEP_ALWAYS && life->bytes >= search->rule->least)
+        search->order[search->order_count++] = life;
 }
 
 static void find_lives(struct search *search)
 {
     const struct plan *plan = search->plan;
     for (size_t i = 0; i < plan->storage_count; i++)
-        search->lives[i] = (struct life){UNUSED, UNUSED, (uint32_t)i};
+        search->lives[i] =
+            (struct life){UNUSED, UNUSED, (uint32_t)i, storage_bytes(plan->storages[i])};
     for (uint32_t i = 0; i < plan->step_count; i++)
         for (int j = 0; j < STEP_OPERANDS; j++) {
             const struct tensor *tensor = step_operand(&plan->steps[i], j);
@@ -117,11 +117,9 @@ static void lengthen_lives(struct search *search, const struct segment *segment)
 static void keep_what_stays(struct search *search)
 {
     const struct places_rule *rule = search->rule;
-    for (size_t i = 0; i < search->order_count && rule->stays; i++) {
-        const struct storage *storage = search->plan->storages[search->order[i]];
-        if (rule->stays(rule->context, storage))
-            search->lives[storage->id].last = (uint32_t)search->plan->step_count;
-    }
+    for (size_t i = 0; i < search->order_count && rule->stays; i++)
+        if (rule->stays(rule->context, search->plan->storages[search->order[i]->storage]))
+            search->order[i]->last = (uint32_t)search->plan->step_count;
 }
 
 /* ---------------------------------------------------------------- places */
@@ -152,8 +150,7 @@ static bool is_free(const struct shared *shared, const struct life *life, uint32
 static enum healcl_status share(struct shared *shared, const struct life *life,
                                 struct healcl_error *error)
 {
-    if (!ARRAY_GROW(shared->lives, shared->count, &shared->capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(shared->lives, shared->count, &shared->capacity), error);
     size_t next = find_next(shared, life->first);
     memmove(shared->lives + next + 1, shared->lives + next,
             (shared->count - next) * sizeof *shared->lives);
@@ -166,10 +163,8 @@ static enum healcl_status add_place(struct search *search, uint64_t bytes,
                                     struct healcl_error *error)
 {
     struct places *places = search->places;
-    if (!ARRAY_GROW(places->bytes, places->count, &search->place_capacity))
-        NO_MEMORY(error);
-    if (!ARRAY_GROW(search->shared, places->count, &search->shared_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(places->bytes, places->count, &search->place_capacity), error);
+    NEED_MEMORY(ARRAY_GROW(search->shared, places->count, &search->shared_capacity), error);
     search->shared[places->count] = (struct shared){.lives = NULL};
     places->bytes[places->count++] = bytes;
     places->place_bytes += bytes;
@@ -177,10 +172,10 @@ static enum healcl_status add_place(struct search *search, uint64_t bytes,
 }
 
 /* Of places of one size the one that was used last: it may still be in a cache. */
-static enum healcl_status find_place(struct search *search, uint32_t id, struct healcl_error *error)
+static enum healcl_status find_place(struct search *search, const struct life *life,
+                                     struct healcl_error *error)
 {
     struct places *places = search->places;
-    const struct life *life = &search->lives[id];
     uint32_t idle, least = UINT32_MAX;
     size_t best = places->count;
     for (size_t i = places->count; i-- > 0;) { /* the smallest first */
@@ -193,8 +188,8 @@ static enum healcl_status find_place(struct search *search, uint32_t id, struct 
         }
     }
     if (best == places->count)
-        TRY(add_place(search, storage_bytes(search->plan->storages[id]), error));
-    places->of[id] = (uint32_t)best;
+        TRY(add_place(search, life->bytes, error));
+    places->of[life->storage] = (uint32_t)best;
     return share(&search->shared[best], life, error);
 }
 
@@ -235,45 +230,21 @@ static void find_peaks(struct search *search)
     search->places->other_bytes = other.most;
 }
 
-/* To sort by size, the largest first, and by first steps. */
-struct candidate {
-    uint64_t bytes;
-    struct life life;
-};
-
-static int compare_candidates(const void *left, const void *right)
+/* By size, the largest first, and by first steps. */
+static int compare_lives(const void *left, const void *right)
 {
-    const struct candidate *a = left, *b = right;
+    const struct life *a = *(struct life *const *)left, *b = *(struct life *const *)right;
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
-    if (a->life.first != b->life.first)
-        return a->life.first > b->life.first ? 1 : -1;
-    return (a->life.storage > b->life.storage) - (a->life.storage < b->life.storage);
-}
-
-static enum healcl_status sort_by_size(struct search *search, struct healcl_error *error)
-{
-    struct candidate *candidates = calloc(search->order_count + 1, sizeof *candidates);
-    if (!candidates)
-        NO_MEMORY(error);
-    for (size_t i = 0; i < search->order_count; i++) {
-        uint32_t id = search->order[i];
-        candidates[i].bytes = storage_bytes(search->plan->storages[id]);
-        candidates[i].life = search->lives[id];
-        candidates[i].life.storage = id;
-    }
-    qsort(candidates, search->order_count, sizeof *candidates, compare_candidates);
-    for (size_t i = 0; i < search->order_count; i++)
-        search->order[i] = candidates[i].life.storage;
-    free(candidates);
-    return HEALCL_OK;
+    if (a->first != b->first)
+        return a->first > b->first ? 1 : -1;
+    return (a->storage > b->storage) - (a->storage < b->storage);
 }
 
 static enum healcl_status find_places(struct search *search, struct healcl_error *error)
 {
     const struct plan *plan = search->plan;
-    if (!search->lives || !search->order || !search->places->of)
-        NO_MEMORY(error);
+    NEED_MEMORY(search->lives && search->order && search->places->of, error);
     memset(search->places->of, 0xff, plan->storage_count * sizeof *search->places->of);
     if (plan->step_count >= UNUSED)
         return HEALCL_OK;
@@ -281,7 +252,7 @@ static enum healcl_status find_places(struct search *search, struct healcl_error
     for (size_t s = 0; s < plan->segment_count; s++)
         lengthen_lives(search, &plan->segments[s]);
     keep_what_stays(search);
-    TRY(sort_by_size(search, error));
+    qsort(search->order, search->order_count, sizeof *search->order, compare_lives);
     for (size_t i = 0; i < search->order_count && search->looks < LOOKS_MOST; i++)
         TRY(find_place(search, search->order[i], error));
     find_peaks(search);

@@ -22,9 +22,9 @@ struct places {
     uint64_t live_bytes;  /* the most that all live storages take at one time */
 };
 
-/* What storages get places. */
+/* Which storages get places. */
 struct places_rule {
-    uint64_t least, most; /* bytes: those of fewer or more have none */
+    uint64_t least; /* bytes: those of fewer have none */
     /* Whether a storage stays after its release, to the end of the plan; NULL: none does. */
     bool (*stays)(void *context, const struct storage *storage);
     void *context;

@@ -10,12 +10,10 @@
 #include "transcript/entry.h"
 
 const struct step_traits step_traits[STEP_KINDS] = {
-#define NONE 0
 #define FIRST 1
 #define ALL UINT32_MAX
-#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, family, ...) \
-    [STEP_##kind] = {                                                                             \
-        #id, "step " #id, name, axes, work, STEP_##result, STEP_REFUSES_##refuses, __VA_ARGS__},
+#define STEP(kind, step_id, reference, device, family, ...) \
+    [STEP_##kind] = {.id = #step_id, .subject = "step " #step_id, __VA_ARGS__},
 #include "plan/steps.def"
 #undef STEP
 };
@@ -28,6 +26,11 @@ const char *segment_title(const char *name)
 uint64_t storage_bytes(const struct storage *storage)
 {
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
+}
+
+bool tensors_overlap(const struct tensor *a, const struct tensor *b)
+{
+    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
 }
 
 uint64_t packed_bytes(const struct tensor *tensor)
@@ -75,6 +78,23 @@ struct step planner_step(const struct planner *planner, enum step_kind kind,
                          .out = out};
 }
 
+static void count_transfer(struct planner *planner, const struct step *step)
+{
+    struct plan *plan = planner->plan;
+    if (step->kind == STEP_UPLOAD) {
+        const uint64_t bytes = storage_bytes(step->out->storage);
+        plan->uploads++;
+        plan->bytes_up += bytes;
+        planner->segment->bytes_up += bytes;
+    } else if (step->kind == STEP_DOWNLOAD) {
+        plan->results++;
+        plan->expected += step->payload != NULL;
+        plan->bytes_down += packed_bytes(step->in[0]);
+        planner->segment->results++;
+        planner->segment->bytes_down += packed_bytes(step->in[0]);
+    }
+}
+
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error)
 {
@@ -89,23 +109,21 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
             return status;
         }
     }
-    if (!ARRAY_GROW(plan->steps, plan->step_count, &planner->step_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(plan->steps, plan->step_count, &planner->step_capacity), error);
     struct step *added = &plan->steps[plan->step_count++];
     *added = *step;
     planner->segment->step_count++;
+    count_transfer(planner, added);
     return values_follow(&planner->values, added, error);
 }
 
-enum healcl_status planner_view(struct planner *planner, struct storage *storage,
-                                const struct layout *layout, struct tensor **tensor,
-                                struct healcl_error *error)
+enum healcl_status plan_view(struct plan *plan, struct storage *storage,
+                             const struct layout *layout, const struct tensor **tensor,
+                             struct healcl_error *error)
 {
-    struct tensor *view = arena_alloc(planner->plan->arena, sizeof *view);
-    if (!view)
-        NO_MEMORY(error);
-    view->storage = storage;
-    view->layout = *layout;
+    struct tensor *view = arena_alloc(plan->arena, sizeof *view);
+    NEED_MEMORY(view, error);
+    *view = (struct tensor){storage, *layout};
     *tensor = view;
     return HEALCL_OK;
 }
@@ -134,8 +152,7 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
         *result = storage;
         return HEALCL_OK;
     }
-    if (!ARRAY_GROW(plan->storages, plan->storage_count, &planner->storage_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(plan->storages, plan->storage_count, &planner->storage_capacity), error);
     struct storage *storage = arena_alloc(plan->arena, sizeof *storage);
     if (!storage || plan->storage_count >= UINT32_MAX)
         NO_MEMORY(error);
@@ -150,7 +167,7 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
 }
 
 enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
-                                      const int64_t *shape, struct tensor **tensor,
+                                      const int64_t *shape, const struct tensor **tensor,
                                       struct healcl_error *error)
 {
     struct planner *planner = call->planner;
@@ -169,7 +186,7 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
                    planner->memory_limit);
     struct storage *storage = NULL;
     TRY(planner_add_storage(planner, dtype, layout_elements(&layout), &storage, error));
-    return planner_view(planner, storage, &layout, tensor, error);
+    return plan_view(planner->plan, storage, &layout, tensor, error);
 }
 
 enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
@@ -181,8 +198,8 @@ enum healcl_status planner_release(struct planner *planner, const struct tensor 
     return planner_add_step(planner, &step, error);
 }
 
-enum healcl_status planner_constant(struct planner *planner, int64_t value, struct tensor **tensor,
-                                    struct healcl_error *error)
+enum healcl_status planner_constant(struct planner *planner, int64_t value,
+                                    const struct tensor **tensor, struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
     char text[24];
@@ -192,24 +209,24 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
         return HEALCL_OK;
     if (planner->live && plan->constants.count == planner->constant_capacity)
         REFUSE_FOR(error, LIMIT, "more than %zu different integers", planner->constant_capacity);
-    if (!ARRAY_GROW(plan->constants.values, plan->constants.count, &planner->constant_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(
+        ARRAY_GROW(plan->constants.values, plan->constants.count, &planner->constant_capacity),
+        error);
     struct layout layout = {.offset = (int64_t)plan->constants.count};
     plan->constants.values[plan->constants.count++] = value;
     plan->constants.storage->elements += !planner->live; /* there it has all its room already */
     struct tensor *constant = arena_alloc(plan->constants.arena, sizeof *constant);
-    if (!constant)
-        NO_MEMORY(error);
+    NEED_MEMORY(constant, error);
     *constant = (struct tensor){plan->constants.storage, layout};
     *tensor = constant;
-    struct tensor *previous;
+    const struct tensor *previous;
     return names_bind(&planner->constants, text, *tensor, &previous, error);
 }
 
 /* ---------------------------------------------------------------- names and lifetimes */
 
 /* One name less for the tensor's storage. */
-static enum healcl_status drop_reference(struct planner *planner, struct tensor *tensor,
+static enum healcl_status drop_reference(struct planner *planner, const struct tensor *tensor,
                                          struct healcl_error *error)
 {
     if (--tensor->storage->references > 0)
@@ -218,9 +235,9 @@ static enum healcl_status drop_reference(struct planner *planner, struct tensor 
 }
 
 static enum healcl_status bind_name(struct planner *planner, const char *name,
-                                    struct tensor *tensor, struct healcl_error *error)
+                                    const struct tensor *tensor, struct healcl_error *error)
 {
-    struct tensor *previous;
+    const struct tensor *previous;
     TRY(names_bind(&planner->names, name, tensor, &previous, error));
     tensor->storage->references++;
     if (tensor != previous)
@@ -231,7 +248,7 @@ static enum healcl_status bind_name(struct planner *planner, const char *name,
 enum healcl_status planner_free_name(struct planner *planner, const char *name,
                                      struct healcl_error *error)
 {
-    struct tensor *tensor = names_remove(&planner->names, name);
+    const struct tensor *tensor = names_remove(&planner->names, name);
     if (!tensor)
         REFUSE(error, "no tensor is bound to the name %s", name);
     return drop_reference(planner, tensor, error);
@@ -243,12 +260,10 @@ enum healcl_status planner_open_segment(struct planner *planner, const char *nam
                                         struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    if (!ARRAY_GROW(plan->segments, plan->segment_count, &planner->segment_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(plan->segments, plan->segment_count, &planner->segment_capacity), error);
     char *copy = arena_strdup(plan->arena, name);
     uint64_t *counts = arena_alloc(plan->arena, operation_count(plan->table) * sizeof *counts);
-    if (!copy || !counts)
-        NO_MEMORY(error);
+    NEED_MEMORY(copy && counts, error);
     planner->segment = &plan->segments[plan->segment_count++];
     *planner->segment = (struct segment){.name = copy,
                                          .first_step = plan->step_count,
@@ -282,7 +297,7 @@ static enum healcl_status resolve_argument(struct call *call, uint32_t i,
     const struct argument *argument = &call->entry->arguments[i];
     enum healcl_parameter_kind kind = call->form->parameters[i].kind;
     if (argument->kind == ARGUMENT_DEVICE_TENSOR) {
-        struct tensor *tensor = argument->tensor.bound;
+        const struct tensor *tensor = argument->tensor.bound;
         if (!tensor)
             tensor = names_find(&call->planner->names, argument->tensor.name);
         if (!tensor)
@@ -333,8 +348,7 @@ static enum healcl_status set_origins(struct planner *planner, const struct entr
         struct origins origins;
         struct origin origin;
     } *one = arena_alloc(planner->plan->arena, sizeof *one);
-    if (!one)
-        NO_MEMORY(error);
+    NEED_MEMORY(one, error);
     one->origin = (struct origin){.entry = entry->index,
                                   .is_call = planner->live,
                                   .name = name,
@@ -354,8 +368,7 @@ static enum healcl_status origin_name(const struct planner *planner, const struc
         return HEALCL_OK;
     size_t size = strlen(planner->outer->name) + strlen(*name) + sizeof ": ";
     char *both = arena_alloc(planner->plan->arena, size);
-    if (!both)
-        NO_MEMORY(error);
+    NEED_MEMORY(both, error);
     snprintf(both, size, "%s: %s", planner->outer->name, *name);
     *name = both;
     return HEALCL_OK;
@@ -373,6 +386,7 @@ static enum healcl_status resolve_arguments(struct call *call, struct healcl_err
     if (!planner->outer) {
         planner->segment->counts[call->form->operation->number]++;
         planner->segment->operations++;
+        planner->plan->operations++;
     }
     return HEALCL_OK;
 }
@@ -428,6 +442,7 @@ static enum healcl_status plan_entry(struct planner *planner, const struct entry
     case ENTRY_FREE:
         TRY(need_segment(planner, error));
         planner->segment->frees++;
+        planner->plan->frees++;
         TRY(set_origins(planner, entry, "free_device_tensor", NULL, error));
         return planner_free_name(planner, entry->name, error);
     case ENTRY_OPERATION:
@@ -463,14 +478,6 @@ static enum healcl_status plan_entries(struct planner *planner, struct entry_rea
     }
     if (planner->segment && planner->segment_is_named)
         REFUSE(error, "segment '%s' never ends", planner->segment->name);
-    struct plan *plan = planner->plan;
-    for (size_t i = 0; i < plan->segment_count; i++) {
-        const struct segment *segment = &plan->segments[i];
-        plan->operations += segment->operations;
-        plan->frees += segment->frees;
-        plan->bytes_up += segment->bytes_up;
-        plan->bytes_down += segment->bytes_down;
-    }
     return HEALCL_OK;
 }
 
@@ -478,8 +485,7 @@ static enum healcl_status plan_source(struct planner *planner, const struct sour
                                       struct healcl_error *error)
 {
     planner->plan->arena = planner->plan->constants.arena = planner->values.arena = arena_create();
-    if (!planner->plan->arena)
-        NO_MEMORY(error);
+    NEED_MEMORY(planner->plan->arena, error);
     TRY(planner_add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
     struct entry_reader *reader;
     TRY(entry_reader_open(source, &reader, error));
@@ -488,18 +494,24 @@ static enum healcl_status plan_source(struct planner *planner, const struct sour
     return status;
 }
 
+struct planner planner_of_limits(const struct healcl_limits *limits)
+{
+    static const struct healcl_limits none = {.expand = HEALCL_EXPAND_VALID};
+    limits = limits ? limits : &none;
+    return (struct planner){
+        .memory_limit = limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
+        .work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT,
+        .expand = limits->expand,
+    };
+}
+
 enum healcl_status plan_create(const struct source *source, const struct operation_table *table,
                                const struct healcl_limits *limits, struct plan **plan,
                                struct healcl_error *error)
 {
-    struct planner planner = {
-        .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
-        .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT,
-        .expand = limits ? limits->expand : HEALCL_EXPAND_VALID,
-    };
+    struct planner planner = planner_of_limits(limits);
     planner.plan = calloc(1, sizeof *planner.plan);
-    if (!planner.plan)
-        NO_MEMORY(error);
+    NEED_MEMORY(planner.plan, error);
     planner.plan->source = source;
     planner.plan->table = table;
     planner.plan->memory_limit = planner.memory_limit;

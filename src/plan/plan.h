@@ -74,6 +74,8 @@ enum {
 #undef STEP
     ,
     STEP_INPUTS = 8,
+    STEP_OUT = STEP_INPUTS, /* as an operand */
+    STEP_OPERANDS,
     NO_INPUT = -1 /* of a step, where one could be */
 };
 
@@ -86,10 +88,13 @@ enum step_result {
     STEP_DIGIT     /* in [0, 2^value[0]) */
 };
 
-/* What in its data can make a step fail. */
-enum step_refusal {
-    STEP_REFUSES_DATA,
-    STEP_REFUSES_MODULI /* alone, if it has any; the plan has checked those that are scalars */
+/* Which elements a step visits. */
+enum step_visits {
+    VISITS_OUT,
+    VISITS_FIRST, /* and in[0]'s */
+    VISITS_ALL,   /* of all operands */
+    VISITS_STAGES,
+    VISITS_FULL_Q
 };
 
 /* What kernels do beside reading and writing: a device has a rate for each. */
@@ -100,16 +105,18 @@ enum segment_work {
     WORK_DIGITS,          /* of single values */
     WORK_CRT_DIGITS,      /* of CRT values */
     WORKS,
-    NO_WORK = WORKS,
-    WORK_OF_CHAIN /* of both operations */
+    NO_WORK = WORKS
 };
 
 /* What is known of a kind of step; see steps.def. */
 struct step_traits {
     const char *id, *subject, *name, *axes; /* subject: "step modmul" */
+    char mixed;                             /* or 0 */
+    int mixed_by;
+    enum step_visits visits;
     enum segment_work work;
     enum step_result result;
-    enum step_refusal refuses;
+    bool refuses_data; /* else moduli alone can; the plan has checked those that are scalars */
     uint32_t in_place; /* bit i: input i may be */
     int moduli;        /* the input that holds them; 0: none does */
     uint8_t signs;     /* bit i: input i must not be negative for residues */
@@ -132,16 +139,17 @@ enum step_side {
 struct vendor_call;
 struct step;
 
-/* Whether a step reads what out holds before. */
-bool step_adds(const struct step *step);
-
 struct step {
     enum step_kind kind;
     enum step_side side;
     const struct vendor_call *vendor; /* of these sides, and of STEP_VENDOR; else NULL */
     const struct origins *origins;    /* out is the last one's */
-    const struct tensor *out;
-    const struct tensor *in[STEP_INPUTS];
+    union {
+        struct {
+            const struct tensor *in[STEP_INPUTS], *out;
+        };
+        const struct tensor *operands[STEP_OPERANDS]; /* the same */
+    };
     /* For messages: which parameter of the form of which origin an input is. */
     struct step_argument {
         uint8_t origin, parameter;
@@ -156,6 +164,15 @@ struct step {
     /* STEP_UPLOAD and STEP_DOWNLOAD: as in the transcript, a string in double quotes */
     const char *tensor_name;
 };
+
+/* Input i of a step, or with STEP_OUT its output; NULL: there is none. */
+static inline const struct tensor *step_operand(const struct step *step, int i)
+{
+    return step->operands[i];
+}
+
+/* Whether a step reads what out holds before. */
+bool step_adds(const struct step *step);
 
 /* "products" ... */
 extern const char *const segment_work_names[WORKS];
@@ -237,6 +254,11 @@ enum healcl_status plan_create(const struct source *source, const struct operati
                                struct healcl_error *error);
 void plan_free(struct plan *plan);
 
+/* Makes a tensor of the plan's: a view of a storage. Errors: HEALCL_NO_MEMORY. */
+enum healcl_status plan_view(struct plan *plan, struct storage *storage,
+                             const struct layout *layout, const struct tensor **tensor,
+                             struct healcl_error *error);
+
 /* b of a STEP_MODMUL_AXIS_SUM with all axes of a, whether or not all reps share it. */
 struct layout step_factor(const struct step *step);
 
@@ -247,6 +269,9 @@ struct product_sum {
     int64_t batch, out_distance, a_distance, b_distance;
 };
 struct product_sum step_product_sum(const struct step *step);
+
+/* Whether both may have elements in the same place; a may be NULL. */
+bool tensors_overlap(const struct tensor *a, const struct tensor *b);
 
 /* A segment's name, and for "" what stands for it: "(no segment)". */
 const char *segment_title(const char *name);

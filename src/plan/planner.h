@@ -51,9 +51,12 @@ struct call {
     struct planner *planner;
     const struct entry *entry;
     const struct form *form;
-    struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
-    struct tensor *result;                  /* the OUT parameter's; infer sets it if RESULT_NEW */
+    const struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
+    const struct tensor *result; /* the OUT parameter's; infer sets it if RESULT_NEW */
 };
+
+/* One that plans within limits, which may be NULL. */
+struct planner planner_of_limits(const struct healcl_limits *limits);
 
 /* Works out an operation whose arguments have the right kinds: checks shapes, dtypes and values,
  * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
@@ -64,7 +67,7 @@ enum healcl_status infer_copy(struct call *call, struct healcl_error *error);
 
 /* A new storage of the layout's elements; it counts as live until its last name is dropped. */
 enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
-                                      const int64_t *shape, struct tensor **tensor,
+                                      const int64_t *shape, const struct tensor **tensor,
                                       struct healcl_error *error);
 
 /* A new storage, in the limits already; it counts as live. */
@@ -75,14 +78,9 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
 enum healcl_status planner_open_segment(struct planner *planner, const char *name, bool is_named,
                                         struct healcl_error *error);
 
-/* A view of a storage. */
-enum healcl_status planner_view(struct planner *planner, struct storage *storage,
-                                const struct layout *layout, struct tensor **tensor,
-                                struct healcl_error *error);
-
 /* A scalar operand, as a tensor of rank 0. */
-enum healcl_status planner_constant(struct planner *planner, int64_t value, struct tensor **tensor,
-                                    struct healcl_error *error);
+enum healcl_status planner_constant(struct planner *planner, int64_t value,
+                                    const struct tensor **tensor, struct healcl_error *error);
 
 /* A step of the entry in hand. */
 struct step planner_step(const struct planner *planner, enum step_kind kind,

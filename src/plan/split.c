@@ -13,20 +13,14 @@ struct pending {
     struct exchange part;
 };
 
-struct sums {
-    struct pending *of;
-    size_t count, capacity;
-};
-
 struct splitter {
     struct rewrite *rewrite;
     const struct healcl_split *split;
     struct split_axes axes;
     int64_t start, size;        /* the rank's indices of the axis */
     const struct segment *from; /* the whole plan's, in hand */
-    size_t front;               /* the first of the part's for it */
-    size_t last_entry;          /* of an operation that has been counted */
-    struct sums pending;
+    struct pending *pending;
+    size_t pending_count, pending_capacity;
     size_t inputs, results; /* so far */
 };
 
@@ -74,11 +68,9 @@ static enum healcl_status write_view(const struct splitter *splitter, const stru
                                      const struct layout *layout, const struct tensor **tensor,
                                      struct healcl_error *error)
 {
-    struct storage *made;
     const int64_t elements =
         is_split(splitter, storage) ? share(splitter, storage->elements) : storage->elements;
-    TRY(rewrite_storage(splitter->rewrite, storage, elements, &made, error));
-    return rewrite_view(splitter->rewrite, made, layout, tensor, error);
+    return rewrite_operand(splitter->rewrite, storage, elements, layout, tensor, error);
 }
 
 static enum healcl_status write_operands(const struct splitter *splitter, const struct step *whole,
@@ -97,8 +89,7 @@ static enum healcl_status write_operands(const struct splitter *splitter, const 
             layout = is_split(splitter, tensor->storage)
                          ? part_of_split(splitter, tensor)
                          : part_of_whole(splitter, &layout, (uint32_t)axis, cut->each);
-        TRY(write_view(splitter, tensor->storage, &layout,
-                       i == STEP_OUT ? &part->out : &part->in[i], error));
+        TRY(write_view(splitter, tensor->storage, &layout, &part->operands[i], error));
     }
     return HEALCL_OK;
 }
@@ -133,8 +124,7 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
         !layout_same_shape(&whole->payload->layout, &tensor->layout))
         return HEALCL_OK;
     struct payload *payload = arena_alloc(plan->arena, sizeof *payload);
-    if (!payload)
-        NO_MEMORY(error);
+    NEED_MEMORY(payload, error);
     *payload = *whole->payload;
     payload_narrow(payload, &of);
     part->payload = payload;
@@ -143,35 +133,24 @@ static enum healcl_status write_transfer(struct splitter *splitter, const struct
 
 /* ---------------------------------------------------------------- exchanges */
 
-static struct segment *segment_in_hand(const struct splitter *splitter)
-{
-    return splitter->rewrite->planner.segment;
-}
-
 /* Ends the segment in hand with what is pending. */
 static enum healcl_status exchange(struct splitter *splitter, struct healcl_error *error)
 {
-    struct segment *segment = segment_in_hand(splitter);
+    struct segment *segment = splitter->rewrite->planner.segment;
     struct exchange *exchanges = arena_alloc(splitter->rewrite->planner.plan->arena,
-                                             splitter->pending.count * sizeof *exchanges);
-    if (!exchanges)
-        NO_MEMORY(error);
-    for (size_t i = 0; i < splitter->pending.count; i++)
-        exchanges[i] = splitter->pending.of[i].part;
+                                             splitter->pending_count * sizeof *exchanges);
+    NEED_MEMORY(exchanges, error);
+    for (size_t i = 0; i < splitter->pending_count; i++)
+        exchanges[i] = splitter->pending[i].part;
     segment->exchanges = exchanges;
-    segment->exchange_count = splitter->pending.count;
-    splitter->pending.count = 0;
+    segment->exchange_count = splitter->pending_count;
+    splitter->pending_count = 0;
     return HEALCL_OK;
 }
 
 static bool same_view(const struct tensor *a, const struct tensor *b)
 {
     return a->storage == b->storage && layout_same_elements(&a->layout, &b->layout);
-}
-
-static bool overlap(const struct tensor *a, const struct tensor *b)
-{
-    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
 }
 
 /* Whether a step wants a sum that is pending, or ends or changes its moduli. but: an operand that
@@ -181,21 +160,21 @@ static bool wants(const struct step *step, const struct pending *pending, int bu
     if (step->kind == STEP_RELEASE)
         return step->in[0]->storage == pending->sum.storage ||
                step->in[0]->storage == pending->moduli.storage;
-    bool found = overlap(step->out, &pending->moduli);
+    bool found = tensors_overlap(step->out, &pending->moduli);
     for (int i = 0; i < STEP_OPERANDS; i++)
-        found |= i != but && overlap(step_operand(step, i), &pending->sum);
+        found |= i != but && tensors_overlap(step_operand(step, i), &pending->sum);
     return found;
 }
 
 /* Whether a step waits for an exchange. moduli: of the sum that it makes a summand of, or NULL.
  * *adds: such a sum is pending, and it only adds to it. */
-static bool waits(const struct sums *sums, const struct step *step, const struct tensor *moduli,
-                  bool *adds)
+static bool waits(const struct splitter *splitter, const struct step *step,
+                  const struct tensor *moduli, bool *adds)
 {
     bool found = false;
     *adds = false;
-    for (size_t i = 0; i < sums->count; i++) {
-        const struct pending *pending = &sums->of[i];
+    for (size_t i = 0; i < splitter->pending_count; i++) {
+        const struct pending *pending = &splitter->pending[i];
         const bool is_more = moduli && step_adds(step) && same_view(step->out, &pending->sum) &&
                              same_view(moduli, &pending->moduli);
         *adds |= is_more;
@@ -204,22 +183,16 @@ static bool waits(const struct sums *sums, const struct step *step, const struct
     return found;
 }
 
-static enum healcl_status add_pending(struct sums *sums, const struct tensor *sum,
-                                      const struct tensor *moduli, struct healcl_error *error)
-{
-    if (!ARRAY_GROW(sums->of, sums->count, &sums->capacity))
-        NO_MEMORY(error);
-    sums->of[sums->count++] = (struct pending){.sum = *sum, .moduli = *moduli};
-    return HEALCL_OK;
-}
-
 /* The first summands of a sum. What it adds to is counted by one rank alone. */
 static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
                                    const struct tensor *moduli, const struct step *part,
                                    struct healcl_error *error)
 {
-    TRY(add_pending(&splitter->pending, whole->out, moduli, error));
-    struct exchange *exchange = &splitter->pending.of[splitter->pending.count - 1].part;
+    NEED_MEMORY(ARRAY_GROW(splitter->pending, splitter->pending_count, &splitter->pending_capacity),
+                error);
+    struct pending *pending = &splitter->pending[splitter->pending_count++];
+    *pending = (struct pending){.sum = *whole->out, .moduli = *moduli};
+    struct exchange *exchange = &pending->part;
     exchange->sum = part->out;
     TRY(write_view(splitter, moduli->storage, &moduli->layout, &exchange->moduli, error));
     if (!step_adds(whole) || splitter->split->rank == 0)
@@ -234,30 +207,6 @@ static enum healcl_status open_sum(struct splitter *splitter, const struct step 
 
 /* ---------------------------------------------------------------- steps */
 
-/* Operations are counted with the first of their steps; views stay in front. */
-static void count_operation(struct splitter *splitter, const struct step *step)
-{
-    struct plan *plan = splitter->rewrite->planner.plan;
-    struct segment *front = &plan->segments[splitter->front];
-    struct segment *in_hand = segment_in_hand(splitter);
-    const struct origin *origin = step_origin(step, NO_INPUT);
-    if (!origin->form || origin->entry == splitter->last_entry)
-        return;
-    const size_t number = origin_operation(origin)->number;
-    splitter->last_entry = origin->entry;
-    front->counts[number]--;
-    front->operations--;
-    in_hand->counts[number]++;
-    in_hand->operations++;
-}
-
-/* The segment goes on behind an exchange. */
-static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
-{
-    TRY(exchange(splitter, error));
-    return planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error);
-}
-
 static enum healcl_status split_step(struct splitter *splitter, const struct step *step,
                                      struct healcl_error *error)
 {
@@ -269,8 +218,9 @@ static enum healcl_status split_step(struct splitter *splitter, const struct ste
     step_axes(step, &names);
     if (cut.sums && !step_moduli_of(step, &names, STEP_OUT, &moduli))
         REFUSE(error, "a sum without moduli");
-    if (waits(&splitter->pending, step, cut.sums ? &moduli : NULL, &adds)) {
-        TRY(go_on(splitter, error));
+    if (waits(splitter, step, cut.sums ? &moduli : NULL, &adds)) {
+        TRY(exchange(splitter, error)); /* the segment goes on behind it */
+        TRY(planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error));
         adds = false;
     }
     TRY(write_operands(splitter, step, &cut, &part, error));
@@ -278,7 +228,6 @@ static enum healcl_status split_step(struct splitter *splitter, const struct ste
         TRY(open_sum(splitter, step, &moduli, &part, error));
     if (step->kind == STEP_UPLOAD || step->kind == STEP_DOWNLOAD)
         TRY(write_transfer(splitter, step, &part, error));
-    count_operation(splitter, step);
     return rewrite_step(splitter->rewrite, &part, error);
 }
 
@@ -288,7 +237,6 @@ static enum healcl_status split_segments(struct splitter *splitter, struct healc
     for (size_t s = 0; s < from->segment_count; s++) {
         splitter->from = &from->segments[s];
         TRY(rewrite_segment(splitter->rewrite, splitter->from, error));
-        splitter->front = splitter->rewrite->planner.plan->segment_count - 1;
         for (size_t i = 0; i < splitter->from->step_count; i++)
             TRY(split_step(splitter, &from->steps[splitter->from->first_step + i], error));
         TRY(exchange(splitter, error));
@@ -321,39 +269,26 @@ static enum healcl_status find_upload(const struct plan *plan, const struct heal
     return HEALCL_OK;
 }
 
-/* Parts of as many indices, the first ones of one more. */
-static void find_indices(struct splitter *splitter)
-{
-    const struct healcl_split *split = splitter->split;
-    const int64_t least = splitter->axes.count / split->ranks;
-    const int64_t more = splitter->axes.count % split->ranks;
-    splitter->start = least * split->rank + (split->rank < more ? split->rank : more);
-    splitter->size = least + (split->rank < more);
-}
-
-static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_error *error)
+enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error)
 {
     struct plan *plan = rewrite->planner.plan;
+    struct splitter splitter = {.rewrite = rewrite, .split = how};
+    const struct step *upload = NULL;
+    TRY(find_upload(rewrite->from, splitter.split, &upload, error));
     plan->input_parts =
         arena_alloc(plan->arena, rewrite->from->uploads * sizeof *plan->input_parts);
     plan->result_parts =
         arena_alloc(plan->arena, rewrite->from->results * sizeof *plan->result_parts);
-    if (!plan->input_parts || !plan->result_parts)
-        NO_MEMORY(error);
-    return HEALCL_OK;
-}
-
-enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error)
-{
-    struct splitter splitter = {.rewrite = rewrite, .split = how};
-    const struct step *upload = NULL;
-    TRY(find_upload(rewrite->from, splitter.split, &upload, error));
-    TRY(make_parts(rewrite, error));
+    NEED_MEMORY(plan->input_parts && plan->result_parts, error);
     TRY(split_axes_find(rewrite->from, upload, splitter.split, &splitter.axes, error));
-    find_indices(&splitter);
+    /* Parts of as many indices, the first ones of one more. */
+    const int64_t rank = splitter.split->rank, ranks = splitter.split->ranks;
+    const int64_t least = splitter.axes.count / ranks, more = splitter.axes.count % ranks;
+    splitter.start = least * rank + (rank < more ? rank : more);
+    splitter.size = least + (rank < more);
     enum healcl_status status = split_segments(&splitter, error);
     split_axes_release(&splitter.axes);
-    free(splitter.pending.of);
+    free(splitter.pending);
     return status;
 }
 
@@ -362,99 +297,23 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
 /* Inputs that are looked at, the largest ones. */
 enum { INPUTS_MOST = 32 };
 
-/* The bytes of the largest part of a storage. */
-static uint64_t part_bytes(const struct split_axes *axes, const struct storage *storage,
-                           uint32_t ranks)
+static double visits_of(const struct plan *plan)
 {
-    if (axes->units[storage->id] == 0)
-        return storage_bytes(storage);
-    const int64_t most = (axes->count + ranks - 1) / ranks;
-    return storage_bytes(storage) / (uint64_t)axes->count * (uint64_t)most;
+    double visits = 0;
+    for (size_t i = 0; i < plan->step_count; i++)
+        visits += (double)step_visits(&plan->steps[i]);
+    return visits;
 }
 
-/* What follows the lives of tensors. */
-struct prices {
-    const struct split_axes *axes;
-    uint32_t ranks;
-    bool *is_live;                  /* by storage */
-    uint64_t live, peak, exchanged; /* bytes */
-    double work;                    /* elements that steps visit */
-    struct sums pending;
-};
-
-/* The bytes of sums that ranks add up, each time that they have to. */
-static enum healcl_status price_sums(struct prices *prices, const struct step *step,
-                                     const struct step_cut *cut, struct healcl_error *error)
+/* Memory, exchange and work that a part has left of the whole's, as a sum of shares. */
+static double share_of(const struct plan *part, const struct plan *whole)
 {
-    struct step_axes names;
-    struct tensor moduli;
-    bool adds;
-    step_axes(step, &names);
-    const bool sums = cut->sums && step_moduli_of(step, &names, STEP_OUT, &moduli);
-    if (waits(&prices->pending, step, sums ? &moduli : NULL, &adds)) {
-        prices->pending.count = 0;
-        adds = false;
-    }
-    if (!sums || adds)
-        return HEALCL_OK;
-    prices->exchanged += packed_bytes(step->out);
-    return add_pending(&prices->pending, step->out, &moduli, error);
-}
-
-static enum healcl_status price_step(struct prices *prices, const struct step *step,
-                                     struct healcl_error *error)
-{
-    const struct step_cut cut = split_axes_step(prices->axes, step);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        const bool stays = step->kind != STEP_RELEASE;
-        if (!tensor || tensor->storage->scalars || prices->is_live[tensor->storage->id] == stays)
-            continue;
-        const uint64_t bytes = part_bytes(prices->axes, tensor->storage, prices->ranks);
-        prices->is_live[tensor->storage->id] = stays;
-        prices->live += stays ? bytes : -bytes;
-    }
-    prices->peak = prices->live > prices->peak ? prices->live : prices->peak;
-    if (step->kind != STEP_RELEASE)
-        prices->work += (double)step_visits(step) / (cut.letter ? prices->ranks : 1);
-    return price_sums(prices, step, &cut, error);
-}
-
-static enum healcl_status price_segments(struct prices *prices, const struct plan *plan,
-                                         struct healcl_error *error)
-{
-    prices->is_live = calloc(plan->storage_count, sizeof *prices->is_live);
-    if (!prices->is_live)
-        NO_MEMORY(error);
-    for (size_t s = 0; s < plan->segment_count; s++) {
-        const struct step *steps = plan->steps + plan->segments[s].first_step;
-        prices->pending.count = 0;
-        for (size_t i = 0; i < plan->segments[s].step_count; i++)
-            TRY(price_step(prices, &steps[i], error));
-    }
-    return HEALCL_OK;
-}
-
-/* The input is NULL where nothing is split. */
-static enum healcl_status price_plan(const struct plan *plan, const struct step *upload,
-                                     const struct healcl_split *split, struct prices *prices,
-                                     struct healcl_error *error)
-{
-    struct split_axes axes;
-    *prices = (struct prices){.axes = &axes, .ranks = split->ranks};
-    TRY(split_axes_find(plan, upload, split, &axes, error));
-    const enum healcl_status status = price_segments(prices, plan, error);
-    free(prices->is_live);
-    free(prices->pending.of);
-    split_axes_release(&axes);
-    return status;
-}
-
-/* What of the whole's a rank has left, as a sum of shares. */
-static double share_of(const struct prices *part, const struct prices *whole)
-{
-    return ((double)part->peak + 2 * (double)part->exchanged) / ((double)whole->peak + 1) +
-           part->work / (whole->work + 1);
+    uint64_t exchanged = 0;
+    for (size_t s = 0; s < part->segment_count; s++)
+        for (size_t i = 0; i < part->segments[s].exchange_count; i++)
+            exchanged += packed_bytes(part->segments[s].exchanges[i].sum);
+    return ((double)part->bytes_peak + 2 * (double)exchanged) / ((double)whole->bytes_peak + 1) +
+           visits_of(part) / (visits_of(whole) + 1);
 }
 
 struct candidate {
@@ -482,39 +341,41 @@ static size_t find_largest(const struct plan *plan, struct candidate largest[INP
     return count;
 }
 
-/* Tries all axes of an input. */
-static enum healcl_status try_input(const struct plan *plan, const struct candidate *candidate,
-                                    const struct prices *whole, double *least,
+/* Tries all axes of an input. The first rank's part is as large as any. */
+static enum healcl_status try_input(struct plan *plan, const struct healcl_limits *limits,
+                                    const struct candidate *candidate, double *least,
                                     struct healcl_split *split, struct healcl_error *error)
 {
     for (uint32_t axis = 0; axis < candidate->upload->out->layout.rank; axis++) {
         const struct healcl_split one = {candidate->input, axis, 0, split->ranks};
-        struct prices part;
-        const enum healcl_status status = price_plan(plan, candidate->upload, &one, &part, error);
+        struct plan *part;
+        const enum healcl_status status =
+            plan_rewrite(plan, true, limits, plan_split, &one, &part, error);
         if (status == HEALCL_NO_MEMORY)
             return status;
-        if (status != HEALCL_OK)
+        if (status != HEALCL_OK) {
             healcl_error_clear(error);
-        if (status != HEALCL_OK || share_of(&part, whole) >= *least)
             continue;
-        *least = share_of(&part, whole);
+        }
+        const double share = share_of(part, plan);
+        plan_free(part);
+        if (share >= *least)
+            continue;
+        *least = share;
         split->input = one.input;
         split->axis = one.axis;
     }
     return HEALCL_OK;
 }
 
-enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
-                                     struct healcl_error *error)
+enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_limits *limits,
+                                     struct healcl_split *split, struct healcl_error *error)
 {
-    const struct healcl_split alone = {.ranks = 1};
     struct candidate largest[INPUTS_MOST + 1];
-    struct prices whole;
     const size_t count = find_largest(plan, largest);
     double least = INFINITY;
-    TRY(price_plan(plan, NULL, &alone, &whole, error));
     for (size_t i = 0; i < count; i++)
-        TRY(try_input(plan, &largest[i], &whole, &least, split, error));
+        TRY(try_input(plan, limits, &largest[i], &least, split, error));
     if (isinf(least))
         REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
     return HEALCL_OK;

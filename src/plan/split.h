@@ -13,11 +13,10 @@
 #include "plan/derive.h"
 
 /*
- * A plan_change, with a struct healcl_split. Parts of an axis differ by at most one index, or where
- * a view takes several together, by so many. Exchanges end segments: what follows is a segment
- * more, of the same name. Errors: HEALCL_USAGE for an input, axis or rank that is none, and more
- * ranks than the axis has indices; HEALCL_REFUSED where an operation mixes the axis or takes a part
- * of it, with entry and operation.
+ * A plan_change, with a struct healcl_split. Parts of an axis differ by at most one index.
+ * Exchanges end segments: what follows is a segment more, of the same name. Errors: HEALCL_USAGE
+ * for an input, axis or rank that is none, and more ranks than the axis has indices; HEALCL_REFUSED
+ * where an operation mixes the axis or takes a part of it, with entry and operation.
  */
 enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error);
 
@@ -27,8 +26,8 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
  * Looks at the largest inputs where there are many. Errors: HEALCL_REFUSED where none can be split;
  * HEALCL_NO_MEMORY.
  */
-enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
-                                     struct healcl_error *error);
+enum healcl_status plan_choose_split(struct plan *plan, const struct healcl_limits *limits,
+                                     struct healcl_split *split, struct healcl_error *error);
 
 /* ---- exchanges ---- */
 

@@ -17,13 +17,6 @@ static bool is_cut(const struct split_axes *axes, const struct tensor *tensor)
 
 /* ---------------------------------------------------------------- views */
 
-enum view_state {
-    VIEW_CUT,
-    VIEW_PART,   /* it has not all indices, or not in their order */
-    VIEW_COARSE, /* it has an axis along which `each` indices go together */
-    VIEW_SLICE   /* it has whole runs of `each` indices */
-};
-
 /* The axis with the longest stride that stays within one period; NO_AXIS where there is none. */
 static int longest_axis(const struct layout *view, int64_t period)
 {
@@ -45,38 +38,20 @@ static int64_t reach_below(const struct layout *view, uint32_t longest, int64_t 
     return reach;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static enum view_state find_view_cut(const struct layout *view, int64_t unit, int64_t count,
-                                     struct view_cut *cut)
+/* Finds the axis along which indices run. False where the view has not all of them, or not in their
+ * order, or some together. */
+static bool find_view_cut(const struct layout *view, int64_t unit, int64_t count,
+                          struct view_cut *cut)
 {
     const int64_t period = unit * count;
     const int longest = longest_axis(view, period);
     if (longest == NO_AXIS)
-        return VIEW_PART;
-    const int64_t stride = view->stride[longest], span = stride * view->shape[longest];
-    const int64_t start = view->offset % period - view->offset % period % stride;
-    const bool is_whole = start == 0 && span % period == 0;
-    cut->axis = (uint32_t)longest;
-    if (reach_below(view, (uint32_t)longest, period) >= stride)
-        return VIEW_PART;
-    if (stride > unit) {
-        cut->each = stride / unit;
-        return is_whole && stride % unit == 0 && count % cut->each == 0 ? VIEW_COARSE : VIEW_PART;
-    }
-    if (unit % stride != 0 || start % unit != 0 || span % unit != 0)
-        return VIEW_PART;
-    cut->each =
-        is_whole ? unit / stride : common_divisor(count, common_divisor(start / unit, span / unit));
-    return is_whole ? VIEW_CUT : VIEW_SLICE;
+        return false;
+    const int64_t stride = view->stride[longest];
+    *cut = (struct view_cut){(uint32_t)longest, unit / stride};
+    return unit % stride == 0 && view->offset % period < stride &&
+           stride * view->shape[longest] % period == 0 &&
+           reach_below(view, (uint32_t)longest, period) < stride;
 }
 
 struct view_cut split_axes_view(const struct split_axes *axes, const struct tensor *tensor)
@@ -88,18 +63,11 @@ struct view_cut split_axes_view(const struct split_axes *axes, const struct tens
 
 /* ---------------------------------------------------------------- steps */
 
-/* What is wrong with a step, and of which operand; or how the axis is to be dealt out instead. */
+/* What is wrong with a step, and of which operand. */
 struct fault {
     const char *text; /* NULL: nothing is */
     int operand;
-    int64_t coarser; /* so many indices are to be one; 0: they are not */
-    int64_t count;   /* there are to be so many, again and again; 0: they are not */
 };
-
-static bool is_fault(const struct fault *fault)
-{
-    return fault->text || fault->coarser > 0 || fault->count > 0;
-}
 
 static struct fault fault_of(const char *text, int operand)
 {
@@ -122,13 +90,7 @@ static struct fault find_letter(const struct split_axes *axes, const struct step
         struct view_cut view = {0};
         if (!is_cut(axes, tensor))
             continue;
-        const enum view_state state =
-            find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view);
-        if (state == VIEW_COARSE)
-            return (struct fault){.coarser = view.each};
-        if (state == VIEW_SLICE && view.each > 1)
-            return (struct fault){.count = view.each};
-        if (state != VIEW_CUT)
+        if (!find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view))
             return fault_of("takes a part of the axis that is split", i);
         if (step->kind == STEP_VENDOR || names->names[i][view.axis] == '*')
             return fault_of("mixes the axis that is split", i);
@@ -158,7 +120,7 @@ static struct fault find_step_cut(const struct split_axes *axes, const struct st
         return (struct fault){.text = NULL};
     step_axes(step, &names);
     struct fault fault = find_letter(axes, step, &names, cut);
-    if (is_fault(&fault))
+    if (fault.text)
         return fault;
     if (step->out && step_axis(&names, STEP_OUT, cut->letter) == NO_AXIS) {
         const int moduli = step_moduli(step);
@@ -199,7 +161,7 @@ static int64_t unit_for(const struct split_axes *axes, const struct tensor *tens
     if (axis == NO_AXIS || __builtin_mul_overflow(layout->stride[axis], each, &unit) || unit == 0 ||
         __builtin_mul_overflow(unit, axes->count, &period) ||
         tensor->storage->elements % period != 0 ||
-        find_view_cut(layout, unit, axes->count, &cut) != VIEW_CUT || (int)cut.axis != axis)
+        !find_view_cut(layout, unit, axes->count, &cut) || (int)cut.axis != axis)
         return STAYS_WHOLE;
     return unit;
 }
@@ -238,28 +200,22 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
     return fault;
 }
 
-/* Follows the axis through all steps, until no storage more is cut; or until it is to be dealt out
- * in another way, as *other then tells. */
-static enum healcl_status follow(struct split_axes *axes, struct fault *other,
-                                 struct healcl_error *error)
+/* Follows the axis through all steps, until no storage more is cut. */
+static enum healcl_status follow(struct split_axes *axes, struct healcl_error *error)
 {
     const struct plan *plan = axes->plan;
     bool changed = true;
-    *other = fault_of(NULL, 0);
     for (int round = 0; changed; round++) {
         if (round == ROUNDS_MOST)
             REFUSE_FOR(error, LIMIT, "the axis runs through too much of the transcript");
         changed = false;
         for (size_t i = 0; i < plan->step_count; i++) {
-            const struct step *step = &plan->steps[i];
             struct step_cut cut;
-            *other = find_step_cut(axes, step, &cut);
-            if (!is_fault(other))
-                *other = cut_operands(axes, step, &cut, &changed);
-            if (other->text)
-                return refuse(step, other, error);
-            if (is_fault(other))
-                return HEALCL_OK;
+            struct fault fault = find_step_cut(axes, &plan->steps[i], &cut);
+            if (!fault.text)
+                fault = cut_operands(axes, &plan->steps[i], &cut, &changed);
+            if (fault.text)
+                return refuse(&plan->steps[i], &fault, error);
         }
     }
     return HEALCL_OK;
@@ -297,8 +253,7 @@ static bool can_cut_output(const struct split_axes *axes, const struct step *ste
 {
     struct step_axes names;
     struct view_cut view;
-    if (step->kind == STEP_VENDOR ||
-        find_view_cut(&step->out->layout, unit, axes->count, &view) != VIEW_CUT)
+    if (step->kind == STEP_VENDOR || !find_view_cut(&step->out->layout, unit, axes->count, &view))
         return false;
     step_axes(step, &names);
     const struct step_cut cut = {names.names[STEP_OUT][view.axis], view.each, false};
@@ -336,55 +291,21 @@ static bool cut_back(struct split_axes *axes, int64_t *wanted)
 
 /* ---------------------------------------------------------------- all */
 
-/* Indices of an axis for each rank. */
-static enum healcl_status check_count(const struct split_axes *axes, const struct step *upload,
-                                      const struct healcl_split *split, struct healcl_error *error)
-{
-    const struct origin *origin = step_origin(upload, NO_INPUT);
-    const int64_t size = upload->out->layout.shape[split->axis];
-    if (size < (int64_t)split->ranks)
-        FAIL(error, HEALCL_USAGE,
-             "entry %zu (%s): axis %" PRIu32 " has size %" PRId64 ", too little for %" PRIu32
-             " ranks",
-             origin->entry, origin->name, split->axis, size, split->ranks);
-    if (axes->count < (int64_t)split->ranks)
-        REFUSE(error,
-               "entry %zu (%s): axis %" PRIu32 " can be split into %" PRId64
-               " parts, too few for %" PRIu32 " ranks",
-               origin->entry, origin->name, split->axis, axes->count, split->ranks);
-    return HEALCL_OK;
-}
-
-/* With `each` elements of the axis for one of axes->count indices. */
-static enum healcl_status find_with(struct split_axes *axes, int64_t *wanted,
-                                    const struct step *upload, const struct healcl_split *split,
-                                    int64_t each, struct fault *other, struct healcl_error *error)
-{
-    const struct tensor *input = upload->out;
-    memset(axes->units, 0, axes->plan->storage_count * sizeof *axes->units);
-    axes->units[input->storage->id] = input->layout.stride[split->axis] * each;
-    TRY(check_count(axes, upload, split, error));
-    TRY(follow(axes, other, error));
-    for (int round = 0; !is_fault(other) && round < ROUNDS_MOST && cut_back(axes, wanted); round++)
-        TRY(follow(axes, other, error));
-    return HEALCL_OK;
-}
-
 static enum healcl_status find(struct split_axes *axes, int64_t *wanted, const struct step *upload,
                                const struct healcl_split *split, struct healcl_error *error)
 {
-    struct fault other;
-    int64_t each = 1;
-    axes->count = upload->out->layout.shape[split->axis];
-    do {
-        TRY(find_with(axes, wanted, upload, split, each, &other, error));
-        if (other.coarser > 0) {
-            each *= other.coarser;
-            axes->count /= other.coarser;
-        } else if (other.count > 0) {
-            axes->count = other.count;
-        }
-    } while (is_fault(&other)); /* there are fewer indices each time */
+    const struct origin *origin = step_origin(upload, NO_INPUT);
+    const struct layout *input = &upload->out->layout;
+    axes->count = input->shape[split->axis];
+    if (axes->count < (int64_t)split->ranks)
+        FAIL(error, HEALCL_USAGE,
+             "entry %zu (%s): axis %" PRIu32 " has size %" PRId64 ", too little for %" PRIu32
+             " ranks",
+             origin->entry, origin->name, split->axis, axes->count, split->ranks);
+    axes->units[upload->out->storage->id] = input->stride[split->axis];
+    TRY(follow(axes, error));
+    for (int round = 0; round < ROUNDS_MOST && cut_back(axes, wanted); round++)
+        TRY(follow(axes, error));
     return HEALCL_OK;
 }
 

@@ -6,10 +6,9 @@
 #include "plan/split.h"
 
 /*
- * The axis has `count` indices, again and again, which are dealt to the ranks: as many as it has
- * elements, unless views join some or take slices. A storage that is cut has `unit` elements of one
- * index behind each other, then those of the next, and begins again after the last: element e
- * belongs to index e / unit % count.
+ * The axis has `count` indices, again and again, which are dealt to the ranks. A storage that is
+ * cut has `unit` elements of one index behind each other, then those of the next, and begins again
+ * after the last: element e belongs to index e / unit % count.
  */
 struct split_axes {
     const struct plan *plan;

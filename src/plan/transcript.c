@@ -38,9 +38,9 @@ static enum healcl_status list_tensors(struct healcl_transcript *transcript,
         arena_alloc(arena, (plan->uploads + 1) * sizeof *transcript->input_steps);
     transcript->result_steps =
         arena_alloc(arena, (plan->results + 1) * sizeof *transcript->result_steps);
-    if (!transcript->inputs || !transcript->results || !transcript->input_steps ||
-        !transcript->result_steps)
-        NO_MEMORY(error);
+    NEED_MEMORY(transcript->inputs && transcript->results && transcript->input_steps &&
+                    transcript->result_steps,
+                error);
     size_t input = 0, result = 0;
     for (size_t s = 0; s < plan->segment_count; s++)
         for (size_t i = 0; i < plan->segments[s].step_count; i++) {
@@ -104,19 +104,19 @@ static enum healcl_status finish(struct healcl_transcript *transcript, enum heal
     return HEALCL_OK;
 }
 
-static enum healcl_status open_file(const char *path, const struct healcl_limits *limits,
-                                    bool is_plain, struct healcl_transcript **result,
-                                    struct healcl_error *error)
+/* Opens a file, or where path is NULL what is in memory. */
+static enum healcl_status open_source(const char *path, const void *data, size_t length,
+                                      const struct healcl_limits *limits, bool is_plain,
+                                      struct healcl_transcript **result, struct healcl_error *error)
 {
-    NEED(path, error);
     NEED(result, error);
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
-    if (!transcript)
-        NO_MEMORY(error);
+    NEED_MEMORY(transcript, error);
     transcript->is_plain = is_plain;
     enum healcl_status status = set_limits(transcript, limits, error);
     if (status == HEALCL_OK)
-        status = source_open(&transcript->source, path, error);
+        status = path ? source_open(&transcript->source, path, error)
+                      : source_open_memory(&transcript->source, data, length, error);
     return finish(transcript, status, result, error);
 }
 
@@ -124,14 +124,15 @@ enum healcl_status healcl_transcript_open(const char *path, const struct healcl_
                                           struct healcl_transcript **result,
                                           struct healcl_error *error)
 {
-    return open_file(path, limits, false, result, error);
+    NEED(path, error);
+    return open_source(path, NULL, 0, limits, false, result, error);
 }
 
 enum healcl_status transcript_open_plain(const char *path, const struct healcl_limits *limits,
                                          struct healcl_transcript **result,
                                          struct healcl_error *error)
 {
-    return open_file(path, limits, true, result, error);
+    return open_source(path, NULL, 0, limits, true, result, error);
 }
 
 enum healcl_status healcl_transcript_open_memory(const void *data, size_t length,
@@ -140,14 +141,7 @@ enum healcl_status healcl_transcript_open_memory(const void *data, size_t length
                                                  struct healcl_error *error)
 {
     NEED(data, error);
-    NEED(result, error);
-    struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
-    if (!transcript)
-        NO_MEMORY(error);
-    enum healcl_status status = set_limits(transcript, limits, error);
-    if (status == HEALCL_OK)
-        status = source_open_memory(&transcript->source, data, length, error);
-    return finish(transcript, status, result, error);
+    return open_source(NULL, data, length, limits, false, result, error);
 }
 
 enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,
@@ -155,8 +149,7 @@ enum healcl_status transcript_derive(const struct healcl_transcript *parent, pla
                                      struct healcl_transcript **result, struct healcl_error *error)
 {
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
-    if (!transcript)
-        NO_MEMORY(error);
+    NEED_MEMORY(transcript, error);
     enum healcl_status status = set_limits(transcript, &parent->limits, error);
     transcript->passes = parent->passes;
     transcript->parent = transcript_retain(parent);
@@ -239,9 +232,9 @@ enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript
     if (split->ranks == 0)
         FAIL(error, HEALCL_USAGE, "there is no rank");
     if (transcript->is_plain)
-        return plan_choose_split(transcript->plan, split, error);
+        return plan_choose_split(transcript->plan, &transcript->limits, split, error);
     TRY(make_plan(transcript, &plan, error));
-    enum healcl_status status = plan_choose_split(plan, split, error);
+    enum healcl_status status = plan_choose_split(plan, &transcript->limits, split, error);
     plan_free(plan);
     return status;
 }

@@ -314,8 +314,7 @@ static enum healcl_status note(struct values *values, const struct tensor *out,
         values->unused = kept->next;
     else
         kept = arena_alloc(values->arena, sizeof *kept);
-    if (!kept)
-        NO_MEMORY(error);
+    NEED_MEMORY(kept, error);
     *kept = known;
     out->storage->known = kept;
     return HEALCL_OK;

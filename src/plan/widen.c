@@ -23,7 +23,7 @@ static bool add_axis(const struct step *step, int64_t batch, const int64_t *dist
             return false;
         views[i] = layout_insert_axis(&tensor->layout, 0, batch, distance[i]);
     }
-    value[0] += step_goes_along(step);
+    value[0] += strpbrk(step_traits[step->kind].axes, "+=") != NULL;
     return true;
 }
 
@@ -88,7 +88,7 @@ bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2])
 {
     struct step_axes axes;
-    if (step_takes_more_axes(step))
+    if (strncmp(step_traits[step->kind].axes, "...", 3) == 0) /* all of out's by their places */
         return add_axis(step, batch, distance, views, value);
     step_axes(step, &axes);
     size_t length;
@@ -109,70 +109,68 @@ struct widen_how {
     size_t inputs[]; /* count of them */
 };
 
-/* An input of a step that reads a storage. */
-struct reader {
-    const struct step *step;
-    size_t next; /* of the same storage; 0: none */
-};
-
 struct widening {
     struct rewrite *rewrite;
     const struct widen_how *how;
     bool *is_wide, *is_live; /* by storage of the plan: depends on an input; is one */
-    size_t *first_reader;    /* by storage; 0: none */
-    struct reader *readers;  /* from number 1 on */
-    uint32_t *found;         /* storages that readers are still to be looked at of */
-    uint32_t found_count;
 };
-
-static void find_wide(struct widening *widening, const struct storage *storage)
-{
-    if (widening->is_wide[storage->id])
-        return;
-    widening->is_wide[storage->id] = true;
-    widening->found[widening->found_count++] = storage->id;
-}
 
 static bool is_wide(const struct widening *widening, const struct tensor *tensor)
 {
     return tensor && widening->is_wide[tensor->storage->id];
 }
 
-/* What is chosen is an upload's. */
+static bool touches_wide(const struct widening *widening, const struct step *step)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (is_wide(widening, step->operands[i]))
+            return true;
+    return false;
+}
+
+/* Inputs are numbered by uploads. */
 static void find_inputs(struct widening *widening)
 {
     const struct plan *from = widening->rewrite->from;
     for (size_t i = 0, input = 0; i < from->step_count; i++) {
         const struct step *step = &from->steps[i];
-        if (step->kind != STEP_UPLOAD || !step->out)
+        if (step->kind != STEP_UPLOAD)
             continue;
         for (size_t j = 0; j < widening->how->count; j++)
-            if (widening->how->inputs[j] == input) {
-                widening->is_live[step->out->storage->id] = true;
-                find_wide(widening, step->out->storage);
-            }
+            if (widening->how->inputs[j] == input)
+                widening->is_live[step->out->storage->id] =
+                    widening->is_wide[step->out->storage->id] = true;
         input++;
     }
 }
 
-/* Follows what is wide from inputs of steps to their outputs, which makes all of a storage wide. */
-static void find_storages(struct widening *widening)
+/* Makes all of a storage wide that a step writes and reads something wide for. */
+static bool follow(struct widening *widening, const struct step *step)
+{
+    if (!step->out || is_wide(widening, step->out) || !touches_wide(widening, step))
+        return false;
+    return widening->is_wide[step->out->storage->id] = true;
+}
+
+/* Ways there and back. More take no plans that people write, and time that grows with their square.
+ */
+enum { ROUNDS_MOST = 64 };
+
+static enum healcl_status find_storages(struct widening *widening, struct healcl_error *error)
 {
     const struct plan *from = widening->rewrite->from;
-    size_t readers = 0;
-    for (size_t i = 0; i < from->step_count; i++)
-        for (int j = 0; from->steps[i].out && j < STEP_INPUTS; j++)
-            if (from->steps[i].in[j]) {
-                size_t *first = &widening->first_reader[from->steps[i].in[j]->storage->id];
-                widening->readers[++readers] = (struct reader){&from->steps[i], *first};
-                *first = readers;
-            }
+    bool changed = true;
     find_inputs(widening);
-    while (widening->found_count > 0) {
-        uint32_t storage = widening->found[--widening->found_count];
-        for (size_t i = widening->first_reader[storage]; i > 0; i = widening->readers[i].next)
-            find_wide(widening, widening->readers[i].step->out->storage);
+    for (int round = 0; changed; round++) {
+        if (round == ROUNDS_MOST)
+            REFUSE_FOR(error, LIMIT, "the inputs run through too much of the transcript");
+        changed = false;
+        for (size_t i = 0; i < from->step_count; i++)
+            changed |= follow(widening, &from->steps[i]);
+        for (size_t i = from->step_count; i-- > 0;)
+            changed |= follow(widening, &from->steps[i]);
     }
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- steps */
@@ -186,9 +184,10 @@ static enum healcl_status refuse(const struct step *step, const char *why,
     return HEALCL_REFUSED;
 }
 
-/* The storage in the place of a tensor's. */
-static enum healcl_status new_storage(struct widening *widening, const struct tensor *tensor,
-                                      struct storage **storage, struct healcl_error *error)
+/* Writes an operand: a view of the storage in the place of a tensor's. */
+static enum healcl_status write_view(struct widening *widening, const struct tensor *tensor,
+                                     const struct layout *view, const struct tensor **result,
+                                     struct healcl_error *error)
 {
     const struct storage *old = tensor->storage;
     int64_t elements = old->elements, batch = is_wide(widening, tensor) ? widening->how->batch : 1;
@@ -200,7 +199,7 @@ static enum healcl_status new_storage(struct widening *widening, const struct te
         error_prefix_origin(error, old->origin);
         return HEALCL_REFUSED;
     }
-    return rewrite_storage(widening->rewrite, old, elements * batch, storage, error);
+    return rewrite_operand(widening->rewrite, old, elements * batch, view, result, error);
 }
 
 /* Adds a step with these views in the place of its operands'. */
@@ -208,19 +207,13 @@ static enum healcl_status add_step(struct widening *widening, const struct step 
                                    const struct layout *views, struct healcl_error *error)
 {
     struct step added = *step;
-    struct storage *storage;
     if (step->vendor) { /* its body, which is all that is left of it */
         added.vendor = NULL;
         added.side = STEP_ALWAYS;
     }
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        if (!tensor)
-            continue;
-        TRY(new_storage(widening, tensor, &storage, error));
-        TRY(rewrite_view(widening->rewrite, storage, &views[i],
-                         i == STEP_OUT ? &added.out : &added.in[i], error));
-    }
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (step->operands[i])
+            TRY(write_view(widening, step->operands[i], &views[i], &added.operands[i], error));
     return rewrite_step(widening->rewrite, &added, error);
 }
 
@@ -268,8 +261,7 @@ static enum healcl_status widen_transfer(struct widening *widening, const struct
     if (step->payload) {
         struct payload *payload =
             arena_alloc(widening->rewrite->planner.plan->arena, sizeof *payload);
-        if (!payload)
-            NO_MEMORY(error);
+        NEED_MEMORY(payload, error);
         *payload = *step->payload;
         payload->copies = copies;
         if (copies == 0)
@@ -288,16 +280,15 @@ static enum healcl_status copy_upload(struct widening *widening, const struct st
     const struct storage *old = step->out->storage;
     struct step upload = *step, copy = {.kind = STEP_COPY, .origins = step->origins};
     struct step release = {.kind = STEP_RELEASE, .origins = step->origins};
-    struct storage *single, *wide;
+    struct storage *single;
     const struct layout from = {
         .rank = 2, .shape = {widening->how->batch, old->elements}, .stride = {0, 1}};
     const struct layout to = layout_packed(&from);
-    TRY(rewrite_new_storage(rewrite, old, old->elements, &single, error));
-    TRY(rewrite_view(rewrite, single, &step->out->layout, &upload.out, error));
+    TRY(rewrite_storage(rewrite, old, old->elements, &single, error));
+    TRY(plan_view(rewrite->planner.plan, single, &step->out->layout, &upload.out, error));
     TRY(rewrite_step(rewrite, &upload, error));
-    TRY(new_storage(widening, step->out, &wide, error));
-    TRY(rewrite_view(rewrite, single, &from, &copy.in[0], error));
-    TRY(rewrite_view(rewrite, wide, &to, &copy.out, error));
+    TRY(write_view(widening, step->out, &to, &copy.out, error));
+    TRY(plan_view(rewrite->planner.plan, single, &from, &copy.in[0], error));
     TRY(rewrite_step(rewrite, &copy, error));
     release.in[0] = copy.in[0];
     return rewrite_step(rewrite, &release, error);
@@ -319,14 +310,6 @@ static enum healcl_status write_step(struct widening *widening, const struct ste
                       error);
     default: return widen_step(widening, step, error);
     }
-}
-
-static bool touches_wide(const struct widening *widening, const struct step *step)
-{
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (is_wide(widening, step_operand(step, i)))
-            return true;
-    return false;
 }
 
 /* The steps of one entry, or of one call of a vendor's operation, whose kernel, where it has a body
@@ -364,10 +347,7 @@ static enum healcl_status write_segment(struct widening *widening, const struct 
 static enum healcl_status write_segments(struct widening *widening, struct healcl_error *error)
 {
     const struct plan *from = widening->rewrite->from;
-    if (!widening->is_wide || !widening->is_live || !widening->first_reader || !widening->readers ||
-        !widening->found)
-        NO_MEMORY(error);
-    find_storages(widening);
+    TRY(find_storages(widening, error));
     for (size_t s = 0; s < from->segment_count; s++)
         TRY(write_segment(widening, &from->segments[s], error));
     return HEALCL_OK;
@@ -376,19 +356,12 @@ static enum healcl_status write_segments(struct widening *widening, struct healc
 static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
                                      struct healcl_error *error)
 {
-    const struct plan *from = rewrite->from;
-    struct widening widening = {.rewrite = rewrite, .how = how};
-    widening.is_wide = calloc(from->storage_count, sizeof *widening.is_wide);
-    widening.is_live = calloc(from->storage_count, sizeof *widening.is_live);
-    widening.first_reader = calloc(from->storage_count, sizeof *widening.first_reader);
-    widening.readers = calloc(from->step_count * STEP_INPUTS + 1, sizeof *widening.readers);
-    widening.found = calloc(from->storage_count, sizeof *widening.found);
+    const size_t count = rewrite->from->storage_count;
+    bool *both = calloc(2 * count, sizeof *both);
+    NEED_MEMORY(both, error);
+    struct widening widening = {rewrite, how, both, both + count};
     enum healcl_status status = write_segments(&widening, error);
-    free(widening.found);
-    free(widening.readers);
-    free(widening.first_reader);
-    free(widening.is_live);
-    free(widening.is_wide);
+    free(both);
     return status;
 }
 
@@ -425,8 +398,7 @@ enum healcl_status healcl_transcript_widen(const struct healcl_transcript *trans
     TRY(check_inputs(transcript, inputs, input_count, batch, error));
     const size_t bytes = sizeof(struct widen_how) + input_count * sizeof *inputs;
     struct widen_how *how = malloc(bytes);
-    if (!how)
-        NO_MEMORY(error);
+    NEED_MEMORY(how, error);
     *how = (struct widen_how){.batch = batch, .count = input_count};
     if (input_count > 0)
         memcpy(how->inputs, inputs, input_count * sizeof *inputs);

@@ -10,34 +10,15 @@
  * Unsigned integers of `count` limbs of 64 bits, the least significant first.
  */
 
-/* Digit i in base 2^base_bits; of a wider one the lowest 64 bits. */
-static uint64_t limbs_digit(const uint64_t *limbs, size_t count, int64_t i, int64_t base_bits)
+static void limbs_shift_right(uint64_t *limbs, size_t count, int64_t bits)
 {
-    uint128 first_bit = (uint128)i * (uint128)base_bits;
-    if (first_bit >= (uint128)count * 64)
-        return 0;
-    size_t limb = (size_t)(first_bit / 64);
-    unsigned shift = (unsigned)(first_bit % 64);
-    uint64_t digit = limbs[limb] >> shift;
-    if (shift > 0 && limb + 1 < count)
-        digit |= limbs[limb + 1] << (64 - shift);
-    return base_bits < 64 ? digit & (((uint64_t)1 << base_bits) - 1) : digit;
-}
-
-/* Whether any digit from i on is not 0. */
-static bool limbs_have_digits_from(const uint64_t *limbs, size_t count, int64_t i,
-                                   int64_t base_bits)
-{
-    uint128 first_bit = (uint128)i * (uint128)base_bits;
-    if (first_bit >= (uint128)count * 64)
-        return false;
-    size_t limb = (size_t)(first_bit / 64);
-    if (limbs[limb] >> (unsigned)(first_bit % 64) != 0)
-        return true;
-    while (++limb < count)
-        if (limbs[limb] != 0)
-            return true;
-    return false;
+    const size_t whole = (size_t)(bits / 64);
+    const unsigned part = (unsigned)(bits % 64);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t low = whole < count - i ? limbs[i + whole] : 0;
+        const uint64_t high = whole + 1 < count - i ? limbs[i + whole + 1] : 0;
+        limbs[i] = part > 0 ? low >> part | high << (64 - part) : low;
+    }
 }
 
 /* sum += limbs * factor; the caller knows that it fits. */
@@ -49,20 +30,6 @@ static void limbs_multiply_add(uint64_t *sum, const uint64_t *limbs, size_t coun
         sum[i] = (uint64_t)term;
         carry = (uint64_t)(term >> 64);
     }
-}
-
-/* quotient = limbs / divisor; returns the remainder. quotient may be limbs, or NULL. */
-static uint64_t limbs_divide(const uint64_t *limbs, size_t count, uint64_t divisor,
-                             uint64_t *quotient)
-{
-    uint64_t remainder = 0;
-    for (size_t i = count; i-- > 0;) {
-        uint128 part = (uint128)remainder << 64 | limbs[i];
-        if (quotient)
-            quotient[i] = (uint64_t)(part / divisor);
-        remainder = (uint64_t)(part % divisor);
-    }
-    return remainder;
 }
 
 static bool limbs_less(const uint64_t *a, const uint64_t *b, size_t count)
@@ -84,17 +51,23 @@ static void limbs_subtract(uint64_t *a, const uint64_t *b, size_t count)
     }
 }
 
-/* Stores digits 0 to count-1 of a value at positions first, first + stride, ... of out, and counts
- * the value if more digits than these are not 0. */
+/* Stores digits 0 to count-1 of a value, which they are taken from, at positions first,
+ * first + stride, ... of out, and counts the value if something is left. Of a digit of more than 64
+ * bits out has the lowest. */
 static void store_digits(struct reference *reference, const struct operand *out, int64_t first,
-                         int64_t stride, int64_t count, int64_t base_bits, const uint64_t *limbs,
+                         int64_t stride, int64_t count, int64_t base_bits, uint64_t *limbs,
                          size_t limb_count)
 {
-    for (int64_t i = 0; i < count; i++)
-        operand_store(out, first + i * stride,
-                      (int64_t)limbs_digit(limbs, limb_count, i, base_bits));
-    if (limbs_have_digits_from(limbs, limb_count, count, base_bits))
-        reference->dropped_digits++;
+    const uint64_t mask = base_bits < 64 ? ((uint64_t)1 << base_bits) - 1 : UINT64_MAX;
+    for (int64_t i = 0; i < count; i++) {
+        operand_store(out, first + i * stride, (int64_t)(limbs[0] & mask));
+        limbs_shift_right(limbs, limb_count, base_bits);
+    }
+    for (size_t i = 0; i < limb_count; i++)
+        if (limbs[i] != 0) {
+            reference->dropped_digits++;
+            return;
+        }
 }
 
 /* out[..., i] = digit i of a[...]; a negative value stands for its two's complement. */
@@ -123,6 +96,7 @@ struct crt_basis {
     int64_t k;
     size_t limbs;        /* of x and of all that is added to it: k + 1, as Q < 2^(63 k) */
     int64_t *q;          /* [k] */
+    uint64_t *words;     /* the memory of what follows */
     uint64_t *product;   /* [limbs], Q = q[0] * ... * q[k-1] */
     uint64_t *cofactors; /* [k][limbs], Q / q[j] */
     uint64_t *inverses;  /* [k], (Q / q[j])^-1 mod q[j] */
@@ -151,35 +125,29 @@ static enum healcl_status crt_basis_init(struct crt_basis *basis, struct referen
     basis->k = moduli.layout.shape[0];
     TRY(check_coprime(reference, step, basis->q, basis->k, error));
 
-    basis->limbs = (size_t)basis->k + 1;
-    size_t size = basis->limbs * sizeof(uint64_t);
-    basis->x = reference_allocate(1, size);
-    basis->product = reference_allocate(1, size);
-    basis->cofactors = reference_allocate((uint64_t)basis->k, size);
-    basis->inverses = reference_allocate((uint64_t)basis->k, sizeof *basis->inverses);
-    if (!basis->x || !basis->product || !basis->cofactors || !basis->inverses)
-        NO_MEMORY(error);
-
+    const size_t k = (size_t)basis->k, limbs = basis->limbs = k + 1;
+    basis->words = reference_allocate(k + 3, limbs * sizeof *basis->words);
+    NEED_MEMORY(basis->words, error);
+    basis->x = basis->words;
+    basis->product = basis->x + limbs;
+    basis->inverses = basis->product + limbs;
+    basis->cofactors = basis->inverses + limbs;
     basis->product[0] = 1;
-    for (int64_t j = 0; j < basis->k; j++) /* Q += Q * (q - 1), which is Q * q */
-        limbs_multiply_add(basis->product, basis->product, basis->limbs, (uint64_t)basis->q[j] - 1);
-    for (int64_t j = 0; j < basis->k; j++) {
-        uint64_t q = (uint64_t)basis->q[j];
-        uint64_t *cofactor = basis->cofactors + (size_t)j * basis->limbs;
-        limbs_divide(basis->product, basis->limbs, q, cofactor);
-        basis->inverses[j] =
-            mod_inverse(limbs_divide(cofactor, basis->limbs, q, NULL), basis->q[j]);
+    for (size_t j = 0; j < k; j++) {
+        const uint64_t q = (uint64_t)basis->q[j];
+        uint64_t *cofactor = basis->cofactors + j * limbs, rest = 1 % q;
+        cofactor[0] = 1;
+        for (size_t i = 0; i < k; i++) {
+            const uint64_t factor = (uint64_t)basis->q[i];
+            if (i == j)
+                continue;
+            limbs_multiply_add(cofactor, cofactor, limbs, factor - 1); /* times the factor */
+            rest = mod_multiply(rest, factor % q, q);
+        }
+        basis->inverses[j] = mod_inverse(rest, basis->q[j]);
+        limbs_multiply_add(basis->product, basis->product, limbs, q - 1);
     }
     return HEALCL_OK;
-}
-
-static void crt_basis_release(struct crt_basis *basis)
-{
-    free(basis->q);
-    free(basis->product);
-    free(basis->cofactors);
-    free(basis->inverses);
-    free(basis->x);
 }
 
 /* x = sum over j of (residue[j] * inverse[j] mod q[j]) * Q/q[j], mod Q, of the residues at
@@ -221,6 +189,7 @@ enum healcl_status reference_digits_full_q(struct reference *reference, const st
                          out.layout.shape[1], step->value[0], basis.x, basis.limbs);
         }
     }
-    crt_basis_release(&basis);
+    free(basis.q);
+    free(basis.words);
     return status;
 }

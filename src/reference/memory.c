@@ -8,8 +8,7 @@ enum healcl_status reference_create(const struct plan *plan, struct reference **
                                     struct healcl_error *error)
 {
     struct reference *reference = calloc(1, sizeof *reference);
-    if (!reference)
-        NO_MEMORY(error);
+    NEED_MEMORY(reference, error);
     reference->plan = plan;
     reference->memories = reference_allocate(plan->storage_count, sizeof *reference->memories);
     if (!reference->memories) {
@@ -65,8 +64,7 @@ enum healcl_status reference_memory(struct reference *reference, const struct st
     struct reference_memory *memory = &reference->memories[storage->id];
     if (!memory->bytes)
         memory->bytes = reference_allocate((uint64_t)storage->elements, dtype_size(storage->dtype));
-    if (!memory->bytes)
-        NO_MEMORY(error);
+    NEED_MEMORY(memory->bytes, error);
     *bytes = memory->bytes;
     return HEALCL_OK;
 }

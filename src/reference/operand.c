@@ -55,8 +55,7 @@ enum healcl_status reference_read_vector(const struct operand *operand, int64_t 
 {
     const struct layout *layout = &operand->layout;
     int64_t *copy = reference_allocate((uint64_t)layout->shape[0], sizeof *copy);
-    if (!copy)
-        NO_MEMORY(error);
+    NEED_MEMORY(copy, error);
     for (int64_t i = 0; i < layout->shape[0]; i++)
         copy[i] = operand_load(operand, layout->offset + i * layout->stride[0]);
     *values = copy;

@@ -56,8 +56,7 @@ void *reference_allocate(uint64_t count, size_t size);
 typedef enum healcl_status reference_function(struct reference *reference, const struct step *step,
                                               struct healcl_error *error);
 
-#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, ...) \
-    reference_function reference_##reference;
+#define STEP(kind, id, reference, ...) reference_function reference_##reference;
 #include "plan/steps.def"
 #undef STEP
 

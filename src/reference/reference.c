@@ -5,8 +5,7 @@ enum healcl_status reference_step(struct reference *reference, const struct step
                                   struct healcl_error *error)
 {
     static reference_function *const functions[STEP_KINDS] = {
-#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, ...) \
-    [STEP_##kind] = reference_##reference,
+#define STEP(kind, id, reference, ...) [STEP_##kind] = reference_##reference,
 #include "plan/steps.def"
 #undef STEP
     };

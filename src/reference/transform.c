@@ -71,8 +71,7 @@ static enum healcl_status tables_init(struct tables *tables, struct reference *r
     tables->n = step->out->layout.shape[3];
     tables->twiddles = reference_allocate((uint64_t)tables->n, sizeof *tables->twiddles);
     tables->x = reference_allocate((uint64_t)tables->n, sizeof *tables->x);
-    if (!tables->twiddles || !tables->x)
-        NO_MEMORY(error);
+    NEED_MEMORY(tables->twiddles && tables->x, error);
     return HEALCL_OK;
 }
 

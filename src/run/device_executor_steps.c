@@ -359,8 +359,7 @@ static enum healcl_status run_kernel(struct device_executor *self, const struct 
 static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_executor *,
                                                               const struct step *,
                                                               struct healcl_error *) = {
-#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, ...) \
-    [STEP_##kind] = run_##device,
+#define STEP(kind, id, reference, device, ...) [STEP_##kind] = run_##device,
 #include "plan/steps.def"
 #undef STEP
 };

@@ -132,13 +132,13 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
                                    struct healcl_tensor **result, struct healcl_error *error)
 {
     size_t first = 0;
-    struct tensor *made = NULL;
+    const struct tensor *made = NULL;
     if (result)
         *result = NULL;
     queue->entry.index = queue->live.calls;
     TRY(live_plan_call(&queue->live, &queue->entry, &first, &made, error));
     if (made)
-        live_plan_hold(made);
+        made->storage->references++;
     if (data)
         queue->uploads[made->storage->id].data = data;
     enum healcl_status status = queue_execute(queue, first, error);
@@ -184,7 +184,7 @@ static bool is_dtype(enum healcl_dtype dtype)
 
 void queue_note_written(struct healcl_queue *queue, struct storage *storage)
 {
-    live_plan_written(&queue->live, storage);
+    values_forget(&queue->live.planner.values, storage); /* no step wrote it */
     device_turn_begin(queue->device);
     queue->executor->class->written(queue->executor, storage);
     device_turn_end(queue->device);
@@ -203,8 +203,8 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
     argument->kind = ARGUMENT_DEVICE_TENSOR;
     argument->tensor.name = "";
     argument->tensor.has_dtype = false;
-    return planner_view(&queue->live.planner, tensor->view.storage, &tensor->view.layout,
-                        &argument->tensor.bound, error);
+    return plan_view(&queue->live.plan, tensor->view.storage, &tensor->view.layout,
+                     &argument->tensor.bound, error);
 }
 
 /* ---------------------------------------------------------------- calls */

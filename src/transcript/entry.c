@@ -300,27 +300,30 @@ static enum healcl_status read_operation(struct entry_reader *reader, const cJSO
 
 /* ---------------------------------------------------------------- entries */
 
-static enum healcl_status read_free(struct entry_reader *reader, const cJSON *object,
+/* operation, freed and name: where an entry of that kind has what it is about. */
+static enum healcl_status read_kind(struct entry_reader *reader, const char *kind,
+                                    const cJSON *operation, const cJSON *freed, const cJSON *name,
                                     struct healcl_error *error)
 {
-    const cJSON *name;
-    reader->entry.kind = ENTRY_FREE;
-    TRY(value_member(object, "tensor_name", &name, error));
-    return read_name(reader, name, "'tensor_name'", &reader->entry.name, error);
-}
-
-static enum healcl_status read_segment_start(struct entry *entry, const cJSON *name,
-                                             struct healcl_error *error)
-{
-    entry->kind = ENTRY_SEGMENT_START;
-    entry->name = "";
-    return value_is_nothing(name) ? HEALCL_OK
-                                  : value_text(name, "the segment's name", &entry->name, error);
-}
-
-static enum healcl_status refuse_kind(const char *kind, struct healcl_error *error)
-{
-    REFUSE(error, "unknown kind of entry '%.80s'", kind);
+    struct entry *entry = &reader->entry;
+    if (strcmp(kind, "DEVICE_OP") == 0)
+        return read_operation(reader, operation, error);
+    if (strcmp(kind, "FREE_DEVICE_TENSOR") == 0) {
+        const cJSON *tensor;
+        entry->kind = ENTRY_FREE;
+        TRY(value_check_tag(freed, "FreeDeviceTensor", error));
+        TRY(value_member(freed, "tensor_name", &tensor, error));
+        return read_name(reader, tensor, "'tensor_name'", &entry->name, error);
+    }
+    if (strcmp(kind, "SEGMENT_START") == 0) {
+        entry->kind = ENTRY_SEGMENT_START;
+        return value_is_nothing(name) ? HEALCL_OK
+                                      : value_text(name, "the segment's name", &entry->name, error);
+    }
+    if (strcmp(kind, "SEGMENT_END") != 0)
+        REFUSE(error, "unknown kind of entry '%.80s'", kind);
+    entry->kind = ENTRY_SEGMENT_END;
+    return HEALCL_OK;
 }
 
 /* The tagged spelling: [KIND, PAYLOAD]. */
@@ -342,20 +345,9 @@ static enum healcl_status read_pair(struct entry_reader *reader, const cJSON *pa
 
     const char *kind;
     TRY(value_constant(constant, "ExecutionTranscriptOpType", "the kind of entry", &kind, error));
-    if (strcmp(kind, "DEVICE_OP") == 0)
-        return read_operation(reader, payload, error);
-    if (strcmp(kind, "FREE_DEVICE_TENSOR") == 0) {
-        TRY(value_check_tag(payload, "FreeDeviceTensor", error));
-        return read_free(reader, payload, error);
-    }
-    if (strcmp(kind, "SEGMENT_START") == 0)
-        return read_segment_start(&reader->entry, payload, error);
-    if (strcmp(kind, "SEGMENT_END") != 0)
-        return refuse_kind(kind, error);
-    if (!value_is_nothing(payload))
+    if (strcmp(kind, "SEGMENT_END") == 0 && !value_is_nothing(payload))
         REFUSE(error, "the payload of SEGMENT_END is %s, not null", value_kind(payload));
-    reader->entry.kind = ENTRY_SEGMENT_END;
-    return HEALCL_OK;
+    return read_kind(reader, kind, payload, payload, payload, error);
 }
 
 /* The plain spelling: {"type": KIND, ...}. */
@@ -371,18 +363,8 @@ static enum healcl_status read_object(struct entry_reader *reader, const cJSON *
     }
     TRY(value_member(object, "type", &type, error));
     TRY(value_text(type, "'type'", &kind, error));
-    if (strcmp(kind, "DEVICE_OP") == 0)
-        return read_operation(reader, operation, error);
-    if (strcmp(kind, "FREE_DEVICE_TENSOR") == 0)
-        return read_free(reader, object, error);
-    if (strcmp(kind, "SEGMENT_START") == 0) {
-        TRY(value_member(object, "name", &name, error));
-        return read_segment_start(&reader->entry, name, error);
-    }
-    if (strcmp(kind, "SEGMENT_END") != 0)
-        return refuse_kind(kind, error);
-    reader->entry.kind = ENTRY_SEGMENT_END;
-    return HEALCL_OK;
+    TRY(value_member(object, "name", &name, error));
+    return read_kind(reader, kind, operation, object, name, error);
 }
 
 /* ---------------------------------------------------------------- the reader */
@@ -394,8 +376,7 @@ static enum healcl_status reserve_names(struct entry_reader *reader, size_t size
     if (size <= reader->names_capacity)
         return HEALCL_OK;
     char *names = realloc(reader->names, size);
-    if (!names)
-        NO_MEMORY(error);
+    NEED_MEMORY(names, error);
     reader->names = names;
     reader->names_capacity = size;
     return HEALCL_OK;
@@ -408,8 +389,7 @@ static enum healcl_status read_entry(struct entry_reader *reader, const char *te
     TRY(reserve_names(reader, length + 1, error));
     /* The scanner has checked the text: beside its limit, memory is all that can fail. */
     TRY(json_tree_read(text, length, VALUES_MAX, &reader->tree, NULL, error));
-    if (!reader->tree)
-        NO_MEMORY(error);
+    NEED_MEMORY(reader->tree, error);
     entry->name = "";
     entry->argument_count = 0;
     entry->out.kind = ARGUMENT_NONE;
@@ -424,8 +404,7 @@ enum healcl_status entry_reader_open(const struct source *source, struct entry_r
                                      struct healcl_error *error)
 {
     *reader = calloc(1, sizeof **reader);
-    if (!*reader)
-        NO_MEMORY(error);
+    NEED_MEMORY(*reader, error);
     scanner_init(&(*reader)->scanner, source);
     return HEALCL_OK;
 }

@@ -39,7 +39,8 @@ struct argument {
             /* The inf_name: digits for an integer name, text in double quotes for a string name,
              * so that 5 and "5" are different names. Lives as long as the entry. */
             const char *name;
-            struct tensor *bound; /* of a call, which has no names: the tensor itself; else NULL */
+            const struct tensor
+                *bound; /* of a call, which has no names: the tensor itself; else NULL */
             bool has_dtype;
             enum dtype dtype;
         } tensor;

@@ -30,11 +30,24 @@ enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- the header */
+/* ---------------------------------------------------------------- values */
+
+enum { NESTED_MOST = 64, WORD_SIZE = 41 };
 
 struct text {
     const char *next, *end;
     unsigned version;
+};
+
+/* A literal of Python's, as far as headers have them. */
+struct value {
+    enum { VALUE_STRING, VALUE_INTEGER, VALUE_BOOLEAN, VALUE_TUPLE } kind;
+    char word[WORD_SIZE]; /* of a string as much as fits */
+    int64_t integer;      /* or boolean; INT64_MIN: a number that is beyond 2^63-1 */
+    bool is_signed;
+    uint32_t count; /* of a tuple's items, and the first of them */
+    int64_t items[MAX_RANK];
+    bool are_integers;
 };
 
 static char peek(const struct text *text)
@@ -42,11 +55,26 @@ static char peek(const struct text *text)
     return text->next < text->end ? *text->next : 0;
 }
 
+static bool is_at(const struct text *text, const char *word)
+{
+    const size_t length = strlen(word);
+    return (size_t)(text->end - text->next) >= length && memcmp(text->next, word, length) == 0;
+}
+
+/* The length of a backslash at a line's end with that end; 0 where there is none. */
+static size_t join_length(const struct text *text)
+{
+    return is_at(text, "\\\r\n") ? 3 : is_at(text, "\\\n") || is_at(text, "\\\r") ? 2 : 0;
+}
+
 static void skip_space(struct text *text)
 {
     for (bool comment = false; peek(text) > 0; text->next++) {
+        const size_t join = comment ? 0 : join_length(text);
         comment = comment ? !strchr("\r\n", peek(text)) : peek(text) == '#';
-        if (!comment && !strchr(" \t\r\n\f", peek(text)))
+        if (join > 0 && text->next + join < text->end)
+            text->next += join - 1;
+        else if (!comment && !strchr(" \t\r\n\f", peek(text)))
             return;
     }
 }
@@ -54,55 +82,118 @@ static void skip_space(struct text *text)
 /* Skips white space, then takes the word if it is next. */
 static bool take(struct text *text, const char *word)
 {
-    const size_t length = strlen(word);
     skip_space(text);
-    if ((size_t)(text->end - text->next) < length || memcmp(text->next, word, length) != 0)
-        return false;
-    text->next += length;
-    return true;
+    const bool is_next = is_at(text, word);
+    text->next += is_next ? strlen(word) : 0;
+    return is_next;
 }
 
-/* A string without escapes, of which word keeps as much as fits. It may have Python's u or r. */
-static bool take_string(struct text *text, char *word, size_t size)
+/* Strings side by side are one. Escapes are refused, but for lines that are joined. */
+static bool take_string(struct text *text, struct value *value)
 {
     size_t length = 0;
-    skip_space(text);
-    text->next += peek(text) != 0 && strchr("uUrR", peek(text));
-    const char quote = peek(text);
-    if (quote != '\'' && quote != '"')
-        return false;
-    for (text->next++; peek(text) != quote; text->next++) {
-        if (peek(text) == 0 || strchr("\\\r\n", peek(text)))
-            return false;
-        if (length + 1 < size)
-            word[length++] = *text->next;
+    for (bool any = false;; any = true) {
+        skip_space(text);
+        const char prefix = peek(text);
+        const bool has_prefix = prefix != 0 && strchr("uUrR", prefix);
+        text->next += has_prefix;
+        const char quote = peek(text);
+        char closing[4] = {quote, quote, quote, 0};
+        if (quote != '\'' && quote != '"')
+            return any && !has_prefix;
+        if (!is_at(text, closing))
+            closing[1] = 0;
+        for (text->next += strlen(closing); !is_at(text, closing); text->next++) {
+            const size_t join = prefix == 'r' || prefix == 'R' ? 0 : join_length(text);
+            if (join > 0)
+                text->next += join - 1;
+            else if (peek(text) == 0 || peek(text) == '\\' ||
+                     (!closing[1] && strchr("\r\n", peek(text))))
+                return false;
+            else if (length + 1 < WORD_SIZE)
+                value->word[length++] = *text->next;
+        }
+        text->next += strlen(closing);
     }
-    text->next++;
-    word[length] = 0;
-    return true;
 }
 
-/* INT64_MIN: a number that is beyond 2^63-1. */
-static bool take_integer(struct text *text, int64_t *value)
+static bool take_integer(struct text *text, struct value *value)
 {
-    const bool is_negative = take(text, "-"), is_signed = is_negative || take(text, "+");
-    bool is_huge = false;
-    if (is_signed)
-        skip_space(text);
-    const char first = peek(text);
-    if (first < '0' || first > '9')
-        return false;
-    for (*value = 0; peek(text) >= '0' && peek(text) <= '9'; text->next++)
-        is_huge |= __builtin_mul_overflow(*value, 10, value) ||
-                   __builtin_add_overflow(*value, *text->next - '0', value);
-    const bool is_octal = first == '0' && *value != 0; /* of Python 2, as the L */
-    *value = is_huge ? INT64_MIN : is_negative ? -*value : *value;
+    static const struct {
+        const char *prefix;
+        int base;
+    } bases[] = {{"0x", 16}, {"0X", 16}, {"0o", 8}, {"0O", 8}, {"0b", 2}, {"0B", 2}, {"", 10}};
+    size_t i = 0;
+    while (!is_at(text, bases[i].prefix))
+        i++;
+    text->next += strlen(bases[i].prefix);
+    const int base = bases[i].base;
+    const bool may_be_octal = base == 10 && peek(text) == '0'; /* of Python 2, as the L */
+    bool is_huge = false, is_digit = base != 10, any = false;
+    for (;; text->next++) {
+        const char c = peek(text);
+        const int digit = c >= '0' && c <= '9'                     ? c - '0'
+                          : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                                   : base;
+        if (digit >= base && !(c == '_' && is_digit))
+            break;
+        is_digit = c != '_';
+        any |= is_digit;
+        if (is_digit)
+            is_huge |= __builtin_mul_overflow(value->integer, base, &value->integer) ||
+                       __builtin_add_overflow(value->integer, digit, &value->integer);
+    }
+    const bool is_right = any && is_digit && !(may_be_octal && (value->integer != 0 || is_huge));
+    value->integer = is_huge ? INT64_MIN : value->integer;
+    value->kind = VALUE_INTEGER;
     if (text->version < 3)
         (void)take(text, "L");
-    return !is_octal;
+    return is_right;
 }
 
-static enum healcl_status read_dtype(struct text *text, struct npy_header *header,
+/* Parentheses around one value, with no comma behind it, are no tuple. */
+static bool take_value(struct text *text, int depth, struct value *value)
+{
+    *value = (struct value){.kind = VALUE_STRING};
+    const bool is_negative = take(text, "-"), is_signed = is_negative || take(text, "+");
+    if (depth == 0)
+        return false;
+    if (is_signed) {
+        bool is_number =
+            take_value(text, depth - 1, value) && value->kind == VALUE_INTEGER && !value->is_signed;
+        value->is_signed = true;
+        value->integer *= is_negative && value->integer != INT64_MIN ? -1 : 1;
+        return is_number;
+    }
+    if (take(text, "(")) {
+        struct value item;
+        *value = (struct value){.kind = VALUE_TUPLE, .are_integers = true};
+        for (bool comma = true; !take(text, ")");) {
+            if (!comma || !take_value(text, depth - 1, &item))
+                return false;
+            comma = take(text, ",");
+            if (value->count < MAX_RANK)
+                value->items[value->count] = item.integer;
+            value->are_integers &= item.kind == VALUE_INTEGER || item.kind == VALUE_BOOLEAN;
+            if (value->count++ == 0 && !comma) {
+                *value = item;
+                return take(text, ")");
+            }
+        }
+        return true;
+    }
+    const bool is_true = take(text, "True");
+    if (is_true || take(text, "False")) {
+        *value = (struct value){.kind = VALUE_BOOLEAN, .integer = is_true};
+        return true;
+    }
+    return peek(text) >= '0' && peek(text) <= '9' ? take_integer(text, value)
+                                                  : take_string(text, value);
+}
+
+/* ---------------------------------------------------------------- the header */
+
+static enum healcl_status read_dtype(const struct value *value, struct npy_header *header,
                                      struct healcl_error *error)
 {
     static const struct {
@@ -114,44 +205,38 @@ static enum healcl_status read_dtype(struct text *text, struct npy_header *heade
         {">i4", DTYPE_INT32, true},  {"|i1", DTYPE_INT8, false}, {"<i1", DTYPE_INT8, false},
         {">i1", DTYPE_INT8, false},
     };
-    char name[41];
-    if (!take_string(text, name, sizeof name))
+    if (!value || value->kind != VALUE_STRING)
         REFUSE(error, "the .npy header's 'descr' is not a string");
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (strcmp(name, dtypes[i].name) == 0) {
+        if (strcmp(value->word, dtypes[i].name) == 0) {
             header->dtype = dtypes[i].dtype;
             header->big_endian = dtypes[i].big_endian;
             return HEALCL_OK;
         }
-    REFUSE(error, "dtype '%s' is not supported", name);
+    REFUSE(error, "dtype '%s' is not supported", value->word);
 }
 
-static enum healcl_status read_order(struct text *text, struct npy_header *header,
+static enum healcl_status read_order(const struct value *value, struct npy_header *header,
                                      struct healcl_error *error)
 {
-    header->fortran_order = take(text, "True");
-    if (!header->fortran_order && !take(text, "False"))
+    if (!value || value->kind != VALUE_BOOLEAN)
         REFUSE(error, "the .npy header's 'fortran_order' is neither True nor False");
+    header->fortran_order = value->integer;
     return HEALCL_OK;
 }
 
-static enum healcl_status read_shape(struct text *text, struct npy_header *header,
+static enum healcl_status read_shape(const struct value *value, struct npy_header *header,
                                      struct healcl_error *error)
 {
-    struct layout *layout = &header->layout;
-    bool is_tuple = take(text, "("), comma = true, any_comma = false;
-    for (layout->rank = 0; is_tuple && !take(text, ")"); any_comma |= comma = take(text, ",")) {
-        int64_t size;
-        is_tuple = comma && take_integer(text, &size);
-        if (is_tuple && size == INT64_MIN)
-            REFUSE(error, "a size in the .npy header's 'shape' is beyond 2^63-1");
-        if (is_tuple && layout->rank == MAX_RANK)
-            REFUSE(error, "the .npy header's 'shape' has more than %d axes", MAX_RANK);
-        if (is_tuple)
-            layout->shape[layout->rank++] = size;
-    }
-    if (!is_tuple || (layout->rank == 1 && !any_comma))
+    if (!value || value->kind != VALUE_TUPLE || !value->are_integers)
         REFUSE(error, "the .npy header's 'shape' is not a tuple of integers");
+    if (value->count > MAX_RANK)
+        REFUSE(error, "the .npy header's 'shape' has more than %d axes", MAX_RANK);
+    for (uint32_t i = 0; i < value->count; i++)
+        if (value->items[i] == INT64_MIN)
+            REFUSE(error, "a size in the .npy header's 'shape' is beyond 2^63-1");
+    header->layout.rank = value->count;
+    memcpy(header->layout.shape, value->items, sizeof value->items);
     return HEALCL_OK;
 }
 
@@ -160,34 +245,43 @@ enum healcl_status npy_read_header(unsigned version, const char *bytes, size_t l
 {
     static const struct {
         const char *name;
-        enum healcl_status (*read)(struct text *text, struct npy_header *header,
+        enum healcl_status (*read)(const struct value *value, struct npy_header *header,
                                    struct healcl_error *error);
     } keys[] = {{"descr", read_dtype}, {"fortran_order", read_order}, {"shape", read_shape}};
     enum { KEYS = sizeof keys / sizeof *keys };
     struct text text = {bytes, bytes + length, version};
+    struct value name, values[KEYS]; /* of a key that stands twice the last one, as in Python */
     bool seen[KEYS] = {false};
+    int nested = 0, closed = 0;
     skip_space(&text);
     const bool is_indented = text.next > bytes + 1 && strchr(" \t", text.next[-1]) &&
                              memchr(bytes, '\n', (size_t)(text.next - bytes));
+    while (nested < NESTED_MOST && take(&text, "("))
+        nested++;
     if (is_indented || !take(&text, "{"))
         REFUSE(error, "the .npy header is not a dict");
     for (bool comma = true; !take(&text, "}"); comma = take(&text, ",")) {
-        char name[41];
         int key = 0;
-        if (!comma || !take_string(&text, name, sizeof name) || !take(&text, ":"))
+        if (!comma || !take_value(&text, NESTED_MOST, &name) || name.kind != VALUE_STRING ||
+            !take(&text, ":"))
             REFUSE(error, "the .npy header is not a dict");
-        while (key < KEYS && strcmp(name, keys[key].name) != 0)
+        while (key < KEYS && strcmp(name.word, keys[key].name) != 0)
             key++;
         if (key == KEYS)
-            REFUSE(error, "unknown key '%s' in the .npy header", name);
-        TRY(keys[key].read(&text, header, error));
-        seen[key] = true; /* of a key that stands twice the last value counts, as in Python */
+            REFUSE(error, "unknown key '%s' in the .npy header", name.word);
+        seen[key] = take_value(&text, NESTED_MOST, &values[key]);
+        if (!seen[key])
+            return keys[key].read(NULL, header, error);
     }
-    for (int key = 0; key < KEYS; key++)
+    for (int key = 0; key < KEYS; key++) {
         if (!seen[key])
             REFUSE(error, "the .npy header lacks the key '%s'", keys[key].name);
+        TRY(keys[key].read(&values[key], header, error));
+    }
+    while (closed < nested && take(&text, ")"))
+        closed++;
     skip_space(&text);
-    if (text.next != text.end)
+    if (closed < nested || text.next != text.end)
         REFUSE(error, "the .npy header has text behind its dict");
     const struct layout shape = header->layout;
     return layout_init(&header->layout, shape.rank, shape.shape, dtype_size(header->dtype), error);

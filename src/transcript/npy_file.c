@@ -1,40 +1,13 @@
 /* Whole .npy files. One is read as transcripts' payloads are: in base64, so that there is one way
  * in which elements are converted and checked. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "core/new_file.h"
 #include "transcript/base64.h"
 #include "transcript/npy.h"
 #include "transcript/payload.h"
-
-/* The bytes of an open file, freed with free(). */
-static enum healcl_status read_all(int file, const char *path, unsigned char **bytes,
-                                   size_t *length, struct healcl_error *error)
-{
-    struct stat about;
-    if (fstat(file, &about) != 0 || about.st_size < 0)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
-    *length = (size_t)about.st_size;
-    *bytes = malloc(*length + 1);
-    if (!*bytes)
-        NO_MEMORY(error);
-    for (size_t done = 0; done < *length;) {
-        ssize_t count = read(file, *bytes + done, *length - done);
-        if (count <= 0) {
-            int code = count < 0 ? errno : EIO;
-            free(*bytes);
-            FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(code));
-        }
-        done += (size_t)count;
-    }
-    return HEALCL_OK;
-}
 
 static enum healcl_status read_elements(const char *text, size_t length, enum dtype dtype,
                                         const struct layout *layout, void *array,
@@ -52,18 +25,15 @@ static enum healcl_status read_elements(const char *text, size_t length, enum dt
 enum healcl_status npy_read_file(const char *path, enum dtype dtype, const struct layout *layout,
                                  void *array, struct healcl_error *error)
 {
-    int file;
-    unsigned char *bytes = NULL;
+    unsigned char *bytes;
     size_t length = 0;
-    TRY(file_open_regular(path, &file, error));
-    enum healcl_status status = read_all(file, path, &bytes, &length, error);
-    close(file);
-    TRY(status);
-    char *text = length < SIZE_MAX / 2 ? malloc(base64_length(length) + 1) : NULL;
+    TRY(file_read(path, SIZE_MAX / 2, &bytes, &length, error));
+    char *text = malloc(base64_length(length) + 1);
     if (text)
         base64_encode(bytes, length, text);
-    status = text ? read_elements(text, base64_length(length), dtype, layout, array, error)
-                  : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    enum healcl_status status =
+        text ? read_elements(text, base64_length(length), dtype, layout, array, error)
+             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_REFUSED)
         error_prefix(error, PATH_FORMAT ": ", path);
     free(bytes);

@@ -52,37 +52,6 @@ static bool needs_swap(const struct payload *payload)
     return payload->dtype != DTYPE_INT8 && payload->big_endian != host_is_big_endian();
 }
 
-static void widen_32(const unsigned char *bytes, bool swap, size_t count, int64_t *values)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, bytes + 4 * i, sizeof bits);
-        if (swap)
-            bits = __builtin_bswap32(bits);
-        values[i] = (int32_t)bits;
-    }
-}
-
-static void widen_8(const unsigned char *bytes, size_t count, int64_t *values)
-{
-    for (size_t i = 0; i < count; i++) {
-        int8_t value;
-        memcpy(&value, bytes + i, sizeof value);
-        values[i] = value;
-    }
-}
-
-static void widen_64(const unsigned char *bytes, bool swap, size_t count, int64_t *values)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits;
-        memcpy(&bits, bytes + 8 * i, sizeof bits);
-        if (swap)
-            bits = __builtin_bswap64(bits);
-        values[i] = (int64_t)bits;
-    }
-}
-
 /* Elements of the file, as it has them, from number first on. */
 static void read_elements(const struct payload *payload, int64_t first, size_t count, void *array)
 {
@@ -90,15 +59,29 @@ static void read_elements(const struct payload *payload, int64_t first, size_t c
     read_bytes(payload, payload->data_offset + (uint64_t)first * size, count * size, array);
 }
 
-/* Reads at most BLOCK_ELEMENTS of them so, as values. */
+/* Reads at most BLOCK_ELEMENTS of them as values. */
 static void read_block(const struct payload *payload, int64_t first, size_t count, int64_t *values)
 {
-    unsigned char bytes[BLOCK_ELEMENTS * sizeof(int64_t)];
-    read_elements(payload, first, count, bytes);
+    union {
+        int8_t bytes[BLOCK_ELEMENTS];
+        uint32_t words[BLOCK_ELEMENTS];
+        uint64_t longs[BLOCK_ELEMENTS];
+    } room;
+    const bool swaps = needs_swap(payload);
+    read_elements(payload, first, count, &room);
     switch (payload->dtype) {
-    case DTYPE_INT8: widen_8(bytes, count, values); return;
-    case DTYPE_INT32: widen_32(bytes, needs_swap(payload), count, values); return;
-    case DTYPE_INT64: widen_64(bytes, needs_swap(payload), count, values); return;
+    case DTYPE_INT8:
+        for (size_t i = 0; i < count; i++)
+            values[i] = room.bytes[i];
+        return;
+    case DTYPE_INT32:
+        for (size_t i = 0; i < count; i++)
+            values[i] = (int32_t)(swaps ? __builtin_bswap32(room.words[i]) : room.words[i]);
+        return;
+    case DTYPE_INT64:
+        for (size_t i = 0; i < count; i++)
+            values[i] = (int64_t)(swaps ? __builtin_bswap64(room.longs[i]) : room.longs[i]);
+        return;
     }
 }
 
@@ -320,8 +303,7 @@ static enum healcl_status read_fortran_part(const struct payload *payload, enum 
     whole.layout.shape[part->axis] = whole.layout.shape[part->axis] / part->size * part->period;
     whole.layout = layout_packed(&whole.layout);
     char *elements = malloc((size_t)layout_elements(&whole.layout) * size);
-    if (!elements)
-        NO_MEMORY(error);
+    NEED_MEMORY(elements, error);
     enum healcl_status status = payload_read(&whole, dtype, elements, error);
     for (int64_t i = 0; i < count && status == HEALCL_OK; i += run)
         memcpy((char *)array + (size_t)i * size,

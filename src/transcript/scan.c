@@ -60,8 +60,7 @@ static enum healcl_status reserve(struct scanner *scanner, size_t size, struct h
     while (capacity < size)
         capacity *= 2;
     char *text = realloc(scanner->text, capacity);
-    if (!text)
-        NO_MEMORY(error);
+    NEED_MEMORY(text, error);
     scanner->text = text;
     scanner->capacity = capacity;
     return HEALCL_OK;
@@ -333,21 +332,6 @@ static enum healcl_status next_item(struct scanner *scanner, bool first, char cl
     return HEALCL_OK;
 }
 
-static enum healcl_status scan_list(struct scanner *scanner, int depth, struct healcl_error *error)
-{
-    bool more;
-    scanner->at++;
-    TRY(append_text(scanner, "[", error));
-    for (bool first = true;; first = false) {
-        TRY(next_item(scanner, first, ']', &more, error));
-        if (!more)
-            return append_text(scanner, "]", error);
-        if (!first)
-            TRY(append_text(scanner, ",", error));
-        TRY(scan_value(scanner, depth, false, error));
-    }
-}
-
 /* A key and the ':' behind it. */
 static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
                                    struct healcl_error *error)
@@ -362,21 +346,27 @@ static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
     return HEALCL_OK;
 }
 
-static enum healcl_status scan_object(struct scanner *scanner, int depth,
-                                      struct healcl_error *error)
+/* A list or an object. */
+static enum healcl_status scan_items(struct scanner *scanner, int depth, bool is_object,
+                                     struct healcl_error *error)
 {
+    const char close = is_object ? '}' : ']';
     bool more;
     scanner->at++;
-    TRY(append_text(scanner, "{", error));
+    TRY(append_text(scanner, is_object ? "{" : "[", error));
     for (bool first = true;; first = false) {
         struct span key = {0};
-        TRY(next_item(scanner, first, '}', &more, error));
+        TRY(next_item(scanner, first, close, &more, error));
         if (!more)
-            return append_text(scanner, "}", error);
-        TRY(scan_key(scanner, &key, error));
-        TRY(append_span(scanner, first ? "\"" : ",\"", &key, error));
-        TRY(append_text(scanner, ":", error));
-        TRY(scan_value(scanner, depth, span_is(scanner, &key, "data"), error));
+            return append(scanner, &close, 1, error);
+        if (!first)
+            TRY(append_text(scanner, ",", error));
+        if (is_object) {
+            TRY(scan_key(scanner, &key, error));
+            TRY(append_span(scanner, "\"", &key, error));
+            TRY(append_text(scanner, ":", error));
+        }
+        TRY(scan_value(scanner, depth, is_object && span_is(scanner, &key, "data"), error));
     }
 }
 
@@ -391,8 +381,8 @@ static enum healcl_status scan_value(struct scanner *scanner, int depth, bool is
         REFUSE(error, "lists and objects nest deeper than %d at byte %zu", SCAN_DEPTH_MAX,
                scanner->at);
     switch (c) {
-    case '{': return scan_object(scanner, depth + 1, error);
-    case '[': return scan_list(scanner, depth + 1, error);
+    case '{':
+    case '[': return scan_items(scanner, depth + 1, c == '{', error);
     case '"': return scan_string_value(scanner, is_data, error);
     case 't': return scan_literal(scanner, "true", error);
     case 'f': return scan_literal(scanner, "false", error);
@@ -485,16 +475,6 @@ static enum healcl_status scan_top(struct scanner *scanner, struct healcl_error 
     return refuse_top(error);
 }
 
-/* What has been handed out need not stay in memory. */
-static void forget_passed(struct scanner *scanner)
-{
-    size_t passed = scanner->at - scanner->forgotten;
-    if (passed < FORGET_STEP)
-        return;
-    source_forget(scanner->source, scanner->source->text + scanner->forgotten, passed);
-    scanner->forgotten = scanner->at;
-}
-
 void scanner_init(struct scanner *scanner, const struct source *source)
 {
     *scanner = (struct scanner){.source = source};
@@ -512,7 +492,11 @@ enum healcl_status scanner_next(struct scanner *scanner, const char **text, size
     *text = NULL;
     *length = 0;
     scanner->in_entry = false;
-    forget_passed(scanner);
+    if (scanner->at - scanner->forgotten >= FORGET_STEP) { /* it has been handed out */
+        source_forget(scanner->source, scanner->source->text + scanner->forgotten,
+                      scanner->at - scanner->forgotten);
+        scanner->forgotten = scanner->at;
+    }
     if (scanner->place == SCAN_START)
         TRY(scan_top(scanner, error));
     if (scanner->place == SCAN_END)

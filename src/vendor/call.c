@@ -255,7 +255,7 @@ static enum healcl_status add_copy(struct call *call, const struct tensor *from,
 /* A tensor of its own with the elements of another one. */
 static enum healcl_status copy_tensor(struct call *call, const struct tensor *from,
                                       uint8_t parameter, struct copies *copies,
-                                      struct tensor **copy, struct healcl_error *error)
+                                      const struct tensor **copy, struct healcl_error *error)
 {
     TRY(planner_new_tensor(call, from->storage->dtype, from->layout.rank, from->layout.shape, copy,
                            error));
@@ -271,12 +271,6 @@ static enum healcl_status release_copies(struct call *call, const struct copies 
     return HEALCL_OK;
 }
 
-/* Results are as if every input had been read first: what overlaps the output is copied. */
-static bool overlaps_out(const struct tensor *tensor, const struct tensor *out)
-{
-    return tensor->storage == out->storage && layouts_may_overlap(&tensor->layout, &out->layout);
-}
-
 /* Whether the kernels want a tensor contiguous that is not. */
 static bool wants_contiguous(const struct vendor_operation *operation, int number,
                              const struct tensor *tensor)
@@ -289,15 +283,15 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
 {
     const struct vendor_operation *operation = operation_of(call);
     for (int i = 0; i < STEP_INPUTS; i++) {
-        struct tensor *tensor;
+        const struct tensor *tensor;
         if (!operation->of_number[i])
             continue;
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
-        if (overlaps_out(tensor, step->out))
+        if (tensors_overlap(tensor, step->out)) /* results are as if all had been read first */
             TRY(copy_tensor(call, tensor, parameter, copies, &tensor, error));
         else
-            TRY(planner_view(call->planner, tensor->storage, &tensor->layout, &tensor, error));
+            TRY(plan_view(call->planner->plan, tensor->storage, &tensor->layout, &tensor, error));
         step->in[i] = tensor;
         step->arguments[i].parameter = parameter;
     }
@@ -309,7 +303,7 @@ static enum healcl_status make_contiguous(struct call *call, struct step *step,
                                           struct copies *copies, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
-    struct tensor *copy;
+    const struct tensor *copy;
     for (int i = 0; i < STEP_INPUTS; i++) {
         if (!step->in[i] || !wants_contiguous(operation, i, step->in[i]))
             continue;
@@ -368,7 +362,7 @@ static enum healcl_status add_kernel(struct call *call, const struct step *whole
 
 /* Tensors by number: those of the step, and behind all names those that the body makes. */
 struct body_tensors {
-    struct tensor *of[EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX];
+    const struct tensor *of[EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX];
 };
 
 static enum healcl_status set_argument(const struct body_argument *from,
@@ -417,7 +411,7 @@ static enum healcl_status release_made(struct call *call, const struct step *ste
                                        struct body_tensors *tensors, struct healcl_error *error)
 {
     for (uint32_t i = EXPRESSION_NAMES_MAX; i < EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX; i++) {
-        struct tensor *tensor = tensors->of[i];
+        const struct tensor *tensor = tensors->of[i];
         bool kept = !tensor || tensor->storage == step->out->storage;
         for (int j = 0; !kept && j < STEP_INPUTS; j++)
             kept = step->in[j] && step->in[j]->storage == tensor->storage;
@@ -441,8 +435,8 @@ static enum healcl_status add_body(struct call *call, const struct step *step,
     entry.out.kind = ARGUMENT_NONE;
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
-            TRY(planner_view(planner, step->in[i]->storage, &step->in[i]->layout, &tensors.of[i],
-                             error));
+            TRY(plan_view(planner->plan, step->in[i]->storage, &step->in[i]->layout, &tensors.of[i],
+                          error));
     tensors.of[VENDOR_OUT] = call->result;
     planner->outer = call->form->operation;
     for (uint32_t i = 0; i < operation->body_count; i++) {
@@ -534,7 +528,7 @@ static bool may_keep(const struct call *call)
         const struct tensor *tensor =
             operation->of_number[i] ? call->tensors[operation->parameter_of[i]] : NULL;
         if (tensor &&
-            (overlaps_out(tensor, call->result) || wants_contiguous(operation, i, tensor)))
+            (tensors_overlap(tensor, call->result) || wants_contiguous(operation, i, tensor)))
             return false;
     }
     return true;

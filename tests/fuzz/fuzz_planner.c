@@ -45,7 +45,7 @@ static void ask_for_kernels(const struct plan *plan)
 static void ask_for_memory(const struct plan *plan)
 {
     struct healcl_error error = {.detail = NULL};
-    const struct places_rule rule = {.least = 16, .most = UINT64_MAX};
+    const struct places_rule rule = {.least = 16};
     struct memory_price price;
     struct places places;
     const struct step *step;

@@ -32,7 +32,6 @@ static inline int device_set_up(void **state)
     unsetenv("HEALCL_DEVICE");
     unsetenv("HEALCL_AS");
     unsetenv("HEALCL_TUNING");
-    unsetenv("HEALCL_PLACE_BYTES");
     setenv("HEALCL_CACHE_DIR", "", 1);
     helper_reset();
     return 0;

@@ -37,14 +37,14 @@ static struct argument integer(int64_t value)
     return (struct argument){.kind = ARGUMENT_INT, .integer = value};
 }
 
-static struct argument bound(struct tensor *tensor)
+static struct argument bound(const struct tensor *tensor)
 {
     return (struct argument){.kind = ARGUMENT_DEVICE_TENSOR,
                              .tensor = {.name = "", .bound = tensor}};
 }
 
 static enum healcl_status call(const char *operation, uint32_t count,
-                               const struct argument *arguments, struct tensor **result,
+                               const struct argument *arguments, const struct tensor **result,
                                size_t *first)
 {
     struct entry entry = {.index = live.calls,
@@ -57,7 +57,7 @@ static enum healcl_status call(const char *operation, uint32_t count,
     return live_plan_call(&live, &entry, first, result, &error);
 }
 
-static enum healcl_status try_empty(int64_t elements, struct tensor **result)
+static enum healcl_status try_empty(int64_t elements, const struct tensor **result)
 {
     size_t first;
     const struct argument arguments[] = {
@@ -68,11 +68,11 @@ static enum healcl_status try_empty(int64_t elements, struct tensor **result)
 }
 
 /* With a handle. */
-static struct tensor *empty(int64_t elements)
+static const struct tensor *empty(int64_t elements)
 {
-    struct tensor *tensor = NULL;
+    const struct tensor *tensor = NULL;
     OK(try_empty(elements, &tensor));
-    live_plan_hold(tensor);
+    tensor->storage->references++;
     return tensor;
 }
 
@@ -83,10 +83,10 @@ static void drop(const struct tensor *tensor)
     live_plan_executed(&live, first);
 }
 
-static void fill(struct tensor *tensor, int64_t value)
+static void fill(const struct tensor *tensor, int64_t value)
 {
     size_t first;
-    struct tensor *result = NULL;
+    const struct tensor *result = NULL;
     OK(call("set_const_val", 2, (struct argument[]){bound(tensor), integer(value)}, &result,
             &first));
     assert_ptr_equal(result, tensor); /* an alias */
@@ -97,7 +97,8 @@ static void fill(struct tensor *tensor, int64_t value)
 static void storages_come_to_an_end(void **state)
 {
     static bool is_taken[LIVE_STORAGES_MAX];
-    struct tensor *tensor, last = {NULL, {0}};
+    const struct tensor *tensor;
+    struct tensor last = {NULL, {0}};
     (void)state;
     is_taken[0] = true; /* the integers' */
     for (int i = 1; i < LIVE_STORAGES_MAX; i++) {
@@ -123,7 +124,7 @@ static void storages_come_to_an_end(void **state)
 static void refusals_leave_nothing(void **state)
 {
     (void)state;
-    struct tensor *a = empty(8), *made = NULL;
+    const struct tensor *a = empty(8), *made = NULL;
     struct tensor low = *a, high = *a;
     low.layout = layout_narrow(&a->layout, 0, 0, 7);
     high.layout = layout_narrow(&a->layout, 0, 1, 7);
@@ -159,7 +160,7 @@ static void refusals_leave_nothing(void **state)
 
 static void put_integers(int64_t count)
 {
-    struct tensor *tensor;
+    const struct tensor *tensor;
     for (int64_t i = 0; i < count; i++) {
         OK(planner_constant(&live.planner, i, &tensor, &error));
         assert_int_equal(live.plan.constants.values[tensor->layout.offset], i);
@@ -170,7 +171,7 @@ static void put_integers(int64_t count)
 static void integers_have_an_end(void **state)
 {
     (void)state;
-    struct tensor *tensor;
+    const struct tensor *tensor;
     const int64_t *values = live.plan.constants.values;
     put_integers(LIVE_CONSTANTS_MAX);
     assert_ptr_equal(live.plan.constants.values, values);

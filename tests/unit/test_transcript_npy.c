@@ -89,6 +89,9 @@ static void test_headers(void **state)
            shape);
     accept("\f{u'descr': '>i1', 'fortran_order': False, #\n 'shape': (+2, )} # ", DTYPE_INT8, false,
            false, 1, shape);
+    accept("({'de' 'scr': (\"\"\">i\\\n4\"\"\"), r'fortran_order': ((True)),\\\n "
+           "'shape': (0x2, 0O3, (0b0), 0x_7)\\\n})",
+           DTYPE_INT32, true, true, 4, shape);
     accept("{'descr':'<i8','fortran_order':False,'shape':(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
            DTYPE_INT64, false, false, 16, ones);
     const int64_t huge[] = {INT64_MAX};
@@ -120,6 +123,10 @@ static void test_refused_headers(void **state)
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (3,", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (3.5,)}", "not a tuple of integers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (03,)}", "not a tuple of integers"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (0x,)}", "not a tuple of integers"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (1__0,)}", "not a tuple of integers"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': ((2,),)}", "not a tuple of integers"},
+        {"({'descr': '<i8', 'fortran_order': False, 'shape': ()}", "text behind its dict"},
         {"\n {'descr': '<i8', 'fortran_order': False, 'shape': (3,)}", "is not a dict"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (-3,)}", "is negative"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (9223372036854775808,)}",
