@@ -8,8 +8,10 @@
 #include "core/array.h"
 #include "core/clock.h"
 #include "kernels/variant.h"
+#include "plan/axes.h"
 #include "reference/reference.h"
 #include "run/run.h"
+#include "run/slice.h"
 
 enum {
     PENDING_MOST = 16,          /* of a segment */
@@ -33,8 +35,9 @@ struct audited_step {
 
 /* An audit in hand. */
 struct pending {
-    struct audit_cut cut;
-    struct audit_slice slice;
+    const struct step *step;
+    struct slices cut; /* its batch axis */
+    struct slice slice;
     char *memory;
     char *before[STEP_OPERANDS]; /* in memory */
     char *actual, *expected;     /* out's storage */
@@ -111,6 +114,38 @@ static enum healcl_status number_kernel(struct audit *audit, const struct step *
     return HEALCL_OK;
 }
 
+/* The outermost axis of a step's output that can be cut: the batch, where there is one. Its size is
+ * 1 where there is no such axis. */
+static struct slices batch_of(const struct step *step)
+{
+    struct slices cut = {.size = 1};
+    struct step_axes axes;
+    const struct layout *out = &step->out->layout;
+    uint32_t axis = 0;
+    step_axes(step, &axes);
+    while (axis < out->rank && (axes.names[STEP_OUT][axis] == '*' || out->shape[axis] <= 1))
+        axis++;
+    if (axis < out->rank)
+        cut.size = out->shape[axis];
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        cut.axis[i] = axis < out->rank ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis])
+                                       : NO_AXIS;
+    return cut;
+}
+
+/* Bytes that are read for a slice, the output behind the launch among them. */
+static uint64_t bytes_of(const struct step *slice)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(slice, i);
+        if (tensor && !tensor->storage->scalars)
+            bytes +=
+                storage_bytes(tensor->storage) * (i == STEP_OUT && step_adds(slice) ? 2 : 1);
+    }
+    return bytes;
+}
+
 /* Whether the device runs a step by a kernel, and the reference can do the same. */
 static bool is_auditable(struct audit *audit, size_t number, const struct healcl_device *device)
 {
@@ -119,11 +154,10 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
     if (!family_of(step->kind) || step_is_left_out(step, device) || step_lack(step, device) ||
         !step->out || layout_elements(&step->out->layout) == 0)
         return false;
-    struct audit_cut cut = audit_cut_of(step);
-    struct audit_slice slice;
-    cut.size = 1;
-    audit_slice_init(&slice, &cut);
-    const uint64_t bytes = audit_slice_bytes(&slice);
+    const struct slices cut = batch_of(step);
+    struct slice slice;
+    slice_init(&slice, step, &cut, 0, 1, 0, true);
+    const uint64_t bytes = bytes_of(&slice.step);
     about->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
     about->most = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
     const bool can = step->kind != STEP_VENDOR && about->most > 0;
@@ -289,17 +323,17 @@ bool audit_takes(struct audit *audit, const struct step *step)
 static void cut_step(struct audit *audit, struct pending *pending)
 {
     const struct audited_step *about = &audit->steps[audit->step];
-    struct audit_cut *cut = &pending->cut;
-    *cut = audit_cut_of(&audit->plan->steps[audit->step]);
+    pending->step = &audit->plan->steps[audit->step];
+    pending->cut = batch_of(pending->step);
+    const int64_t full = pending->cut.size;
     const double paid = (audit->target - FIXED_NANOSECONDS) / about->index_cost;
-    int64_t size = cut->full < about->most ? cut->full : about->most;
+    int64_t size = full < about->most ? full : about->most;
     if (paid < (double)size)
         size = paid > 1 ? (int64_t)paid : 1;
-    const uint64_t places = (uint64_t)((cut->full + size - 1) / size);
+    const uint64_t places = (uint64_t)((full + size - 1) / size);
     const int64_t start = (int64_t)(next_random(&audit->random) % places) * size;
-    cut->size = size;
-    cut->start = start + size <= cut->full ? start : cut->full - size;
-    audit_slice_init(&pending->slice, cut);
+    slice_init(&pending->slice, pending->step, &pending->cut,
+               start + size <= full ? start : full - size, size, 0, true);
 }
 
 /* Bytes of an operand's memory: a multiple of 8. */
@@ -334,7 +368,7 @@ static enum healcl_status make_room(struct pending *pending, struct healcl_error
 static enum healcl_status read_operand(struct pending *pending, struct launcher *launcher, int i,
                                        char *memory, struct healcl_error *error)
 {
-    const struct storage *whole = step_operand(pending->cut.step, i)->storage;
+    const struct storage *whole = step_operand(pending->step, i)->storage;
     const struct storage *part = &pending->slice.storages[i];
     const uint64_t first = (uint64_t)pending->slice.first[i] * dtype_size(whole->dtype);
     const char *contents = launcher->storages[whole->id].contents;
@@ -441,7 +475,7 @@ static void move_to_end(struct audit *audit, size_t step)
 
 static void note_audit(struct audit *audit, const struct pending *pending, uint64_t elements)
 {
-    const size_t number = (size_t)(pending->cut.step - audit->plan->steps);
+    const size_t number = (size_t)(pending->step - audit->plan->steps);
     struct audited_step *about = &audit->steps[number];
     struct healcl_audit_kernel *kernel = &audit->kernels[about->kernel];
     kernel->audits++;
@@ -457,14 +491,16 @@ static void note_audit(struct audit *audit, const struct pending *pending, uint6
 static void note_difference(struct audit *audit, const struct pending *pending, int64_t position,
                             uint64_t different, uint64_t elements)
 {
-    const struct step *step = pending->cut.step;
+    const struct step *step = pending->step;
     const struct origin *origin = step_origin(step, NO_INPUT);
     struct healcl_audit_difference *difference = &audit->difference;
     difference->entry = origin->entry;
     difference->operation = origin->name;
     difference->step = (size_t)(step - audit->plan->steps);
     difference->kernel = audit->kernels[audit->steps[difference->step].kernel].name;
-    difference->element = (uint64_t)audit_cut_element(&pending->cut, position);
+    difference->element = (uint64_t)slice_element(&pending->slice.step.out->layout,
+                                                  pending->cut.axis[STEP_OUT], pending->slice.start,
+                                                  pending->cut.size, position);
     layout_index_text(&step->out->layout, (int64_t)difference->element, difference->index);
     difference->different = different;
     difference->compared = elements;
@@ -488,9 +524,9 @@ static enum healcl_status run_reference(struct audit *audit, const struct pendin
 /* Half of what is known of a step's time is the last audit's. */
 static void note_time(struct audit *audit, const struct pending *pending, double spent)
 {
-    struct audited_step *about = &audit->steps[pending->cut.step - audit->plan->steps];
+    struct audited_step *about = &audit->steps[pending->step - audit->plan->steps];
     const double of_indices = spent > FIXED_NANOSECONDS + 1 ? spent - FIXED_NANOSECONDS : 1;
-    about->index_cost = (about->index_cost + of_indices / (double)pending->cut.size) / 2;
+    about->index_cost = (about->index_cost + of_indices / (double)pending->slice.size) / 2;
     note_cost(audit, about);
 }
 
@@ -507,7 +543,7 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
         note_difference(audit, pending, 0, elements, elements);
         (void)ERROR(error, HEALCL_DIFFERENT, "audit: the host reference refuses what %s took: %s",
                     difference->kernel, refusal.message);
-        error_prefix_step(error, pending->cut.step, NO_INPUT);
+        error_prefix_step(error, pending->step, NO_INPUT);
         healcl_error_clear(&refusal);
         return HEALCL_DIFFERENT;
     }
@@ -526,7 +562,7 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
                 "; %" PRIu64 " of %" PRIu64 " elements differ",
                 difference->step, difference->kernel, difference->actual, difference->index,
                 difference->expected, different, elements);
-    error_prefix_step(error, pending->cut.step, NO_INPUT);
+    error_prefix_step(error, pending->step, NO_INPUT);
     return HEALCL_DIFFERENT;
 }
 

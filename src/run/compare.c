@@ -14,26 +14,11 @@ bool comparison_is_equal(const struct comparison *comparison)
 static void note(struct comparison *comparison, int64_t position, int64_t actual, int64_t expected)
 {
     comparison->different++;
-    uint32_t place = comparison->first_count;
-    while (place > 0 && comparison->first[place - 1].position > position)
-        place--;
-    if (place == COMPARISON_FIRST)
+    if (comparison->first_count == COMPARISON_FIRST)
         return;
-    uint32_t last = comparison->first_count;
-    if (last < COMPARISON_FIRST)
-        comparison->first_count++;
-    else
-        last--;
-    for (; last > place; last--)
-        comparison->first[last] = comparison->first[last - 1];
-    comparison->first[place].position = position;
-    comparison->first[place].actual = actual;
-    comparison->first[place].expected = expected;
-}
-
-bool compare_takes_pieces(const struct payload *expected)
-{
-    return !expected->fortran_order;
+    comparison->first[comparison->first_count].position = position;
+    comparison->first[comparison->first_count].actual = actual;
+    comparison->first[comparison->first_count++].expected = expected;
 }
 
 bool compare_same_shape(const struct layout *shape, const struct payload *expected)
@@ -111,7 +96,7 @@ enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, 
     if (!comparison->same_shape)
         return HEALCL_OK;
     const int64_t elements = layout_elements(shape);
-    return compare_takes_pieces(expected)
-               ? compare_piece(dtype, 0, elements, data, expected, comparison, error)
-               : compare_whole(dtype, elements, data, expected, comparison, error);
+    return expected->fortran_order
+               ? compare_whole(dtype, elements, data, expected, comparison, error)
+               : compare_piece(dtype, 0, elements, data, expected, comparison, error);
 }

@@ -18,21 +18,6 @@ struct launcher *device_executor_launcher(struct executor *executor);
 /* Whether a check of what only data reveal has failed, or a kernel's manifest is wrong. */
 bool device_executor_has_refused(const struct executor *executor);
 
-/* The functions of struct executor_class of the same names. */
-enum healcl_status device_executor_write(struct executor *executor, const struct tensor *tensor,
-                                         const void *data, struct healcl_error *error);
-void device_executor_written(struct executor *executor, const struct storage *storage);
-enum healcl_status device_executor_map(struct executor *executor, const struct tensor *tensor,
-                                       void **data, struct healcl_error *error);
-enum healcl_status device_executor_unmap(struct executor *executor, const struct tensor *tensor,
-                                         void *data, struct healcl_error *error);
-enum healcl_status device_executor_lend_memory(struct executor *executor,
-                                               const struct storage *storage, void **memory,
-                                               struct healcl_error *error);
-enum healcl_status device_executor_take_memory(struct executor *executor,
-                                               const struct storage *storage, void *memory,
-                                               struct healcl_error *error);
-
 /* Has kernels of the plan compiled and put into the driver's cache, for another process that runs
  * it: each one by a launch of one work-group, on data that nobody asks for, the kernels of the last
  * step first. What fails is left out. The executor, and its device, are good for nothing else. */

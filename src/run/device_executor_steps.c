@@ -1,7 +1,9 @@
-/* One step: its upload, its kernel or what takes the place of one, its result. */
+/* One step: its upload, its kernel or what takes the place of one, its result. Results wait on the
+ * device until the queue is drained, and are handed out then. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "run/audit.h"
@@ -76,9 +78,8 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
 
 /* Counts a step, on the host or by other kernels than a manifest's, for each of its operations
  * once. */
-static enum healcl_status device_executor_note_fallback(struct device_executor *self,
-                                                        const struct step *step, const char *reason,
-                                                        struct healcl_error *error)
+static enum healcl_status note_fallback(struct device_executor *self, const struct step *step,
+                                        const char *reason, struct healcl_error *error)
 {
     const struct origins *origins = step->origins;
     if (!self->base.fallbacks)
@@ -106,8 +107,9 @@ static enum healcl_status device_executor_note_fallback(struct device_executor *
     return HEALCL_OK;
 }
 
-void device_executor_note_fallback_time(struct device_executor *self, const struct step *step,
-                                        uint64_t nanoseconds)
+/* Of a step on the host; it counts for its operations in proportion. */
+static void note_fallback_time(struct device_executor *self, const struct step *step,
+                               uint64_t nanoseconds)
 {
     const struct origins *origins = step->origins;
     size_t count = operation_count(self->launcher.plan->table);
@@ -122,9 +124,9 @@ void device_executor_note_fallback_time(struct device_executor *self, const stru
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
 }
 
-enum healcl_status device_executor_prepare_host(struct device_executor *self,
-                                                const struct step *step, const char *reason,
-                                                struct healcl_error *error)
+/* What was noted until now comes first, and is waited for. */
+static enum healcl_status prepare_host(struct device_executor *self, const struct step *step,
+                                       const char *reason, struct healcl_error *error)
 {
     if (!self->base.falls_back)
         FAIL(error, HEALCL_DEVICE, "the device lacks kernels for it: %s", reason);
@@ -132,31 +134,150 @@ enum healcl_status device_executor_prepare_host(struct device_executor *self,
         TRY(reference_create(self->launcher.plan, &self->reference, error));
     TRY(device_executor_read_status(self, error));
     self->base.host_steps++;
-    return device_executor_note_fallback(self, step, reason, error);
+    return note_fallback(self, step, reason, error);
 }
 
 /* Runs a step on the host reference. */
-static enum healcl_status device_executor_run_on_host(struct device_executor *self,
-                                                      const struct step *step, const char *reason,
-                                                      struct healcl_error *error)
+static enum healcl_status run_on_host(struct device_executor *self, const struct step *step,
+                                      const char *reason, struct healcl_error *error)
 {
-    TRY(device_executor_prepare_host(self, step, reason, error));
+    TRY(prepare_host(self, step, reason, error));
     uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
     size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
     enum healcl_status status = host_step_run(&self->launcher, self->reference, step, error);
     trace_end(self->base.trace, span);
     self->base.dropped_digits += self->reference->dropped_digits - dropped;
-    device_executor_note_fallback_time(self, step, monotonic_nanoseconds() - start);
+    note_fallback_time(self, step, monotonic_nanoseconds() - start);
     self->has_refused |= status == HEALCL_REFUSED;
     return status;
 }
 
+/* ---------------------------------------------------------------- results that wait */
+
+/* Makes that copy on the host. */
+static enum healcl_status pack_on_host(struct device_executor *self, struct download *download,
+                                       const char *reason, struct healcl_error *error)
+{
+    download->buffer = (struct buffer){0};
+    download->offset = 0;
+    download->is_shared = false;
+    TRY(prepare_host(self, download->step, reason, error));
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(self->base.trace, "fallback", "copy");
+    enum healcl_status status = host_step_pack(&self->launcher, self->reference,
+                                               download->step->in[0], &download->buffer, error);
+    trace_end(self->base.trace, span);
+    note_fallback_time(self, download->step, monotonic_nanoseconds() - start);
+    return status;
+}
+
+/* Enqueues a copy of a result, which later steps of the segment cannot change. */
+static enum healcl_status snapshot(struct device_executor *self, struct download *download,
+                                   struct healcl_error *error)
+{
+    const struct step *step = download->step;
+    struct healcl_device *device = self->launcher.device;
+    struct buffer copy;
+    struct healcl_error own = {0};
+    const char *lack = pack_lack(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
+    if (lack)
+        return pack_on_host(self, download, lack, error);
+    TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &copy, error));
+    download->buffer = copy;
+    download->offset = 0;
+    download->is_shared = false;
+    if (copy.bytes == 0)
+        return HEALCL_OK;
+    device->programs->lack_met = false;
+    enum healcl_status status =
+        launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
+    if (status != HEALCL_OK && self->base.falls_back && device->programs->lack_met) {
+        device_buffer_release(device, &download->buffer);
+        status = pack_on_host(self, download, own.message, error);
+    } else if (status != HEALCL_OK && error) {
+        *error = own;
+        return status;
+    }
+    healcl_error_clear(&own);
+    return status;
+}
+
+/* Before a storage is written: the results that wait in it get copies. */
+static enum healcl_status move_results(struct device_executor *self, const struct storage *storage,
+                                       struct healcl_error *error)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    while (memory->result > 0) {
+        struct download *download = &self->downloads[memory->result - 1];
+        memory->result = download->next;
+        (void)trace_for_step(self->base.trace, download->step);
+        TRY(snapshot(self, download, error));
+    }
+    return HEALCL_OK;
+}
+
+void device_executor_release_storage(struct device_executor *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    if (memory->result > 0) {
+        self->downloads[memory->result - 1].is_shared = false;
+        memory->result = 0;
+        memory->buffer = (struct buffer){0};
+    }
+    launcher_storage_release(&self->launcher, storage);
+}
+
+/* Whether a result lies in its storage as it is to be handed out, and is most of it. */
+static bool may_wait_in_storage(const struct step *step)
+{
+    const struct tensor *tensor = step->in[0];
+    uint64_t bytes = packed_bytes(step->in[0]);
+    return bytes > 0 && layout_is_contiguous(&tensor->layout) &&
+           storage_bytes(tensor->storage) / 2 <= bytes;
+}
+
+/* Keeps a result, which later steps of the segment cannot change. */
+static enum healcl_status keep_result(struct device_executor *self, const struct step *step,
+                                      struct healcl_error *error)
+{
+    if (!ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity))
+        NO_MEMORY(error);
+    struct download *download = &self->downloads[self->download_count++];
+    *download = (struct download){.step = step};
+    if (!sink_wants_data(self->sink, step))
+        return HEALCL_OK;
+    self->download_bytes += packed_bytes(step->in[0]);
+    if (!may_wait_in_storage(step))
+        return snapshot(self, download, error);
+    const struct tensor *tensor = step->in[0];
+    const struct buffer *buffer;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    struct device_storage *memory = &self->launcher.storages[tensor->storage->id];
+    download->buffer = *buffer;
+    download->offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    download->is_shared = true;
+    download->next = memory->result;
+    memory->result = self->download_count;
+    return HEALCL_OK;
+}
+
+static enum healcl_status device_executor_download(struct device_executor *self, const struct step *step,
+                                       struct healcl_error *error)
+{
+    if (!device_executor_is_awaited(self, step))
+        return keep_result(self, step, error);
+    const struct tensor *tensor = step->in[0];
+    const struct buffer *buffer;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    uint64_t offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    return device_executor_deliver(self, step, buffer, offset, packed_bytes(step->in[0]), error);
+}
+
 /* ---------------------------------------------------------------- segments */
 
-enum healcl_status device_executor_upload(struct executor *executor, const struct step *step,
+enum healcl_status device_executor_upload(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error)
 {
-    struct device_executor *self = (struct device_executor *)executor;
     const struct storage *storage = step->out->storage;
     if (executor_keeps(&self->base, storage))
         return HEALCL_OK;
@@ -182,30 +303,13 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
     return HEALCL_OK;
 }
 
-static enum healcl_status run_upload(struct device_executor *self, const struct step *step,
-                                     struct healcl_error *error)
-{
-    return device_executor_upload(&self->base, step, error);
-}
-
-void device_executor_release(struct executor *executor, const struct storage *storage)
-{
-    device_executor_release_storage((struct device_executor *)executor, storage);
-}
-
-static enum healcl_status run_release(struct device_executor *self, const struct step *step,
+static enum healcl_status device_executor_release(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
     (void)error;
     if (!executor_keeps(&self->base, step->in[0]->storage))
         device_executor_release_storage(self, step->in[0]->storage);
     return HEALCL_OK;
-}
-
-static enum healcl_status run_download(struct device_executor *self, const struct step *step,
-                                       struct healcl_error *error)
-{
-    return device_executor_download(self, step, error);
 }
 
 static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
@@ -276,7 +380,7 @@ static enum healcl_status take_substitute(struct device_executor *self, const st
     TRY(vendor_note_failed(self->launcher.plan, step, device, error));
     if (step->kind != STEP_VENDOR)
         return launch_or_fall_back(self, step, reason, error);
-    TRY(device_executor_note_fallback(self, step, reason, error));
+    TRY(note_fallback(self, step, reason, error));
     return vendor_has_kernel(step, device) ? launch_or_fall_back(self, step, NULL, error)
                                            : HEALCL_OK;
 }
@@ -286,7 +390,7 @@ static void forget_derived(struct device_executor *self, const struct step *step
 {
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i] && !step->in[i]->storage->scalars)
-            derived_forget(&self->launcher, device_executor_storage_of(self, step->in[i]));
+            derived_forget(&self->launcher, &self->launcher.storages[step->in[i]->storage->id]);
     derived_forget_scalars(&self->launcher);
 }
 
@@ -297,13 +401,13 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
     self->launcher.has_written = self->launcher.device->programs->lack_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
-        return instead ? device_executor_note_fallback(self, step, instead, error) : HEALCL_OK;
+        return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
     if (can_fall_back(self, step)) {
         self->launcher.refused_input = NO_INPUT;
         forget_derived(self, step);
         status = has_substitute(self, step)
                      ? take_substitute(self, step, own.message, error)
-                     : device_executor_run_on_host(self, step, own.message, error);
+                     : run_on_host(self, step, own.message, error);
     } else if (error) {
         *error = own;
         return status;
@@ -340,16 +444,16 @@ static enum healcl_status launch_audited(struct device_executor *self, const str
                             error);
 }
 
-static enum healcl_status run_kernel(struct device_executor *self, const struct step *step,
+static enum healcl_status device_executor_kernel(struct device_executor *self, const struct step *step,
                                      struct healcl_error *error)
 {
     const char *lack = step_lack(step, self->launcher.device);
     if (!lack && clears_new(self, step))
         return clear_new(self, step->out->storage, error);
-    TRY(device_executor_move_results(self, step->out->storage, error));
+    TRY(move_results(self, step->out->storage, error));
     (void)trace_for_step(self->base.trace, step);
     if (lack)
-        return device_executor_run_on_host(self, step, lack, error);
+        return run_on_host(self, step, lack, error);
     self->status_is_clear = false;
     if (self->base.audit && audit_takes(self->base.audit, step))
         return launch_audited(self, step, error);
@@ -360,7 +464,7 @@ static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_exec
                                                               const struct step *,
                                                               struct healcl_error *) = {
 #define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, ...) \
-    [STEP_##kind] = run_##device,
+    [STEP_##kind] = device_executor_##device,
 #include "plan/steps.def"
 #undef STEP
 };
@@ -378,7 +482,7 @@ enum healcl_status device_executor_leave_out(struct device_executor *self, const
     if (step->kind == STEP_RELEASE && step->side == STEP_OF_KERNEL)
         device_executor_release_storage(self, step->in[0]->storage);
     if (step->kind == STEP_VENDOR && vendor_has_failed(self->launcher.plan, step, device))
-        return device_executor_note_fallback(self, step, NOT_BUILT, error);
+        return note_fallback(self, step, NOT_BUILT, error);
     return HEALCL_OK;
 }
 
@@ -393,7 +497,7 @@ static void upload_kept(struct device_executor *self)
         const struct step *step = &plan->steps[i];
         if (step->kind == STEP_UPLOAD &&
             launcher_keeps_contents(&self->launcher, step->out->storage))
-            (void)!device_executor_upload(&self->base, step, &error);
+            (void)!device_executor_upload(self, step, &error);
         healcl_error_clear(&error);
     }
 }
@@ -402,7 +506,7 @@ static void upload_kept(struct device_executor *self)
 static bool compile_step(struct device_executor *self, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    if (step_functions[step->kind] != run_kernel || clears_small(self, step) ||
+    if (step_functions[step->kind] != device_executor_kernel || clears_small(self, step) ||
         step_is_left_out(step, self->launcher.device) || step_lack(step, self->launcher.device))
         return false;
     (void)!launch_step(&self->launcher, step, &error);

@@ -68,7 +68,8 @@ static enum healcl_status unmap(const struct exchanger *exchanger, const struct 
     struct executor *executor = exchanger->executor;
     const struct tensor span = span_of(tensor);
     device_turn_begin(exchanger->device);
-    enum healcl_status status = executor->class->unmap(executor, &span, data, error);
+    enum healcl_status status =
+        executor->class->unmap ? executor->class->unmap(executor, &span, data, error) : HEALCL_OK;
     device_turn_end(exchanger->device);
     return status;
 }
@@ -177,7 +178,8 @@ static enum healcl_status exchange_sum(const struct exchanger *exchanger, const 
         status = exchange_data(exchanger, &sum, exchange, data, error);
         const enum healcl_status end = unmap(exchanger, &sum, data, status ? NULL : error);
         status = status == HEALCL_OK ? end : status;
-        exchanger->executor->class->written(exchanger->executor, sum.storage);
+        if (exchanger->executor->class->written)
+            exchanger->executor->class->written(exchanger->executor, sum.storage);
     }
     free(values);
     return status;

@@ -62,6 +62,9 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
 enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
                                     const struct healcl_tensor *tensor, struct healcl_error *error);
 
+/* Errors: HEALCL_USAGE for what is no dtype. */
+enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_error *error);
+
 /* Plans the queue's entry, executes it, and makes a handle of its result if that is wanted. data:
  * of an upload, else NULL. */
 enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,

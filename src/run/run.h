@@ -44,15 +44,11 @@ static inline bool sink_takes_pieces(const struct result_sink *sink, const struc
     return !sink->take || (sink->takes_pieces && sink->takes_pieces(sink->context, step));
 }
 
-/* Hands a result to a sink, with a span. *spent grows by the nanoseconds that the sink takes. */
+/* Hands elements [first, first + count) of a result to a sink, with a span: all of them, or a piece
+ * that the sink takes. *spent grows by the nanoseconds that the sink takes. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
-                             const struct step *step, const void *data, uint64_t *spent,
-                             struct healcl_error *error);
-
-/* The same with a piece, for a sink that takes those of this result. */
-enum healcl_status sink_take_piece(const struct result_sink *sink, struct trace *trace,
-                                   const struct step *step, int64_t first, int64_t count,
-                                   const void *data, uint64_t *spent, struct healcl_error *error);
+                             const struct step *step, int64_t first, int64_t count,
+                             const void *data, uint64_t *spent, struct healcl_error *error);
 
 /* What an executor learned of one segment. */
 struct segment_result {
@@ -85,29 +81,27 @@ struct executor_class {
     enum healcl_status (*run_segment)(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error);
-    /* Forgets all tensors, so that the plan can run again. */
-    enum healcl_status (*reset)(struct executor *executor, struct healcl_error *error);
-    /* Forgets the storages from number first on, which is not 0, but those whose upload is filled:
-     * so that segments that make them can run again. */
+    /* Forgets the storages from number first on, but those whose upload is filled, so that segments
+     * that make them can run again. With 0 the plan's constants are set again, too. */
     enum healcl_status (*rewind)(struct executor *executor, size_t first,
                                  struct healcl_error *error);
     void (*destroy)(struct executor *executor);
-    /* Operations by call: executes some steps of the plan without waiting for the device, or for
-     * all of them so far, with the results that they hand out. */
+    /* Operations by call: executes some steps of the plan without waiting for the device. */
     enum healcl_status (*enqueue)(struct executor *executor, size_t first, size_t count,
                                   const struct result_sink *sink, struct healcl_error *error);
+    /* Waits for all steps so far, with the results that they hand out. NULL: none are awaited. */
     enum healcl_status (*wait)(struct executor *executor, const struct result_sink *sink,
                                struct healcl_error *error);
-    /* Constants of the plan from number first on are new. */
+    /* Constants of the plan from number first on are new. NULL: it reads the plan's. */
     enum healcl_status (*add_constants)(struct executor *executor, size_t first,
                                         struct healcl_error *error);
     /* Elements of a contiguous tensor from data, packed, in the order of the steps. */
     enum healcl_status (*write)(struct executor *executor, const struct tensor *tensor,
                                 const void *data, struct healcl_error *error);
-    /* Something else than a step has written to a storage. */
+    /* Something else than a step has written to a storage. NULL: nothing is derived from any. */
     void (*written)(struct executor *executor, const struct storage *storage);
     /* Elements of a contiguous tensor, at least one, for reading and writing, once all steps have
-     * been waited for; and back. */
+     * been waited for; and back, where unmap is not NULL. */
     enum healcl_status (*map)(struct executor *executor, const struct tensor *tensor, void **data,
                               struct healcl_error *error);
     enum healcl_status (*unmap)(struct executor *executor, const struct tensor *tensor, void *data,
@@ -168,12 +162,6 @@ enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error);
 
-/* Whether the environment's HEALCL_LACKS can be understood with a table; executors on devices check
- * it themselves. Errors: HEALCL_USAGE. */
-enum healcl_status executor_check_lacks(const struct operation_table *table,
-                                        const struct healcl_device *device,
-                                        struct healcl_error *error);
-
 /* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
  * be made to stop it or to take it up between segments (device_set_profiling). */
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
@@ -196,9 +184,14 @@ enum healcl_status report_manifest_kernels(const struct plan *plan,
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error);
 
-/* Has steps that the device cannot run be run on the host, unless whoever has opened the device
- * does not want that; what measures and proves devices does not call this. */
-void executor_allow_fallback(struct executor *executor, const struct healcl_device *device);
+/* Makes an executor for sessions and queues: on *own, a handle that is opened beside device, or
+ * where that is NULL the reference. Steps that the device cannot run are run on the host, unless
+ * whoever has opened the device does not want that. After an error what there is, is closed too. */
+enum healcl_status executor_open(const struct plan *plan, struct healcl_device *device,
+                                 struct healcl_device **own, struct executor **executor,
+                                 struct healcl_error *error);
+/* Either may be NULL. */
+void executor_close(struct executor *executor, struct healcl_device *own);
 
 /* Runs all segments of its plan. */
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,

@@ -140,11 +140,6 @@ bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct he
 
 /* ---------------------------------------------------------------- creating */
 
-static bool is_dtype(enum healcl_dtype dtype)
-{
-    return dtype == HEALCL_INT8 || dtype == HEALCL_INT32 || dtype == HEALCL_INT64;
-}
-
 static enum healcl_status check_new(const struct healcl_queue *queue, enum healcl_dtype dtype,
                                     uint32_t rank, const int64_t *shape,
                                     struct healcl_tensor **tensor, struct healcl_error *error)
@@ -153,9 +148,7 @@ static enum healcl_status check_new(const struct healcl_queue *queue, enum healc
     NEED(tensor, error);
     NEED(shape || rank == 0, error);
     *tensor = NULL;
-    if (!is_dtype(dtype))
-        FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)dtype);
-    return HEALCL_OK;
+    return queue_check_dtype(dtype, error);
 }
 
 static enum healcl_status call_new(struct healcl_queue *queue, const char *operation,
@@ -302,7 +295,8 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
     tensor->view.storage->is_mapped = false;
     if (mapped != &nothing) {
         device_turn_begin(queue->device);
-        status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
+        if (queue->executor->class->unmap)
+            status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
         device_turn_end(queue->device);
         queue_note_enqueued(queue);
     }
