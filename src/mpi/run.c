@@ -2,17 +2,29 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "cli/report.h"
 #include "cli/requests.h"
 #include "core/numbers.h"
-#include "mpi/commands.h"
 #include "mpi/opening.h"
 #include "mpi/reduce.h"
-#include "mpi/run_report.h"
 #include "plan/split.h"
 #include "plan/transcript.h"
 #include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000 };
+
+/* What a rank tells of its part. */
+struct ran {
+    uint32_t rank;
+    uint64_t nanoseconds;          /* median of the runs that count */
+    uint64_t exchange_nanoseconds; /* of them, in exchanges, waiting for other ranks too: median */
+    uint64_t bytes_uploaded;       /* by the first run */
+    uint64_t bytes_sent;           /* to other ranks, by one run */
+    uint64_t bytes_foreseen;       /* the same, by the plan */
+    uint64_t tensor_bytes;         /* most that live tensors take, by the plan */
+    uint64_t device_bytes;         /* most allocated on the device */
+    char host[MPI_MAX_PROCESSOR_NAME], device[256];
+};
 
 /* One `healcl-mpi run`. */
 struct run_ranks_command {
@@ -26,7 +38,8 @@ struct run_ranks_command {
     struct healcl_session *run;
     struct reduce reduce;
     struct ran ran;
-    size_t compared, different; /* results, of all ranks */
+    /* Results that carry an expected tensor, and those of them that differ on any rank. */
+    size_t compared, different;
 };
 
 /* ---------------------------------------------------------------- the split */
@@ -160,30 +173,76 @@ static int run_part(struct run_ranks_command *self)
 
 /* ---------------------------------------------------------------- the report */
 
-static int print_reports(struct run_ranks_command *self, const struct run_ranks_facts *facts)
+static cJSON *report_ranks(const struct run_ranks_command *self, const struct ran *all)
 {
-    const struct style style = style_of(stdout);
-    cJSON *document = report_run_ranks(facts);
-    if (!self->opening.quiet && !self->opening.json.on_stdout)
-        report_run_ranks_text(document, &style);
-    const int code =
-        finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
-    return code == EXIT_VERIFIED && facts->different > 0 ? EXIT_DIFFERENT : code;
+    cJSON *document = json_report();
+    JSON_ADD(document, STRING("transcript", self->opening.file),
+             NUMBER("rank_count", self->split.ranks));
+    if (self->split.ranks > 1)
+        report_add_split(json_add_object(document, "split"), self->part, &self->split,
+                         !self->axis_text);
+    json_add_number(document, "repeat", self->repeat);
+    report_add_exchanges(document, self->part);
+    JSON_ADD(document, NUMBER("results_compared", self->compared),
+             NUMBER("results_different", self->different));
+    cJSON *ranks = json_add_array(document, "ranks");
+    for (uint32_t i = 0; i < self->split.ranks; i++) {
+        const struct ran *ran = &all[i];
+        cJSON *object = json_add_object(ranks, NULL);
+        JSON_ADD(object, NUMBER("rank", ran->rank), STRING("host", ran->host),
+                 STRING("device", ran->device), NUMBER("ns", ran->nanoseconds),
+                 NUMBER("exchange_ns", ran->exchange_nanoseconds),
+                 NUMBER("bytes_sent", ran->bytes_sent),
+                 NUMBER("bytes_foreseen", ran->bytes_foreseen),
+                 NUMBER("bytes_uploaded", ran->bytes_uploaded),
+                 NUMBER("tensor_bytes", ran->tensor_bytes),
+                 NUMBER("device_bytes_peak", ran->device_bytes));
+    }
+    report_add_parts(document, self->part);
+    return document;
+}
+
+static void print_text(const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {
+        {"rank", "{rank}", VIEW_RIGHT},
+        {"host", "{host}", VIEW_SHRINKS},
+        {"device", "{device}", VIEW_SHRINKS},
+        {"time", "{ns:time}", VIEW_RIGHT},
+        {"exchange", "{exchange_ns:time}", VIEW_RIGHT},
+        {"sent", "{bytes_sent:bytes}", VIEW_RIGHT},
+        {"uploaded", "{bytes_uploaded:bytes}", VIEW_RIGHT},
+        {"memory", "{device_bytes_peak:bytes}", VIEW_RIGHT},
+    };
+    view_line(style, document, "transcript", "{transcript}");
+    view_line(style, json_at(document, "split"), "split", REPORT_SPLIT);
+    putc('\n', style->stream);
+    VIEW_TABLE(style, json_at(document, "ranks"), columns);
+    putc('\n', style->stream);
+    (void)view_text(style, document,
+                    json_number_at(document, "results_different") > 0
+                        ? "different: {results_different} of {results_compared} "
+                          "result{results_compared:s}"
+                    : json_number_at(document, "results_compared") > 0
+                        ? "verified: {results_compared} of {results_compared} "
+                          "result{results_compared:s}"
+                        : "nothing to verify");
 }
 
 /* All ranks call this. */
 static int report(struct run_ranks_command *self)
 {
+    const struct style style = style_of(stdout);
+    int code = EXIT_VERIFIED;
     struct ran *all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran);
-    const struct run_ranks_facts facts = {.file = self->opening.file,
-                                          .part = self->part,
-                                          .split = &self->split,
-                                          .is_chosen = !self->axis_text,
-                                          .ranks = all,
-                                          .repeat = self->repeat,
-                                          .compared = self->compared,
-                                          .different = self->different};
-    int code = self->ranks.rank == 0 ? print_reports(self, &facts) : EXIT_VERIFIED;
+    if (self->ranks.rank == 0) {
+        cJSON *document = report_ranks(self, all);
+        if (!self->opening.quiet && !self->opening.json.on_stdout)
+            print_text(document, &style);
+        code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
+        if (code == EXIT_VERIFIED && self->different > 0)
+            code = EXIT_DIFFERENT;
+    }
     free(all);
     return ranks_first(&self->ranks, code);
 }

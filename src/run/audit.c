@@ -128,8 +128,8 @@ static struct slices batch_of(const struct step *step)
     if (axis < out->rank)
         cut.size = out->shape[axis];
     for (int i = 0; i < STEP_OPERANDS; i++)
-        cut.axis[i] = axis < out->rank ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis])
-                                       : NO_AXIS;
+        cut.axis[i] =
+            axis < out->rank ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis]) : NO_AXIS;
     return cut;
 }
 
@@ -140,8 +140,7 @@ static uint64_t bytes_of(const struct step *slice)
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(slice, i);
         if (tensor && !tensor->storage->scalars)
-            bytes +=
-                storage_bytes(tensor->storage) * (i == STEP_OUT && step_adds(slice) ? 2 : 1);
+            bytes += storage_bytes(tensor->storage) * (i == STEP_OUT && step_adds(slice) ? 2 : 1);
     }
     return bytes;
 }
@@ -498,9 +497,9 @@ static void note_difference(struct audit *audit, const struct pending *pending, 
     difference->operation = origin->name;
     difference->step = (size_t)(step - audit->plan->steps);
     difference->kernel = audit->kernels[audit->steps[difference->step].kernel].name;
-    difference->element = (uint64_t)slice_element(&pending->slice.step.out->layout,
-                                                  pending->cut.axis[STEP_OUT], pending->slice.start,
-                                                  pending->cut.size, position);
+    difference->element =
+        (uint64_t)slice_element(&pending->slice.step.out->layout, pending->cut.axis[STEP_OUT],
+                                pending->slice.start, pending->cut.size, position);
     layout_index_text(&step->out->layout, (int64_t)difference->element, difference->index);
     difference->different = different;
     difference->compared = elements;

@@ -31,8 +31,7 @@ static uint64_t pending_most(const struct device_executor *self)
 
 bool device_executor_is_awaited(const struct device_executor *self, const struct step *step)
 {
-    return step->kind == STEP_DOWNLOAD &&
-           packed_bytes(step->in[0]) > pending_most(self) &&
+    return step->kind == STEP_DOWNLOAD && packed_bytes(step->in[0]) > pending_most(self) &&
            layout_is_contiguous(&step->in[0]->layout) && sink_wants_data(self->sink, step);
 }
 
@@ -113,7 +112,7 @@ enum healcl_status device_executor_read_status(struct device_executor *self,
 /* ---------------------------------------------------------------- handing results out */
 
 static enum healcl_status call_sink(struct device_executor *self, const struct step *step,
-                                             const void *data, struct healcl_error *error)
+                                    const void *data, struct healcl_error *error)
 {
     return sink_take(self->sink, self->base.trace, step, 0, layout_elements(&step->in[0]->layout),
                      data, &self->result->sink_nanoseconds, error);
@@ -146,8 +145,8 @@ static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t
 }
 
 enum healcl_status device_executor_deliver(struct device_executor *self, const struct step *step,
-                                  const struct buffer *buffer, uint64_t offset, uint64_t bytes,
-                                  struct healcl_error *error)
+                                           const struct buffer *buffer, uint64_t offset,
+                                           uint64_t bytes, struct healcl_error *error)
 {
     if (!buffer->memory) /* nobody wants the data */
         return call_sink(self, step, NULL, error);
@@ -277,8 +276,9 @@ static enum healcl_status take_alone(struct device_executor *self, const struct 
                                      struct healcl_error *error)
 {
     size_t span = trace_begin_step(self->base.trace, download->step);
-    enum healcl_status status = device_executor_deliver(self, download->step, &download->buffer, download->offset,
-                                        packed_bytes(download->step->in[0]), error);
+    enum healcl_status status =
+        device_executor_deliver(self, download->step, &download->buffer, download->offset,
+                                packed_bytes(download->step->in[0]), error);
     trace_end(self->base.trace, span);
     if (status != HEALCL_OK)
         error_prefix_step(error, download->step, NO_INPUT);
@@ -351,8 +351,7 @@ static enum healcl_status run_limited_step(struct device_executor *self, size_t 
 static bool drains_before(struct device_executor *self, size_t number)
 {
     const struct step *step = &self->launcher.plan->steps[number];
-    if (device_executor_is_awaited(self, step) ||
-        self->download_bytes > pending_most(self))
+    if (device_executor_is_awaited(self, step) || self->download_bytes > pending_most(self))
         return true;
     return self->spill && self->download_count > 0 &&
            (spill_is_short(self, number) ||
@@ -566,7 +565,7 @@ static uint64_t begin_of(const struct tensor *tensor)
 }
 
 static enum healcl_status write(struct executor *executor, const struct tensor *tensor,
-                                         const void *data, struct healcl_error *error)
+                                const void *data, struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
@@ -580,8 +579,8 @@ static void written(struct executor *executor, const struct storage *storage)
     launcher_storage_written(device_executor_launcher(executor), storage);
 }
 
-static enum healcl_status map(struct executor *executor, const struct tensor *tensor,
-                                       void **data, struct healcl_error *error)
+static enum healcl_status map(struct executor *executor, const struct tensor *tensor, void **data,
+                              struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
@@ -590,17 +589,16 @@ static enum healcl_status map(struct executor *executor, const struct tensor *te
                              packed_bytes(tensor), data, error);
 }
 
-static enum healcl_status unmap(struct executor *executor, const struct tensor *tensor,
-                                         void *data, struct healcl_error *error)
+static enum healcl_status unmap(struct executor *executor, const struct tensor *tensor, void *data,
+                                struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     return device_buffer_unmap(launcher->device, launcher_memory(launcher, tensor->storage), data,
                                error);
 }
 
-static enum healcl_status lend_memory(struct executor *executor,
-                                               const struct storage *storage, void **memory,
-                                               struct healcl_error *error)
+static enum healcl_status lend_memory(struct executor *executor, const struct storage *storage,
+                                      void **memory, struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     const struct buffer *buffer;
@@ -609,9 +607,8 @@ static enum healcl_status lend_memory(struct executor *executor,
     return device_await_uploads(launcher->device, error);
 }
 
-static enum healcl_status take_memory(struct executor *executor,
-                                               const struct storage *storage, void *memory,
-                                               struct healcl_error *error)
+static enum healcl_status take_memory(struct executor *executor, const struct storage *storage,
+                                      void *memory, struct healcl_error *error)
 {
     struct launcher *launcher = device_executor_launcher(executor);
     return device_buffer_adopt(launcher->device, storage_bytes(storage), memory,
@@ -636,8 +633,8 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
         return HEALCL_OK;
     const struct storage *constants = plan->constants.storage;
     return device_upload_memory(self->launcher.device, NULL, storage_bytes(constants),
-                                plan->constants.values,
-                                launcher_memory(&self->launcher, constants), error);
+                                plan->constants.values, launcher_memory(&self->launcher, constants),
+                                error);
 }
 
 static void destroy(struct executor *executor)

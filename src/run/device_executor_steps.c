@@ -261,8 +261,9 @@ static enum healcl_status keep_result(struct device_executor *self, const struct
     return HEALCL_OK;
 }
 
-static enum healcl_status device_executor_download(struct device_executor *self, const struct step *step,
-                                       struct healcl_error *error)
+static enum healcl_status device_executor_download(struct device_executor *self,
+                                                   const struct step *step,
+                                                   struct healcl_error *error)
 {
     if (!device_executor_is_awaited(self, step))
         return keep_result(self, step, error);
@@ -303,8 +304,9 @@ enum healcl_status device_executor_upload(struct device_executor *self, const st
     return HEALCL_OK;
 }
 
-static enum healcl_status device_executor_release(struct device_executor *self, const struct step *step,
-                                      struct healcl_error *error)
+static enum healcl_status device_executor_release(struct device_executor *self,
+                                                  const struct step *step,
+                                                  struct healcl_error *error)
 {
     (void)error;
     if (!executor_keeps(&self->base, step->in[0]->storage))
@@ -405,9 +407,8 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
     if (can_fall_back(self, step)) {
         self->launcher.refused_input = NO_INPUT;
         forget_derived(self, step);
-        status = has_substitute(self, step)
-                     ? take_substitute(self, step, own.message, error)
-                     : run_on_host(self, step, own.message, error);
+        status = has_substitute(self, step) ? take_substitute(self, step, own.message, error)
+                                            : run_on_host(self, step, own.message, error);
     } else if (error) {
         *error = own;
         return status;
@@ -444,8 +445,9 @@ static enum healcl_status launch_audited(struct device_executor *self, const str
                             error);
 }
 
-static enum healcl_status device_executor_kernel(struct device_executor *self, const struct step *step,
-                                     struct healcl_error *error)
+static enum healcl_status device_executor_kernel(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error)
 {
     const char *lack = step_lack(step, self->launcher.device);
     if (!lack && clears_new(self, step))

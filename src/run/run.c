@@ -87,8 +87,8 @@ static uint64_t *row(const struct run *run, size_t index)
 }
 
 static enum healcl_status note_times(struct run *run, size_t first_row,
-                                     const struct healcl_segment_profile *seen,
-                                     uint32_t repetition, const struct segment_result *result,
+                                     const struct healcl_segment_profile *seen, uint32_t repetition,
+                                     const struct segment_result *result,
                                      struct healcl_error *error)
 {
     row(run, first_row)[repetition] = result->nanoseconds;
@@ -330,8 +330,7 @@ static void warn_of_run(const struct run *run)
     if (steps > 0)
         warn(run, "%" PRIu64 " step%s ran %s, for the device could not", steps,
              steps == 1 ? "" : "s",
-             run->executor->host_steps > 0 ? "on the host"
-                                           : "by other kernels than a manifest's");
+             run->executor->host_steps > 0 ? "on the host" : "by other kernels than a manifest's");
     for (size_t i = 0; run->device && (warning = device_warning(run->device, i)); i++)
         warn(run, "%s", warning);
 }

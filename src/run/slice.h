@@ -12,8 +12,8 @@ struct slice {
     int64_t start, size;          /* indices of the axes */
 };
 
-/* Cuts a step. Storages get ids from first_id on, by operand. Operands that are not cut stay as they
- * are, or where all is true have such storages, too. The plan's scalars stay in theirs. */
+/* Cuts a step. Storages get ids from first_id on, by operand. Operands that are not cut stay as
+ * they are, or where all is true have such storages, too. The plan's scalars stay in theirs. */
 void slice_init(struct slice *slice, const struct step *step, const struct slices *slices,
                 int64_t start, int64_t size, uint32_t first_id, bool all);
 

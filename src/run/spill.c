@@ -78,9 +78,8 @@ static enum healcl_status hold(struct device_executor *self, const struct storag
     struct spill *spill = self->spill;
     const struct step *upload = spill->memory.states[storage->id].upload;
     TRY(make_held(spill, storage, error));
-    return upload
-               ? read_upload(self, upload, 0, storage->elements, spill->held[storage->id], error)
-               : HEALCL_OK;
+    return upload ? read_upload(self, upload, 0, storage->elements, spill->held[storage->id], error)
+                  : HEALCL_OK;
 }
 
 /* Only a conversion can find something wrong: base64 and header were checked with the plan. */

@@ -329,6 +329,8 @@ static enum healcl_status read_kernels(struct reader *reader, const cJSON *objec
         struct vendor_kernel **kernel = &operation->kernels[operation->kernel_count++];
         TRY(manifest_read_kernel(reader, item, &operation->names, kernel));
         TRY(manifest_add_identity(reader, item, *kernel, &operation->identity));
+        (*kernel)->strides_of = operation->strides_of;
+        operation->has_alternatives |= (*kernel)->alternative_count > 1;
     }
     if (operation->kernel_count == 0 && !manifest_member(object, "body"))
         REFUSE_AT(reader, object, "kernels", "there is neither a kernel nor a body");

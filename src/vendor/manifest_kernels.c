@@ -300,6 +300,7 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
     struct vendor_kernel *kernel = arena_alloc(reader->arena, sizeof *kernel);
     if (!kernel)
         NO_MEMORY(reader->error);
+    kernel->expression_names = names;
     struct expression_names with_strides = *names;
     with_strides.strides = true;
     for (uint32_t i = 0; i < names->count; i++)

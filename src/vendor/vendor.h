@@ -34,8 +34,10 @@ struct vendor_kernel {
     const char *program;                   /* its file's name and a hash of what it holds */
     const char *source, *kernel, *options; /* source is NULL for native code */
     healcl_vendor_function *native;        /* of a shared library, or NULL */
-    const char *device;        /* part of a device's name, or of its platform's; NULL: any */
-    const char *type;          /* as device_type_name has it; NULL: any */
+    const char *device; /* part of a device's name, or of its platform's; NULL: any */
+    const char *type;   /* as device_type_name has it; NULL: any */
+    const struct expression_names *expression_names; /* but for tunables */
+    const bool *strides_of;    /* by number: tensors that come with their strides; NULL: all */
     struct expression *when;   /* not 0: it can run a call; NULL: any */
     struct expression *global; /* work-items, in work-groups of local; NULL for native code */
     struct expression *local;
@@ -122,6 +124,7 @@ struct vendor_operation {
     uint32_t rule_count;
     struct vendor_kernel *kernels[VENDOR_KERNELS_MAX];
     uint32_t kernel_count;
+    bool has_alternatives; /* a kernel does */
     uint64_t identity; /* a hash of the kernels, their sources included: what a choice is kept by */
     struct body_entry *body;
     uint32_t body_count, body_tensors; /* 0: there is none; tensors that it makes */
@@ -191,13 +194,10 @@ void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alterna
 const struct vendor_launch *vendor_launch_tuned(const struct vendor_call *call, uint32_t kernel,
                                                 uint32_t alternative);
 
-/* Works out a kernel's launch. tensors: by number. strides_of: by number, which of them are handed
- * over with strides; NULL: all. */
+/* Works out a kernel's launch. */
 enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
-                                      const struct expression_names *names,
                                       const struct expression_values *values,
-                                      const bool *strides_of, struct vendor_launch *launch,
-                                      struct healcl_error *error);
+                                      struct vendor_launch *launch, struct healcl_error *error);
 
 /* The manifests whose operations a table has; NULL for one of built-in operations only. */
 const struct vendor_operations *vendor_of_table(const struct operation_table *table);
