@@ -26,7 +26,6 @@ struct served {
     uint64_t failed;
     uint64_t nanoseconds; /* from the moment when all ranks are ready to its last request */
     uint64_t bytes_uploaded, bytes_written;
-    uint64_t longest_wait;    /* nanoseconds, for the next request's number */
     uint64_t device_bytes;    /* allocated on the device in the end, by all sessions */
     uint64_t batches;         /* runs, of one request or several */
     uint32_t sessions, batch; /* at the same time; the requests of a whole batch */
@@ -279,19 +278,6 @@ static void note_failure(struct serve_command *self, const char *name,
     pthread_mutex_unlock(&self->lock);
 }
 
-/* The name of the next request, or NULL. */
-static const char *take_name(struct serve_command *self)
-{
-    const uint64_t start = monotonic_nanoseconds();
-    const uint64_t number = ranks_take(&self->ranks);
-    const uint64_t wait = monotonic_nanoseconds() - start;
-    pthread_mutex_lock(&self->lock);
-    if (wait > self->served.longest_wait)
-        self->served.longest_wait = wait;
-    pthread_mutex_unlock(&self->lock);
-    return number < self->count ? self->names[number] : NULL;
-}
-
 /* Ends all ranks for what is no request's fault. */
 static void check(struct serve_command *self, enum healcl_status status,
                   const struct healcl_error *error)
@@ -303,7 +289,8 @@ static void check(struct serve_command *self, enum healcl_status status,
 /* Takes the next request that can be read and is not done. Returns whether there was one. */
 static bool take_request(struct serve_command *self, struct request *request)
 {
-    while ((request->name = take_name(self)) != NULL) {
+    for (uint64_t number; (number = ranks_take(&self->ranks)) < self->count;) {
+        request->name = self->names[number];
         struct healcl_error error = {.status = HEALCL_OK};
         request->start = monotonic_nanoseconds();
         if (self->resume && is_done(self, request->name)) {
@@ -491,8 +478,7 @@ static void add_served(cJSON *object, const struct served *served)
              NUMBER("ns", served->nanoseconds),
              DECIMAL("requests_per_second", seconds > 0 ? (double)served->requests / seconds : 0));
     latencies_json(object, "latency_ns", &served->latencies);
-    JSON_ADD(object, NUMBER("longest_wait_ns", served->longest_wait),
-             NUMBER("bytes_uploaded", served->bytes_uploaded),
+    JSON_ADD(object, NUMBER("bytes_uploaded", served->bytes_uploaded),
              NUMBER("bytes_written", served->bytes_written),
              NUMBER("device_bytes", served->device_bytes));
 }
@@ -515,8 +501,6 @@ static struct served sum_of(const struct served *ranks, int count, uint64_t *nan
             sum.batch = served->batch;
         if (served->nanoseconds > sum.nanoseconds)
             sum.nanoseconds = served->nanoseconds;
-        if (served->longest_wait > sum.longest_wait)
-            sum.longest_wait = served->longest_wait;
     }
     sum.latencies = latencies_of(nanoseconds, sum.requests);
     return sum;

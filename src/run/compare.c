@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 * 1024 };
+enum { BLOCK_BYTES = 32 * 1024 };
 
 bool comparison_is_equal(const struct comparison *comparison)
 {
@@ -29,12 +29,12 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
     return shape->shape[0] == expected->copies && layout_same_shape(&one, &expected->layout);
 }
 
-/* As compare_piece, with a block of BLOCK_BYTES to work in. */
-static enum healcl_status compare_blocks(enum dtype dtype, int64_t first, int64_t elements,
-                                         const char *actual, const struct payload *expected,
-                                         void *block, struct comparison *comparison,
-                                         struct healcl_error *error)
+enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
+                                 const void *data, const struct payload *expected,
+                                 struct comparison *comparison, struct healcl_error *error)
 {
+    int64_t block[BLOCK_BYTES / sizeof(int64_t)];
+    const char *actual = data;
     const bool is_same = expected->dtype == dtype;
     const enum dtype as = is_same ? dtype : DTYPE_INT64; /* which all values fit */
     const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(as));
@@ -54,19 +54,6 @@ static enum healcl_status compare_blocks(enum dtype dtype, int64_t first, int64_
         }
     }
     return HEALCL_OK;
-}
-
-enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
-                                 const void *data, const struct payload *expected,
-                                 struct comparison *comparison, struct healcl_error *error)
-{
-    void *block = malloc(BLOCK_BYTES);
-    if (!block)
-        NO_MEMORY(error);
-    enum healcl_status status =
-        compare_blocks(dtype, first, elements, data, expected, block, comparison, error);
-    free(block);
-    return status;
 }
 
 /* In Fortran order expected values do not come piece by piece: all of them are read. */

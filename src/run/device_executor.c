@@ -7,9 +7,9 @@
 
 #include "kernels/derive.h"
 #include "kernels/variant.h"
+#include "reference/reference.h"
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
-#include "run/host_step.h"
 
 struct launcher *device_executor_launcher(struct executor *executor)
 {
@@ -371,11 +371,11 @@ static void add_times(void *context, const struct launch_times *times)
 /* An error that the host has met may come after one of an earlier entry that nobody has heard of
  * yet: the device has noted it, or has failed. The first error wins. */
 static enum healcl_status first_error(struct device_executor *self, struct healcl_error *own,
-                                      struct healcl_error *error)
+                                      bool was_read, struct healcl_error *error)
 {
-    enum healcl_status status = own->status;
-    enum healcl_status earlier =
-        status == HEALCL_REFUSED ? device_executor_read_status(self, error) : HEALCL_OK;
+    enum healcl_status status = own->status, earlier = HEALCL_OK;
+    if (status == HEALCL_REFUSED && !was_read)
+        earlier = device_executor_read_status(self, error);
     if (earlier == HEALCL_OK && error)
         *error = *own;
     else
@@ -434,15 +434,10 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
                                                 : device_executor_run_step(self, step, &own);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
-            if (self->has_refused != had_refused) { /* a check of a slice, which has been read */
-                if (error)
-                    *error = own;
-                else
-                    healcl_error_clear(&own);
-                return status;
-            }
-            error_prefix_step(&own, step, self->launcher.refused_input);
-            return first_error(self, &own, error);
+            const bool was_read = self->has_refused != had_refused; /* by a check of a slice */
+            if (!was_read)
+                error_prefix_step(&own, step, self->launcher.refused_input);
+            return first_error(self, &own, was_read, error);
         }
     }
     return HEALCL_OK;
@@ -508,12 +503,6 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 
 /* ---------------------------------------------------------------- operations by call */
 
-static void take_sink(struct device_executor *self, const struct result_sink *sink)
-{
-    self->sink = sink;
-    self->result = &self->of_calls;
-}
-
 /* What was checked counts as right from then on, but for what has failed. */
 static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
 {
@@ -526,7 +515,7 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
                                   const struct result_sink *sink, struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    take_sink(self, sink);
+    self->sink = sink;
     enum healcl_status status = enqueue_steps(self, first, count, error);
     if (status == HEALCL_REFUSED) /* what kernels have noted is told once */
         (void)!device_executor_clear_status(self, NULL);
@@ -537,7 +526,7 @@ static enum healcl_status wait(struct executor *executor, const struct result_si
                                struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    take_sink(self, sink);
+    self->sink = sink;
     return forget_unchecked(self, drain(self, error));
 }
 

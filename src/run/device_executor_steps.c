@@ -6,9 +6,9 @@
 #include "core/array.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
+#include "reference/reference.h"
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
-#include "run/host_step.h"
 #include "transcript/payload.h"
 
 /* ---------------------------------------------------------------- uploads */
@@ -76,6 +76,87 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
 
 /* ---------------------------------------------------------------- steps on the host */
 
+/* The bytes of a storage between the first and the last element of a tensor. */
+struct extent {
+    uint64_t first, bytes;
+};
+
+static struct extent extent_of(const struct tensor *tensor)
+{
+    const uint64_t size = dtype_size(tensor->storage->dtype);
+    if (layout_elements(&tensor->layout) == 0)
+        return (struct extent){0, 0};
+    return (struct extent){(uint64_t)tensor->layout.offset * size,
+                           (uint64_t)(layout_last(&tensor->layout) - tensor->layout.offset + 1) *
+                               size};
+}
+
+/* Whether a tensor that does not overlap itself has all elements of its extent. */
+static bool is_dense(const struct tensor *tensor)
+{
+    return extent_of(tensor).bytes == packed_bytes(tensor);
+}
+
+static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,
+                                      struct healcl_error *error)
+{
+    const struct extent extent = extent_of(tensor);
+    const struct buffer *buffer;
+    void *memory;
+    if (tensor->storage->scalars || extent.bytes == 0) /* the plan has them */
+        return HEALCL_OK;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    return device_read(self->launcher.device, buffer, extent.first, extent.bytes,
+                       (char *)memory + extent.first, error);
+}
+
+enum { PIECE_BYTES = 4 << 20 /* each is copied, and lives until it is written */ };
+
+/* A storage that is written as a whole gets a new buffer. */
+static enum healcl_status write_tensor(struct device_executor *self, const struct tensor *tensor,
+                                       struct healcl_error *error)
+{
+    struct launcher *launcher = &self->launcher;
+    struct healcl_device *device = launcher->device;
+    const struct extent extent = extent_of(tensor);
+    const struct buffer *buffer;
+    void *memory;
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    if (extent.bytes == storage_bytes(tensor->storage)) {
+        struct buffer *whole = launcher_memory(launcher, tensor->storage);
+        struct buffer_place place;
+        device_buffer_release(device, whole);
+        return device_upload_memory(device, launcher_place(launcher, tensor->storage, &place),
+                                    extent.bytes, memory, whole, error);
+    }
+    TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
+    for (uint64_t done = 0; done < extent.bytes; done += PIECE_BYTES) {
+        const uint64_t left = extent.bytes - done, at = extent.first + done;
+        TRY(device_write(device, buffer, at, left < PIECE_BYTES ? left : PIECE_BYTES,
+                         (const char *)memory + at, error));
+        if (left > PIECE_BYTES)
+            TRY(device_finish(device, error));
+    }
+    return HEALCL_OK;
+}
+
+/* Runs a step that takes kernels: reads what it reads from the device, for which it waits, and
+ * writes what it writes back. Nothing is written after an error of the reference. */
+static enum healcl_status run_by_reference(struct device_executor *self, const struct step *step,
+                                           struct healcl_error *error)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            TRY(read_tensor(self, step->in[i], error));
+    if (step_traits[step->kind].adds || !is_dense(step->out))
+        TRY(read_tensor(self, step->out, error));
+    TRY(reference_step(self->reference, step, error));
+    TRY(write_tensor(self, step->out, error));
+    launcher_storage_written(&self->launcher, step->out->storage);
+    return HEALCL_OK;
+}
+
 /* Counts a step, on the host or by other kernels than a manifest's, for each of its operations
  * once. */
 static enum healcl_status note_fallback(struct device_executor *self, const struct step *step,
@@ -137,14 +218,21 @@ static enum healcl_status prepare_host(struct device_executor *self, const struc
     return note_fallback(self, step, reason, error);
 }
 
-/* Runs a step on the host reference. */
+/* Runs a step on the host reference, which holds nothing afterwards. */
 static enum healcl_status run_on_host(struct device_executor *self, const struct step *step,
                                       const char *reason, struct healcl_error *error)
 {
     TRY(prepare_host(self, step, reason, error));
     uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
     size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
-    enum healcl_status status = host_step_run(&self->launcher, self->reference, step, error);
+    enum healcl_status status = HEALCL_OK;
+    if (layout_elements(&step->out->layout) > 0)
+        status = run_by_reference(self, step, error);
+    if (status == HEALCL_REFUSED)
+        self->launcher.refused_input = self->reference->refused_input;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (step_operand(step, i))
+            reference_forget(self->reference, step_operand(step, i)->storage);
     trace_end(self->base.trace, span);
     self->base.dropped_digits += self->reference->dropped_digits - dropped;
     note_fallback_time(self, step, monotonic_nanoseconds() - start);
@@ -154,18 +242,25 @@ static enum healcl_status run_on_host(struct device_executor *self, const struct
 
 /* ---------------------------------------------------------------- results that wait */
 
-/* Makes that copy on the host. */
+/* Makes that copy on the host, in a new buffer. */
 static enum healcl_status pack_on_host(struct device_executor *self, struct download *download,
                                        const char *reason, struct healcl_error *error)
 {
-    download->buffer = (struct buffer){0};
-    download->offset = 0;
-    download->is_shared = false;
+    const struct tensor *tensor = download->step->in[0];
+    const size_t bytes = (size_t)packed_bytes(tensor);
     TRY(prepare_host(self, download->step, reason, error));
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(self->base.trace, "fallback", "copy");
-    enum healcl_status status = host_step_pack(&self->launcher, self->reference,
-                                               download->step->in[0], &download->buffer, error);
+    void *memory = malloc(bytes);
+    enum healcl_status status =
+        memory ? read_tensor(self, tensor, error) : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK)
+        status = reference_read(self->reference, tensor, memory, error);
+    if (status == HEALCL_OK)
+        status = device_upload_memory(self->launcher.device, NULL, bytes, memory, &download->buffer,
+                                      error);
+    reference_forget(self->reference, tensor->storage);
+    free(memory);
     trace_end(self->base.trace, span);
     note_fallback_time(self, download->step, monotonic_nanoseconds() - start);
     return status;
@@ -177,16 +272,15 @@ static enum healcl_status snapshot(struct device_executor *self, struct download
 {
     const struct step *step = download->step;
     struct healcl_device *device = self->launcher.device;
-    struct buffer copy;
     struct healcl_error own = {0};
     const char *lack = pack_lack(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
-    if (lack)
-        return pack_on_host(self, download, lack, error);
-    TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &copy, error));
-    download->buffer = copy;
+    download->buffer = (struct buffer){0};
     download->offset = 0;
     download->is_shared = false;
-    if (copy.bytes == 0)
+    if (lack)
+        return pack_on_host(self, download, lack, error);
+    TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &download->buffer, error));
+    if (download->buffer.bytes == 0)
         return HEALCL_OK;
     device->programs->lack_met = false;
     enum healcl_status status =

@@ -20,19 +20,13 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     return HEALCL_OK;
 }
 
-static struct result_sink sink_of(struct healcl_queue *queue)
-{
-    return (struct result_sink){.context = queue, .take_piece = take_piece};
-}
-
 /* Steps are forgotten also where that fails: what was enqueued has ended or never will. */
 static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_error *error)
 {
-    struct result_sink sink = sink_of(queue);
     const struct executor_class *class = queue->executor->class;
     device_turn_begin(queue->device);
     enum healcl_status status =
-        class->wait ? class->wait(queue->executor, &sink, error) : HEALCL_OK;
+        class->wait ? class->wait(queue->executor, &queue->sink, error) : HEALCL_OK;
     queue->has_enqueued = false;
     if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
         (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
@@ -63,25 +57,14 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
     return status;
 }
 
-enum healcl_status queue_end_call(struct healcl_queue *queue, struct healcl_error *error)
-{
-    return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
-}
-
-void queue_note_enqueued(struct healcl_queue *queue)
-{
-    queue->has_enqueued = queue->has_enqueued_more = true;
-}
-
 /* What failed has not come to the releases behind it, and the places of their tensors are taken
  * again. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
 {
     const struct plan *plan = &queue->live.plan;
-    struct result_sink sink = sink_of(queue);
     for (size_t i = first; i < plan->step_count; i++)
         if (plan->steps[i].kind == STEP_RELEASE)
-            (void)!queue->executor->class->enqueue(queue->executor, i, 1, &sink, NULL);
+            (void)!queue->executor->class->enqueue(queue->executor, i, 1, &queue->sink, NULL);
 }
 
 /* Executes the plan's steps from first on, without waiting. */
@@ -90,17 +73,17 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
 {
     const struct plan *plan = &queue->live.plan;
     const struct executor_class *class = queue->executor->class;
-    struct result_sink sink = sink_of(queue);
     enum healcl_status status = HEALCL_OK;
     if (first == plan->step_count)
         return HEALCL_OK;
-    queue_note_enqueued(queue);
+    queue->has_enqueued = queue->has_enqueued_more = true;
     device_turn_begin(queue->device);
     if (class->add_constants && queue->constants < plan->constants.count)
         status = class->add_constants(queue->executor, queue->constants, error);
     if (status == HEALCL_OK) {
         queue->constants = plan->constants.count;
-        status = class->enqueue(queue->executor, first, plan->step_count - first, &sink, error);
+        status =
+            class->enqueue(queue->executor, first, plan->step_count - first, &queue->sink, error);
     }
     if (status != HEALCL_OK)
         release_anyhow(queue, first);
@@ -153,8 +136,8 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
     }
     if (made)
         queue_drop(queue, made);
-    if (status == HEALCL_OK)
-        status = queue_end_call(queue, error);
+    if (status == HEALCL_OK && queue->synchronous)
+        status = queue_wait(queue, error);
     if (status != HEALCL_OK && result) {
         healcl_tensor_release(*result);
         *result = NULL;
@@ -359,6 +342,7 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
         return status;
     }
     queue->operations = operations_retain(limits ? limits->operations : NULL);
+    queue->sink = (struct result_sink){.context = queue, .take_piece = take_piece};
     queue->synchronous = options && options->synchronous;
     status = open_queue(queue, device, error);
     if (status != HEALCL_OK) {

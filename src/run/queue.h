@@ -30,6 +30,7 @@ struct healcl_queue {
     struct live_plan live;
     struct healcl_device *device; /* a handle of the queue's own; NULL: the host reference */
     struct executor *executor;
+    struct result_sink sink;
     struct upload *uploads; /* by storage */
     struct healcl_tensor *tensors;
     struct handles *handles;
@@ -45,12 +46,6 @@ struct healcl_queue {
 
 /* Waits for all calls. Errors: as healcl_queue_wait. */
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
-
-/* Where each call is waited for, waits. Errors: as healcl_queue_wait. */
-enum healcl_status queue_end_call(struct healcl_queue *queue, struct healcl_error *error);
-
-/* Something was enqueued. */
-void queue_note_enqueued(struct healcl_queue *queue);
 
 /* Begins the queue's entry: what the steps so far take is there again before its arguments are set.
  */

@@ -8,10 +8,13 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 #include "core/numbers.h"
+#include "kernels/kernels.h"
 #include "opencl/opening.h"
 #include "plan/transcript.h"
 #include "run/results.h"
+#include "vendor/vendor.h"
 
 const char *trace_for_step(struct trace *trace, const struct step *step)
 {
@@ -485,6 +488,44 @@ static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl
     return HEALCL_OK;
 }
 
+/* Tells which kernels of manifests run the plan's steps. */
+static enum healcl_status report_manifest_kernels(struct run *run, struct healcl_error *error)
+{
+    struct healcl_report *report = run->report;
+    size_t capacity = 0;
+    for (size_t i = 0; i < run->plan->step_count; i++) {
+        const struct step *step = &run->plan->steps[i];
+        const struct manifest_kernel kernel = vendor_kernel_for(run->plan, step, run->device);
+        if (!kernel.name || step_is_left_out(step, run->device) || step_lack(step, run->device))
+            continue;
+        const char *what = kernel.replaces ? kernel.replaces : step->vendor->operation->name;
+        size_t j = 0;
+        for (; j < report->manifest_kernel_count; j++) {
+            const struct healcl_manifest_kernel *other = &report->manifest_kernels[j];
+            if (strcmp(other->name, kernel.name) == 0 && strcmp(other->what, what) == 0 &&
+                strcmp(other->manifest, kernel.file) == 0 && other->replaces == !!kernel.replaces &&
+                other->tuned == kernel.is_tuned)
+                break;
+        }
+        if (j == report->manifest_kernel_count) {
+            if (!ARRAY_GROW(report->manifest_kernels, report->manifest_kernel_count, &capacity))
+                NO_MEMORY(error);
+            /* Manifests may be gone before the report. */
+            struct healcl_manifest_kernel added = {.name = arena_strdup(run->arena, kernel.name),
+                                                   .what = arena_strdup(run->arena, what),
+                                                   .manifest =
+                                                       arena_strdup(run->arena, kernel.file),
+                                                   .replaces = kernel.replaces != NULL,
+                                                   .tuned = kernel.is_tuned};
+            if (!added.name || !added.what || !added.manifest)
+                NO_MEMORY(error);
+            report->manifest_kernels[report->manifest_kernel_count++] = added;
+        }
+        report->manifest_kernels[j].steps++;
+    }
+    return HEALCL_OK;
+}
+
 static enum healcl_status run_all(struct run *run, struct healcl_error *error)
 {
     uint64_t compiled_before = compile_time(run);
@@ -505,7 +546,7 @@ static enum healcl_status run_all(struct run *run, struct healcl_error *error)
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
     if (run->device) {
-        TRY(report_manifest_kernels(run->plan, run->device, run->arena, run->report, error));
+        TRY(report_manifest_kernels(run, error));
         device_executor_price(run->executor, run->report);
         const struct healcl_report *report = run->report;
         if (report->device_memory_limit > 0 &&

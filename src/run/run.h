@@ -175,12 +175,6 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t byt
  * repetition. */
 void device_executor_price(const struct executor *executor, struct healcl_report *report);
 
-/* Tells which kernels of manifests run a plan's steps on a device; the arena owns the names, and
- * the report the list. */
-enum healcl_status report_manifest_kernels(const struct plan *plan,
-                                           const struct healcl_device *device, struct arena *arena,
-                                           struct healcl_report *report,
-                                           struct healcl_error *error);
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error);
 
@@ -192,6 +186,13 @@ enum healcl_status executor_open(const struct plan *plan, struct healcl_device *
                                  struct healcl_error *error);
 /* Either may be NULL. */
 void executor_close(struct executor *executor, struct healcl_device *own);
+
+/* Has `exchange` of the options make the sums of a segment of a split plan, which has ended, whole.
+ * device: the executor's, or NULL. */
+enum healcl_status exchange_segment(struct executor *executor, struct healcl_device *device,
+                                    const struct plan *plan, size_t segment,
+                                    const struct healcl_session_options *options,
+                                    struct healcl_error *error);
 
 /* Runs all segments of its plan. */
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,

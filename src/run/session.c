@@ -7,7 +7,6 @@
 #include "plan/transcript.h"
 #include "run/audit.h"
 #include "run/compare.h"
-#include "run/exchange.h"
 #include "run/run.h"
 
 struct session_result {

@@ -209,7 +209,7 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
     queue->entry.index = queue->live.calls;
     TRY(live_plan_copy(&queue->live, &queue->entry, &first, error));
     TRY(queue_execute(queue, first, error));
-    return queue_end_call(queue, error);
+    return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
 }
 
 /* Elements that do not lie together: by a tensor that is packed. */
@@ -244,7 +244,7 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
     enum healcl_status status =
         queue->executor->class->write(queue->executor, &tensor->view, data, error);
     device_turn_end(queue->device);
-    queue_note_enqueued(queue);
+    queue->has_enqueued = queue->has_enqueued_more = true;
     queue_note_written(queue, tensor->view.storage);
     return status;
 }
@@ -298,7 +298,7 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
         if (queue->executor->class->unmap)
             status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
         device_turn_end(queue->device);
-        queue_note_enqueued(queue);
+        queue->has_enqueued = queue->has_enqueued_more = true;
     }
     queue_note_written(queue, tensor->view.storage);
     return status;

@@ -279,7 +279,7 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
     const struct vendor_operation *operation = operation_of(call);
     for (int i = 0; i < STEP_INPUTS; i++) {
         struct tensor *tensor;
-        if (!operation->of_number[i])
+        if (!operation->names.of[i].name)
             continue;
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
@@ -507,7 +507,7 @@ static bool may_keep(const struct call *call)
         return false;
     for (int i = 0; i < STEP_INPUTS; i++) {
         const struct tensor *tensor =
-            operation->of_number[i] ? call->tensors[operation->parameter_of[i]] : NULL;
+            operation->names.of[i].name ? call->tensors[operation->parameter_of[i]] : NULL;
         if (tensor &&
             (overlaps_out(tensor, call->result) || wants_contiguous(operation, i, tensor)))
             return false;
@@ -565,7 +565,7 @@ static enum healcl_status add_kept(struct call *call, const struct vendor_plan *
     struct step step = planner_step(planner, STEP_VENDOR, call->result);
     step.vendor = kept->call;
     for (int i = 0; i < STEP_INPUTS; i++) {
-        if (!operation->of_number[i])
+        if (!operation->names.of[i].name)
             continue;
         step.arguments[i].parameter = (uint8_t)operation->parameter_of[i];
         step.in[i] = call->tensors[operation->parameter_of[i]]; /* of this call alone */

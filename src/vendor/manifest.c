@@ -10,26 +10,20 @@ enum { LIST_MAX = 64, VALUES_MAX = 1 << 17 /* of a manifest's JSON, names among 
 
 /* ---------------------------------------------------------------- parameters and results */
 
-static const struct {
-    const char *name;
-    enum healcl_parameter_kind kind;
-} parameter_kinds[] = {
-    {"tensor", HEALCL_PARAMETER_TENSOR}, {"out", HEALCL_PARAMETER_OUT},
-    {"scalar", HEALCL_PARAMETER_SCALAR}, {"modulus", HEALCL_PARAMETER_MODULUS},
-    {"int", HEALCL_PARAMETER_INT},       {"flag", HEALCL_PARAMETER_FLAG},
-    {"hint", HEALCL_PARAMETER_HINT},     {"none", HEALCL_PARAMETER_NOTHING},
-};
-
 static enum healcl_status read_kind(const struct reader *reader, const cJSON *object,
                                     enum healcl_parameter_kind *kind)
 {
+    static const enum healcl_parameter_kind kinds[] = {
+        HEALCL_PARAMETER_TENSOR,  HEALCL_PARAMETER_OUT,    HEALCL_PARAMETER_SCALAR,
+        HEALCL_PARAMETER_MODULUS, HEALCL_PARAMETER_INT,    HEALCL_PARAMETER_FLAG,
+        HEALCL_PARAMETER_HINT,    HEALCL_PARAMETER_NOTHING};
     const char *text;
     TRY(manifest_read_text(reader, object, "kind", true, TEXT_MAX, &text));
-    for (size_t i = 0; i < sizeof parameter_kinds / sizeof *parameter_kinds; i++)
-        if (strcmp(parameter_kinds[i].name, text) == 0) {
-            *kind = parameter_kinds[i].kind;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        *kind = kinds[i];
+        if (strcmp(parameter_traits[*kind].name, text) == 0)
             return HEALCL_OK;
-        }
+    }
     REFUSE_AT(reader, object, "kind", "'%s' is no kind of parameter", text);
 }
 
@@ -37,6 +31,35 @@ static enum healcl_status read_kind(const struct reader *reader, const cJSON *ob
 struct numbering {
     int inputs, integers;
 };
+
+static enum healcl_status read_dtype(const struct reader *reader, const cJSON *node,
+                                     enum dtype *dtype)
+{
+    if (!cJSON_IsString(node) || !dtype_from_name(node->valuestring, dtype))
+        REFUSE_AT(reader, node, NULL, "must be int8, int32 or int64");
+    return HEALCL_OK;
+}
+
+/* One dtype or a list of them. */
+static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *object,
+                                      uint32_t *dtypes)
+{
+    const cJSON *node = manifest_member(object, "dtype");
+    enum dtype dtype = DTYPE_INT8;
+    if (!node)
+        REFUSE_AT(reader, object, "dtype", "is missing");
+    *dtypes = 0;
+    if (cJSON_IsArray(node) && node->child)
+        for (const cJSON *item = node->child; item; item = item->next) {
+            TRY(read_dtype(reader, item, &dtype));
+            *dtypes |= 1u << dtype;
+        }
+    else {
+        TRY(read_dtype(reader, node, &dtype));
+        *dtypes = 1u << dtype;
+    }
+    return HEALCL_OK;
+}
 
 /* "residues", or the least and the largest one. */
 static enum healcl_status read_values(const struct reader *reader, const cJSON *object,
@@ -88,12 +111,13 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     if (parameter->kind == HEALCL_PARAMETER_HINT || parameter->kind == HEALCL_PARAMETER_NOTHING)
         return HEALCL_OK;
     if (is_tensor)
-        TRY(manifest_read_dtypes(reader, object, &own->dtypes));
+        TRY(read_dtypes(reader, object, &own->dtypes));
     TRY(read_values(reader, object, own));
     TRY(manifest_read_choice(reader, object, "layout", layouts, "contiguous", &layout));
-    if (is_out)
-        TRY(manifest_read_bool(reader, object, "reads", &operation->reads_out));
-    own->any_layout = layout == 1;
+    const cJSON *reads = manifest_member(object, "reads");
+    if (reads && !cJSON_IsBool(reads))
+        REFUSE_AT(reader, object, "reads", "must be true or false");
+    operation->reads_out |= cJSON_IsTrue(reads);
     own->number = is_out      ? VENDOR_OUT
                   : is_tensor ? numbering->inputs++
                               : VENDOR_INTEGERS + numbering->integers++;
@@ -103,10 +127,9 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     operation->names.of[own->number].name = parameter->name;
     operation->names.of[own->number].is_tensor = is_tensor;
     operation->names.of[own->number].is_known = true;
-    operation->of_number[own->number] = parameter->name;
     operation->parameter_of[own->number] = (int)operation->form.parameter_count;
     if (is_tensor)
-        operation->strides_of[own->number] = own->any_layout;
+        operation->strides_of[own->number] = layout == 1;
     return HEALCL_OK;
 }
 
@@ -137,7 +160,7 @@ static enum healcl_status read_result(const struct reader *reader, const cJSON *
 {
     static const char *const members[] = {"dtype", "shape", NULL};
     const cJSON *result = manifest_member(object, "result"), *shape;
-    const bool has_out = operation->of_number[VENDOR_OUT] != NULL;
+    const bool has_out = operation->names.of[VENDOR_OUT].name != NULL;
     if (has_out && result)
         REFUSE_AT(reader, object, "result", "there is a parameter out already");
     if (!has_out && !result)
@@ -147,13 +170,13 @@ static enum healcl_status read_result(const struct reader *reader, const cJSON *
     TRY(manifest_check_members(reader, result, members));
     if (!manifest_member(result, "dtype"))
         REFUSE_AT(reader, result, "dtype", "is missing");
-    TRY(manifest_read_dtype(reader, manifest_member(result, "dtype"), &operation->out_dtype));
+    TRY(read_dtype(reader, manifest_member(result, "dtype"), &operation->out_dtype));
     TRY(manifest_read_list(reader, result, "shape", true, MAX_RANK, &shape));
     for (const cJSON *item = shape->child; item; item = item->next)
         TRY(manifest_read_expression(reader, item, &operation->names,
                                      &operation->out_shape[operation->out_rank++]));
     operation->makes_out = true;
-    operation->names.of[VENDOR_OUT].name = operation->of_number[VENDOR_OUT] = "out";
+    operation->names.of[VENDOR_OUT].name = "out";
     operation->names.of[VENDOR_OUT].is_tensor = true;
     return HEALCL_OK;
 }
@@ -187,7 +210,7 @@ static int tensor_number(const struct vendor_operation *operation, const struct 
                          const char *name)
 {
     for (int i = 0; i <= VENDOR_OUT; i++)
-        if (operation->of_number[i] && strcmp(operation->of_number[i], name) == 0)
+        if (operation->names.of[i].name && strcmp(operation->names.of[i].name, name) == 0)
             return i;
     for (uint32_t i = 0; i < made->count; i++)
         if (strcmp(made->of[i], name) == 0)
@@ -215,13 +238,9 @@ static enum healcl_status read_body_argument(const struct reader *reader,
     int number = NO_INPUT;
     if (cJSON_IsString(node))
         number = tensor_number(operation, made, node->valuestring);
-    for (int i = 0; i < DTYPE_COUNT && cJSON_IsString(node); i++)
-        if (strcmp(node->valuestring, dtype_name((enum dtype)i)) == 0) {
-            argument->kind = ARGUMENT_TENSOR_TYPE;
-            argument->dtype = (enum dtype)i;
-            return HEALCL_OK;
-        }
-    if (number != NO_INPUT) {
+    if (cJSON_IsString(node) && dtype_from_name(node->valuestring, &argument->dtype)) {
+        argument->kind = ARGUMENT_TENSOR_TYPE;
+    } else if (number != NO_INPUT) {
         argument->kind = ARGUMENT_DEVICE_TENSOR;
         argument->tensor = (uint32_t)number;
     } else if (cJSON_IsNull(node)) {
@@ -312,7 +331,6 @@ static enum healcl_status read_body(const struct reader *reader, const cJSON *ob
         TRY(check_body_entry(reader, item, entry, &form));
         TRY(read_body_out(reader, item, operation, form, &made, entry));
     }
-    operation->body_tensors = made.count;
     return HEALCL_OK;
 }
 

@@ -73,9 +73,6 @@ bool manifest_is_word(const char *text);
 enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *object,
                                       const char *name, bool needed, const char **text);
 
-enum healcl_status manifest_read_bool(const struct reader *reader, const cJSON *object,
-                                      const char *name, bool *value);
-
 /* A list of at most so many items; NULL where it is absent. */
 enum healcl_status manifest_read_list(const struct reader *reader, const cJSON *object,
                                       const char *name, bool needed, int most, const cJSON **list);
@@ -94,16 +91,9 @@ enum healcl_status manifest_read_expression_member(const struct reader *reader, 
                                                    const struct expression_names *names,
                                                    struct expression **expression);
 
-enum healcl_status manifest_read_dtype(const struct reader *reader, const cJSON *node,
-                                       enum dtype *dtype);
-
 /* An integer, or one in a text, where JSON's numbers may not be exact. */
 enum healcl_status manifest_read_integer(const struct reader *reader, const cJSON *node,
                                          int64_t *value);
-
-/* One dtype or a list of them. */
-enum healcl_status manifest_read_dtypes(const struct reader *reader, const cJSON *object,
-                                        uint32_t *dtypes);
 
 /* ---- manifest_kernels.c ---- */
 

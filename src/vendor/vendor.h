@@ -106,16 +106,14 @@ struct vendor_operation {
     struct vendor_parameter {
         int number;      /* of its name; NO_INPUT for what is not looked at */
         uint32_t dtypes; /* of a tensor: bit d for dtype d */
-        bool any_layout; /* the kernels take its strides */
         /* What kernels may rely on of a tensor's elements: they are in [low, high], and in [0, q)
          * for each q of the moduli. */
         int64_t low, high;
         bool residues;
     } parameters[PARAMETERS_MAX];
-    const char *of_number[EXPRESSION_NAMES_MAX]; /* names of tensors and integers */
-    bool strides_of[VENDOR_OUT + 1];             /* any_layout by number */
-    int parameter_of[EXPRESSION_NAMES_MAX];      /* or NO_INPUT */
-    bool makes_out;                              /* a new tensor; else out is a parameter */
+    bool strides_of[VENDOR_OUT + 1];        /* tensors whose strides the kernels take, by number */
+    int parameter_of[EXPRESSION_NAMES_MAX]; /* or NO_INPUT */
+    bool makes_out;                         /* a new tensor; else out is a parameter */
     bool reads_out;
     enum dtype out_dtype;
     uint32_t out_rank;
@@ -127,7 +125,7 @@ struct vendor_operation {
     bool has_alternatives; /* a kernel does */
     uint64_t identity; /* a hash of the kernels, their sources included: what a choice is kept by */
     struct body_entry *body;
-    uint32_t body_count, body_tensors; /* 0: there is none; tensors that it makes */
+    uint32_t body_count; /* 0: there is none */
 };
 
 /* What a step of the kind STEP_VENDOR, and those that go with it, are of. */
