@@ -341,28 +341,6 @@ static size_t room_of(const struct storage *storage)
     return storage->scalars ? 0 : (size_t)(storage_bytes(storage) + 7) / 8 * 8;
 }
 
-/* Memory for the operands' storages, and for out's twice more. */
-static enum healcl_status make_room(struct pending *pending, struct healcl_error *error)
-{
-    const struct step *slice = &pending->slice.step;
-    const size_t out = room_of(slice->out->storage);
-    size_t bytes = 2 * out;
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        bytes += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
-    free(pending->memory);
-    pending->memory = malloc(bytes);
-    if (!pending->memory)
-        NO_MEMORY(error);
-    pending->actual = pending->memory;
-    pending->expected = pending->actual + out;
-    char *next = pending->expected + out;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        pending->before[i] = next;
-        next += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
-    }
-    return HEALCL_OK;
-}
-
 /* Reads what a slice's operand spans to memory; the host may have it. */
 static enum healcl_status read_operand(struct pending *pending, struct launcher *launcher, int i,
                                        char *memory, struct healcl_error *error)
@@ -381,14 +359,29 @@ static enum healcl_status read_operand(struct pending *pending, struct launcher 
     return device_read_later(launcher->device, buffer, first, storage_bytes(part), memory, error);
 }
 
-static enum healcl_status read_before(struct pending *pending, struct launcher *launcher,
-                                      struct healcl_error *error)
+/* Reads the operands to memory for their storages, and for out's twice more. */
+static enum healcl_status read_before(struct audit *audit, struct pending *pending,
+                                      struct launcher *launcher, struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
+    const size_t out = room_of(slice->out->storage);
+    size_t bytes = 2 * out;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        bytes += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
+    free(pending->memory);
+    char *next = pending->memory = malloc(bytes);
+    if (!pending->memory)
+        NO_MEMORY(error);
+    pending->actual = next;
+    pending->expected = next + out;
+    next += 2 * out;
+    audit->has_before = true; /* also where not all of it can be enqueued */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(slice, i);
         if (!tensor || tensor->storage->scalars)
             continue;
+        pending->before[i] = next;
+        next += room_of(tensor->storage);
         if (i == STEP_OUT && !step_adds(slice))
             memset(pending->before[i], 0, storage_bytes(tensor->storage));
         else
@@ -404,9 +397,7 @@ enum healcl_status audit_before_step(struct audit *audit, struct launcher *launc
     struct pending *pending = &audit->pending[audit->pending_count];
     pending->spent = 0;
     cut_step(audit, pending);
-    TRY(make_room(pending, error));
-    audit->has_before = true; /* also where not all of it could be enqueued */
-    TRY(read_before(pending, launcher, error));
+    TRY(read_before(audit, pending, launcher, error));
     pending->spent += (double)(monotonic_nanoseconds() - start);
     return HEALCL_OK;
 }

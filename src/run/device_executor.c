@@ -1,5 +1,10 @@
-#include "run/device_executor.h"
-
+/*
+ * The executor that runs a plan on an OpenCL device.
+ *
+ * A segment is enqueued as one batch: nothing in it waits for the device. At its end, or earlier
+ * when many results are pending, the executor drains the queue: it reads the status buffer, where
+ * kernels have noted errors that only data reveal, and hands out the results.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,14 +153,12 @@ enum healcl_status device_executor_deliver(struct device_executor *self, const s
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, struct healcl_error *error)
 {
-    if (!buffer->memory) /* nobody wants the data */
-        return call_sink(self, step, NULL, error);
-    if (bytes == 0)
-        return call_sink(self, step, "", error);
     struct delivery delivery = {.self = self,
                                 .step = step,
                                 .bytes = bytes,
-                                .in_pieces = sink_takes_pieces(self->sink, step)};
+                                .in_pieces = !self->sink->take ||
+                                             (self->sink->takes_pieces &&
+                                              self->sink->takes_pieces(self->sink->context, step))};
     enum healcl_status status =
         device_download(self->launcher.device, buffer, offset, bytes,
                         &(struct device_taker){deliver_piece, &delivery}, error);
@@ -316,36 +319,7 @@ static enum healcl_status drain(struct device_executor *self, struct healcl_erro
     return status == HEALCL_OK && self->base.audit ? audit_judge(self->base.audit, error) : status;
 }
 
-/* ---------------------------------------------------------------- less memory than wanted */
-
-/* Of what the host has. */
-static enum healcl_status hand_out_held(struct device_executor *self, const struct step *step,
-                                        struct healcl_error *error)
-{
-    char *packed = NULL;
-    if (sink_wants_data(self->sink, step))
-        TRY(spill_read(self->spill, step->in[0], &packed, error));
-    if (!packed)
-        return device_executor_run_step(self, step, error);
-    enum healcl_status status = call_sink(self, step, packed, error);
-    free(packed);
-    return status;
-}
-
-static enum healcl_status run_limited_step(struct device_executor *self, size_t number,
-                                           struct healcl_error *error)
-{
-    const struct step *step = &self->launcher.plan->steps[number];
-    struct slices slices;
-    TRY(spill_begin_step(self, number, &slices, error));
-    if (slices.most > 0)
-        TRY(spill_run_slices(self, step, &slices, error));
-    else if (step->kind == STEP_DOWNLOAD)
-        TRY(hand_out_held(self, step, error));
-    else if (step->kind != STEP_UPLOAD && step->kind != STEP_RELEASE)
-        TRY(device_executor_run_step(self, step, error));
-    return memory_end_step(&self->spill->memory, &slices, error);
-}
+/* ---------------------------------------------------------------- segments */
 
 /* Whether results that wait are handed out before a step. */
 static bool drains_before(struct device_executor *self, size_t number)
@@ -430,7 +404,7 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         struct healcl_error own = {0};
         self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = self->spill ? run_limited_step(self, first + i, &own)
+        enum healcl_status status = self->spill ? spill_run_step(self, first + i, &own)
                                                 : device_executor_run_step(self, step, &own);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {

@@ -3,7 +3,8 @@
 #ifndef HEALCL_RUN_DEVICE_EXECUTOR_PARTS_H
 #define HEALCL_RUN_DEVICE_EXECUTOR_PARTS_H
 
-#include "run/device_executor.h"
+#include "kernels/launcher.h"
+#include "run/run.h"
 #include "run/slice.h"
 
 /* A result that waits until the queue is drained: in its storage, until that is written again, else
@@ -105,18 +106,9 @@ void spill_reset(struct device_executor *self);
  * should be handed out before it. */
 bool spill_is_short(struct device_executor *self, size_t step);
 
-/* Before a step, as memory_begin_step. */
-enum healcl_status spill_begin_step(struct device_executor *self, size_t step,
-                                    struct slices *slices, struct healcl_error *error);
-
-/* Does a step in slices. Checks of a slice are read before the next one. */
-enum healcl_status spill_run_slices(struct device_executor *self, const struct step *step,
-                                    const struct slices *slices, struct healcl_error *error);
-
-/* The elements of a tensor that only the host has, packed; freed with free(). NULL where the device
- * has them. */
-enum healcl_status spill_read(struct spill *spill, const struct tensor *tensor, char **packed,
-                              struct healcl_error *error);
+/* Runs a step, by number, on what is moved to the device for it, or in slices. */
+enum healcl_status spill_run_step(struct device_executor *self, size_t number,
+                                  struct healcl_error *error);
 
 /* The index, as text, of an element of input i that a check has found, in the whole of the operand
  * where a slice is in hand. spill may be NULL. */

@@ -38,12 +38,6 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
     return !sink->wants_data || sink->wants_data(sink->context, step);
 }
 
-/* Whether a sink takes pieces of a step's result. */
-static inline bool sink_takes_pieces(const struct result_sink *sink, const struct step *step)
-{
-    return !sink->take || (sink->takes_pieces && sink->takes_pieces(sink->context, step));
-}
-
 /* Hands elements [first, first + count) of a result to a sink, with a span: all of them, or a piece
  * that the sink takes. *spent grows by the nanoseconds that the sink takes. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
@@ -67,6 +61,7 @@ struct segment_result {
 
 struct executor;
 struct audit;
+struct launcher;
 
 /* What a session says of an upload; by the storage that it makes. */
 struct upload {
@@ -174,6 +169,18 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t byt
 /* Says in a report what memory the tensors have taken; and with a limit what that took, in the last
  * repetition. */
 void device_executor_price(const struct executor *executor, struct healcl_report *report);
+
+/* Of an executor that device_executor_create has made: what its launches share. Its storages hold
+ * what the steps so far have left in them, once the device has been waited for. */
+struct launcher *device_executor_launcher(struct executor *executor);
+
+/* Whether a check of what only data reveal has failed, or a kernel's manifest is wrong. */
+bool device_executor_has_refused(const struct executor *executor);
+
+/* Has kernels of the plan compiled and put into the driver's cache, for another process that runs
+ * it: each one by a launch of one work-group, on data that nobody asks for, the kernels of the last
+ * step first. What fails is left out. The executor, and its device, are good for nothing else. */
+void device_executor_compile_ahead(struct executor *executor);
 
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error);

@@ -236,15 +236,6 @@ static void limit_derived(struct device_executor *self)
         derived_forget(launcher, &launcher->storages[id]);
 }
 
-enum healcl_status spill_begin_step(struct device_executor *self, size_t step,
-                                    struct slices *slices, struct healcl_error *error)
-{
-    if (spill_is_short(self, step))
-        limit_derived(self);
-    self->spill->memory.room = room(self);
-    return memory_begin_step(&self->spill->memory, step, slices, error);
-}
-
 /* ---------------------------------------------------------------- slices */
 
 static enum healcl_status upload_slice(struct device_executor *self, const struct step *step,
@@ -326,8 +317,8 @@ static enum healcl_status run_slice(struct device_executor *self, const struct s
     return status;
 }
 
-enum healcl_status spill_run_slices(struct device_executor *self, const struct step *step,
-                                    const struct slices *slices, struct healcl_error *error)
+static enum healcl_status run_slices(struct device_executor *self, const struct step *step,
+                                     const struct slices *slices, struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
     struct spill *spill = self->spill;
@@ -348,24 +339,47 @@ enum healcl_status spill_run_slices(struct device_executor *self, const struct s
 
 /* ---------------------------------------------------------------- results and refusals */
 
-enum healcl_status spill_read(struct spill *spill, const struct tensor *tensor, char **packed,
-                              struct healcl_error *error)
+/* Hands out a result: what only the host has is packed. */
+static enum healcl_status hand_out(struct device_executor *self, const struct step *step,
+                                   struct healcl_error *error)
 {
+    const struct tensor *tensor = step->in[0];
     const struct storage *storage = tensor->storage;
-    *packed = NULL;
-    if (spill->memory.states[storage->id].resident)
-        return HEALCL_OK;
-    size_t size = dtype_size(storage->dtype);
-    char *to = malloc((size_t)layout_elements(&tensor->layout) * size + 1);
-    if (!to)
+    if (self->spill->memory.states[storage->id].resident || !sink_wants_data(self->sink, step))
+        return device_executor_run_step(self, step, error);
+    const size_t size = dtype_size(storage->dtype);
+    char *packed = malloc(packed_bytes(tensor) + 1), *to = packed;
+    if (!packed)
         NO_MEMORY(error);
-    const char *from = spill->held[storage->id];
+    const char *from = self->spill->held[storage->id];
     const struct layout *layouts[] = {&tensor->layout};
     struct walk walk;
-    *packed = to;
     for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), to += size)
         memcpy(to, from + (size_t)walk.position[0] * size, size);
-    return HEALCL_OK;
+    enum healcl_status status =
+        sink_take(self->sink, self->base.trace, step, 0, layout_elements(&tensor->layout), packed,
+                  &self->result->sink_nanoseconds, error);
+    free(packed);
+    return status;
+}
+
+enum healcl_status spill_run_step(struct device_executor *self, size_t number,
+                                  struct healcl_error *error)
+{
+    const struct step *step = &self->launcher.plan->steps[number];
+    struct memory *memory = &self->spill->memory;
+    struct slices slices;
+    if (spill_is_short(self, number))
+        limit_derived(self);
+    memory->room = room(self);
+    TRY(memory_begin_step(memory, number, &slices, error));
+    if (slices.most > 0)
+        TRY(run_slices(self, step, &slices, error));
+    else if (step->kind == STEP_DOWNLOAD)
+        TRY(hand_out(self, step, error));
+    else if (step->kind != STEP_UPLOAD && step->kind != STEP_RELEASE)
+        TRY(device_executor_run_step(self, step, error));
+    return memory_end_step(memory, &slices, error);
 }
 
 void spill_index_text(const struct spill *spill, int i, const struct layout *elements,

@@ -6,7 +6,7 @@
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/compare.h"
-#include "run/device_executor.h"
+#include "run/run.h"
 #include "tools/xmalloc.h"
 
 /* What one diagnosis works with. */

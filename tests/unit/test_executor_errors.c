@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "helper_script.h"
-#include "run/device_executor.h"
+#include "kernels/launcher.h"
 #include "tools/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})

@@ -10,7 +10,7 @@
 
 #include "helper_script.h"
 #include "helper_share.h"
-#include "run/device_executor.h"
+#include "kernels/launcher.h"
 #include "tools/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
