@@ -345,10 +345,10 @@ static void add_times(void *context, const struct launch_times *times)
 /* An error that the host has met may come after one of an earlier entry that nobody has heard of
  * yet: the device has noted it, or has failed. The first error wins. */
 static enum healcl_status first_error(struct device_executor *self, struct healcl_error *own,
-                                      bool was_read, struct healcl_error *error)
+                                      bool is_told, struct healcl_error *error)
 {
     enum healcl_status status = own->status, earlier = HEALCL_OK;
-    if (status == HEALCL_REFUSED && !was_read)
+    if (status == HEALCL_REFUSED && !is_told)
         earlier = device_executor_read_status(self, error);
     if (earlier == HEALCL_OK && error)
         *error = *own;
@@ -400,19 +400,21 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         }
         if (drains_before(self, first + i))
             TRY(drain(self, error));
-        bool had_refused = self->has_refused;
+        const bool had_refused = self->has_refused;
         struct healcl_error own = {0};
+        self->has_refused = false;
         self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);
         enum healcl_status status = self->spill ? spill_run_step(self, first + i, &own)
                                                 : device_executor_run_step(self, step, &own);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
-            const bool was_read = self->has_refused != had_refused; /* by a check of a slice */
-            if (!was_read)
+            const bool is_told = self->has_refused; /* by a check of a slice, or the host */
+            if (!is_told)
                 error_prefix_step(&own, step, self->launcher.refused_input);
-            return first_error(self, &own, was_read, error);
+            return first_error(self, &own, is_told, error);
         }
+        self->has_refused = had_refused;
     }
     return HEALCL_OK;
 }

@@ -229,7 +229,7 @@ static enum healcl_status run_on_host(struct device_executor *self, const struct
     if (layout_elements(&step->out->layout) > 0)
         status = run_by_reference(self, step, error);
     if (status == HEALCL_REFUSED)
-        self->launcher.refused_input = self->reference->refused_input;
+        error_prefix_step(error, step, self->reference->refused_input);
     for (int i = 0; i < STEP_OPERANDS; i++)
         if (step_operand(step, i))
             reference_forget(self->reference, step_operand(step, i)->storage);
