@@ -408,13 +408,13 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         enum healcl_status status = self->spill ? spill_run_step(self, first + i, &own)
                                                 : device_executor_run_step(self, step, &own);
         trace_end(self->base.trace, span);
+        const bool is_told = self->has_refused; /* by a check of a slice, or the host */
+        self->has_refused |= had_refused;
         if (status != HEALCL_OK) {
-            const bool is_told = self->has_refused; /* by a check of a slice, or the host */
             if (!is_told)
                 error_prefix_step(&own, step, self->launcher.refused_input);
             return first_error(self, &own, is_told, error);
         }
-        self->has_refused = had_refused;
     }
     return HEALCL_OK;
 }
