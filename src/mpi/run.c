@@ -19,7 +19,7 @@ struct reduce {
     uint64_t bytes_sent; /* to other ranks, so far */
 };
 
-/* What a rank tells of its part. */
+/* Figures of one rank. */
 struct ran {
     uint32_t rank;
     uint64_t nanoseconds;          /* median of the runs that count */

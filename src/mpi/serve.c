@@ -18,7 +18,7 @@
 
 enum { INPUTS_MAX = 64, SESSIONS_MAX = 16, BATCH_MAX = 1024, PATH_SIZE = 2 * PATH_MAX };
 
-/* What one rank tells, or all of them. */
+/* Figures of one rank, or of all. */
 struct served {
     int32_t rank;
     uint64_t requests; /* that have a result from this run */
@@ -483,7 +483,7 @@ static void add_served(cJSON *object, const struct served *served)
              NUMBER("device_bytes", served->device_bytes));
 }
 
-/* Of all ranks, which work at the same time. */
+/* Adds up the figures of all ranks, which work at the same time. */
 static struct served sum_of(const struct served *ranks, int count, uint64_t *nanoseconds)
 {
     struct served sum = {.rank = 0};

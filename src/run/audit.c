@@ -24,7 +24,7 @@ enum {
     NO_KERNEL = UINT16_MAX,
 };
 
-/* What is known of a step of the plan. */
+/* A step of the plan, as audits know it. */
 struct audited_step {
     uint32_t kernel; /* or NO_KERNEL: it is not audited */
     bool is_audited, is_drawn;
@@ -182,7 +182,7 @@ static enum healcl_status find_steps(struct audit *audit, const struct healcl_de
     return HEALCL_OK;
 }
 
-/* In a random order, but the first step of each kernel goes before those of which none does. */
+/* Orders steps at random. One step of each kernel goes before all others. */
 static void order_steps(struct audit *audit)
 {
     size_t front = 0, *order = audit->order;
@@ -271,7 +271,7 @@ void audit_begin_run(struct audit *audit)
     audit->target = audit->share * audit->last_run / AUDITS_A_RUN;
 }
 
-/* What is left of the first run, in which kernels are built, is not for the second. */
+/* Forfeits a balance that is too large, as the first run leaves, which builds kernels. */
 void audit_end_run(struct audit *audit)
 {
     const uint64_t now = monotonic_nanoseconds();
@@ -452,7 +452,7 @@ static uint64_t compare(const struct pending *pending, int64_t *first, int64_t *
     return different;
 }
 
-/* It has had its turn. */
+/* Moves a step that has had its turn behind all others. */
 static void move_to_end(struct audit *audit, size_t step)
 {
     size_t at = 0;

@@ -44,7 +44,7 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error);
 /* After an error: waits for what is still read, and forgets it. */
 void audit_drop(struct audit *audit, struct healcl_device *device);
 
-/* Until the next run. */
+/* Facts until the next run. */
 const struct healcl_audit_facts *audit_facts(const struct audit *audit);
 
 #endif

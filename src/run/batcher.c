@@ -144,7 +144,7 @@ void healcl_batcher_close(struct healcl_batcher *batcher)
 
 /* ---------------------------------------------------------------- running */
 
-/* What a session tells after a run. */
+/* Notes the facts of a session after a run. */
 static void note_run(struct healcl_batcher *batcher, const struct healcl_session *session,
                      size_t count)
 {

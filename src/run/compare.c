@@ -56,7 +56,7 @@ enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elemen
     return HEALCL_OK;
 }
 
-/* In Fortran order expected values do not come piece by piece: all of them are read. */
+/* Compares with values in Fortran order: they do not come piece by piece, so all are read. */
 static enum healcl_status compare_whole(enum dtype dtype, int64_t elements, const void *data,
                                         const struct payload *expected,
                                         struct comparison *comparison, struct healcl_error *error)

@@ -357,7 +357,7 @@ static enum healcl_status first_error(struct device_executor *self, struct healc
     return earlier == HEALCL_OK ? status : earlier;
 }
 
-/* What follows are kernels, or transfers. What counts elsewhere is no time of kernels. */
+/* Notes that kernels follow, or transfers. Time that counts elsewhere is none of kernels. */
 static void note_phase(struct device_executor *self, bool computes)
 {
     const uint64_t elsewhere = self->result->sink_nanoseconds + self->result->decode_nanoseconds +
@@ -369,7 +369,7 @@ static void note_phase(struct device_executor *self, bool computes)
     self->compute_start = now;
 }
 
-/* The same, once what was enqueued before has ended. */
+/* Waits for the phase before, where times are split, and notes the next one. */
 static enum healcl_status change_phase(struct device_executor *self, bool computes,
                                        struct healcl_error *error)
 {
@@ -479,7 +479,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 
 /* ---------------------------------------------------------------- operations by call */
 
-/* What was checked counts as right from then on, but for what has failed. */
+/* Forgets after an error what was derived: the checks of it may not have run. */
 static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
 {
     for (size_t i = 0; status != HEALCL_OK && i < self->launcher.plan->storage_count; i++)
@@ -523,7 +523,7 @@ static enum healcl_status add_constants(struct executor *executor, size_t first,
 
 /* ---------------------------------------------------------------- callers' memory */
 
-/* Where a tensor's elements, which lie together, begin in its storage's buffer. */
+/* The byte of its storage's buffer at which a contiguous tensor begins. */
 static uint64_t begin_of(const struct tensor *tensor)
 {
     return (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
@@ -612,7 +612,7 @@ static void destroy(struct executor *executor)
     reference_free(self->reference);
     if (self->spill)
         spill_free(self);
-    /* What is still enqueued uses only what OpenCL itself keeps alive. */
+    /* Commands that are still enqueued use only what OpenCL itself keeps alive. */
     launcher_release(&self->launcher);
     free(self->downloads);
     free(self);

@@ -1,4 +1,4 @@
-/* What the parts of the device executor share. Functions act on the executor in hand; errors are
+/* The parts of the device executor share these. Functions act on the executor in hand; errors are
  * those of struct executor_class. */
 #ifndef HEALCL_RUN_DEVICE_EXECUTOR_PARTS_H
 #define HEALCL_RUN_DEVICE_EXECUTOR_PARTS_H
@@ -20,7 +20,7 @@ struct download {
 
 enum { SPARE_BUFFERS = 4 };
 
-/* Where the device's memory is limited. */
+/* The state of an executor whose device memory is limited. */
 struct spill {
     struct memory memory;
     struct memory_mover mover;

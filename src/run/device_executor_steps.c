@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- uploads */
 
-/* What a payload's pieces are decoded with. */
+/* The context that decodes a payload's pieces. */
 struct decoding {
     struct device_executor *self;
     const struct payload *payload;
@@ -39,7 +39,7 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
     return status;
 }
 
-/* In Fortran order neighbours in the file lie anywhere in the tensor: more than a piece is decoded
+/* Neighbours in a file in Fortran order lie anywhere in the tensor: more than a piece is decoded
  * as a whole. */
 static enum healcl_status upload_whole(struct decoding *decoding, const struct buffer_place *place,
                                        uint64_t bytes, struct buffer *buffer,
@@ -188,7 +188,7 @@ static enum healcl_status note_fallback(struct device_executor *self, const stru
     return HEALCL_OK;
 }
 
-/* Of a step on the host; it counts for its operations in proportion. */
+/* Counts the time of a step on the host for its operations, in proportion. */
 static void note_fallback_time(struct device_executor *self, const struct step *step,
                                uint64_t nanoseconds)
 {
@@ -205,7 +205,7 @@ static void note_fallback_time(struct device_executor *self, const struct step *
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
 }
 
-/* What was noted until now comes first, and is waited for. */
+/* Waits for the status first: refusals of earlier steps come first. */
 static enum healcl_status prepare_host(struct device_executor *self, const struct step *step,
                                        const char *reason, struct healcl_error *error)
 {
@@ -432,7 +432,7 @@ static bool clears_new(const struct device_executor *self, const struct step *st
            !self->launcher.storages[step->out->storage->id].buffer.memory;
 }
 
-/* That is an upload, which takes no command. */
+/* Clears by an upload, which takes no command. */
 static enum healcl_status clear_new(struct device_executor *self, const struct storage *storage,
                                     struct healcl_error *error)
 {
@@ -468,7 +468,7 @@ static bool has_substitute(const struct device_executor *self, const struct step
                : vendor_kernel_for(launcher->plan, step, launcher->device).name != NULL;
 }
 
-/* Of an operation of a manifest the steps of its body follow, unless another kernel is for it. */
+/* Notes the failure. The steps of a body follow by themselves, unless another kernel is there. */
 static enum healcl_status take_substitute(struct device_executor *self, const struct step *step,
                                           const char *reason, struct healcl_error *error)
 {
@@ -481,7 +481,7 @@ static enum healcl_status take_substitute(struct device_executor *self, const st
                                            : HEALCL_OK;
 }
 
-/* What was derived from its inputs may not have come to its end. */
+/* Forgets what was derived from the inputs: it may not have come to its end. */
 static void forget_derived(struct device_executor *self, const struct step *step)
 {
     for (int i = 0; i < STEP_INPUTS; i++)

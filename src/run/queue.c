@@ -57,7 +57,7 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
     return status;
 }
 
-/* What failed has not come to the releases behind it, and the places of their tensors are taken
+/* Runs the releases behind a step that failed: the places of their tensors are taken
  * again. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
 {
@@ -310,7 +310,7 @@ enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
 
 /* ---------------------------------------------------------------- opening and closing */
 
-/* Of a queue whose live plan there is. */
+/* Opens the rest of a queue, which has its live plan. */
 static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_device *device,
                                      struct healcl_error *error)
 {

@@ -1,4 +1,4 @@
-/* What the files of operations by call share: queue.c has the calls, tensor.c the tensors. */
+/* Operations by call: queue.c has the calls, tensor.c the tensors. */
 #ifndef HEALCL_RUN_QUEUE_H
 #define HEALCL_RUN_QUEUE_H
 
@@ -8,7 +8,7 @@
 #include "plan/live.h"
 #include "run/run.h"
 
-/* What the handles of a queue's tensors share, and live longer with than it. */
+/* Shared by the handles of a queue's tensors, which may live longer than the queue. */
 struct handles {
     atomic_size_t owners;                     /* the queue, and each handle */
     _Atomic(struct healcl_tensor *) released; /* by any thread, the last one first */

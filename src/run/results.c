@@ -294,7 +294,7 @@ static enum healcl_status note_compared(struct results *results, const struct st
     if (comparison_is_equal(comparison))
         return HEALCL_OK;
     TRY(source_check(results->plan->source, error));
-    /* What differs once mostly differs in every repetition: it is told once. */
+    /* A result that differs once mostly differs in every repetition: it is told once. */
     if (!results->different[results->next])
         tell_difference(results, step, comparison);
     results->different[results->next] = true;
@@ -368,7 +368,7 @@ static bool takes_pieces(void *context, const struct step *step)
            !step->payload->fortran_order;
 }
 
-/* That a result has another shape than is expected shows without its data. */
+/* A result of another shape than is expected is wrong whatever its data. */
 static bool wants_data(void *context, const struct step *step)
 {
     const struct results *results = context;

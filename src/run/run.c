@@ -121,7 +121,7 @@ static enum healcl_status note_times(struct run *run, size_t first_row,
     return HEALCL_OK;
 }
 
-/* Of the repetitions that take the times of operations; 0 where none are asked for. */
+/* The median of repetitions that take times of operations; 0 where none are asked for. */
 static uint64_t profiled_median(const struct run *run, size_t index)
 {
     if (!run->options->profile)
@@ -289,7 +289,7 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
             of_operations[j].steps = of_operations[j].nanoseconds = 0;
         uint64_t compiled = compile_time(run);
         TRY(run_segment(run, segment, &result, error));
-        /* What is built on the way is reported on its own. */
+        /* Building programs is reported on its own. */
         compiled = compile_time(run) - compiled;
         result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
         TRY(note_times(run, next_row, profile, repetition, &result, error));
@@ -312,7 +312,7 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct run *run, co
         observer->warning(observer->context, line);
 }
 
-/* What the first repetition has shown. */
+/* Warns of what the first repetition has shown. */
 static void warn_of_run(const struct run *run)
 {
     const uint64_t either_way = run->plan->either_way.count, steps = run->report->fallbacks;
@@ -410,7 +410,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
     return HEALCL_OK;
 }
 
-/* What the caller brings for inputs. */
+/* Takes the data that the caller brings for inputs. */
 static enum healcl_status bind_inputs(struct run *run, const struct healcl_transcript *transcript,
                                       struct healcl_error *error)
 {

@@ -44,7 +44,7 @@ enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace
                              const struct step *step, int64_t first, int64_t count,
                              const void *data, uint64_t *spent, struct healcl_error *error);
 
-/* What an executor learned of one segment. */
+/* Times of one segment. */
 struct segment_result {
     uint64_t nanoseconds;      /* host's clock, without the time that the sink took */
     uint64_t sink_nanoseconds; /* comparing and dumping */
@@ -52,7 +52,7 @@ struct segment_result {
      * kernels, it had no command or had not begun with it. */
     uint64_t *operation_nanoseconds; /* the caller's, by number; NULL: it does not ask */
     uint64_t without_command_nanoseconds, not_begun_nanoseconds;
-    /* Where the caller wants them apart, of nanoseconds: decoding payloads, and kernels, or steps
+    /* Parts of nanoseconds, where the caller asks: decoding payloads, and kernels, or steps
      * of the host. The rest is transfers. The device is waited for between transfers and kernels.
      */
     bool is_split;
@@ -63,7 +63,7 @@ struct executor;
 struct audit;
 struct launcher;
 
-/* What a session says of an upload; by the storage that it makes. */
+/* An upload of a session, by the storage that it makes. */
 struct upload {
     const void *data; /* the caller's elements, packed, in C order and the storage's dtype; NULL:
                          the payload's */
@@ -109,7 +109,7 @@ struct executor_class {
                                       void *memory, struct healcl_error *error);
 };
 
-/* What the host did for an operation, for the device could not. */
+/* Steps of an operation that the host did, as the device could not. */
 struct fallback {
     uint64_t steps, nanoseconds;
     char *reason; /* of the first step; stays when the rest is counted anew; or NULL */
@@ -152,7 +152,7 @@ void executor_note_upload(struct executor *executor, const struct storage *stora
 enum healcl_status executor_check_cancelled(const struct executor *executor,
                                             struct healcl_error *error);
 
-/* What a device can never hold is refused before anything runs. */
+/* Refuses, before anything runs, a storage that the device can never hold. */
 enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error);
@@ -170,7 +170,7 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t byt
  * repetition. */
 void device_executor_price(const struct executor *executor, struct healcl_report *report);
 
-/* Of an executor that device_executor_create has made: what its launches share. Its storages hold
+/* The launcher of an executor that device_executor_create has made. Its storages hold
  * what the steps so far have left in them, once the device has been waited for. */
 struct launcher *device_executor_launcher(struct executor *executor);
 

@@ -95,7 +95,7 @@ static enum healcl_status check_order(const struct healcl_session *session, size
 
 /* ---------------------------------------------------------------- results */
 
-/* Where the result that is being handed out goes. */
+/* Finds the memory for the result that is being handed out. */
 static enum healcl_status result_memory(struct healcl_session *session, char **memory,
                                         struct healcl_error *error)
 {
@@ -219,7 +219,8 @@ static enum healcl_status run(struct healcl_session *session, size_t first, size
 
 /* ---------------------------------------------------------------- the background */
 
-/* Until a run in the background is waited for, only what it calls at its end may read results. */
+/* Only the callback at the end of a run in the background may read results before it is waited for.
+ */
 static bool is_busy(struct healcl_session *session)
 {
     int state = atomic_load(&session->background);

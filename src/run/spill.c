@@ -15,7 +15,7 @@
 
 /* ---------------------------------------------------------------- what the host keeps */
 
-/* From what was let go of last, if it fits: fresh pages cost more than what is copied to them. */
+/* Takes a spare buffer if one fits: fresh pages cost more than the copy to them. */
 static enum healcl_status make_held(struct spill *spill, const struct storage *storage,
                                     struct healcl_error *error)
 {
@@ -205,7 +205,7 @@ void spill_free(struct device_executor *self)
 
 /* ---------------------------------------------------------------- steps */
 
-/* What else is in use: scratch memory, derived tables, results that wait. */
+/* Bytes that tensors may take beside scratch memory, derived tables and results that wait. */
 static uint64_t room(const struct device_executor *self)
 {
     const struct healcl_device *device = self->launcher.device;
@@ -300,7 +300,7 @@ static enum healcl_status end_slice(struct device_executor *self, const struct s
         spill->held[whole->id] + (size_t)slice->first[STEP_OUT] * dtype_size(whole->dtype), error);
 }
 
-/* What a check finds is told with the slice in hand. Without one nothing is waited for. */
+/* Checks are read with the slice in hand. Nothing is waited for where there are none. */
 static enum healcl_status run_slice(struct device_executor *self, const struct step *step,
                                     struct slice *slice, int64_t size, struct healcl_error *error)
 {

@@ -3,7 +3,7 @@
 
 #include "run/queue.h"
 
-/* For a tensor, which is not NULL, nor its queue closed. */
+/* Refuses NULL, and a tensor whose queue is closed. */
 #define NEED_OPEN(tensor, error)                                                  \
     do {                                                                          \
         NEED(tensor, error);                                                      \
@@ -75,7 +75,7 @@ void queue_free_released(struct healcl_queue *queue)
     }
 }
 
-/* Of a queue that is closed: by any thread. */
+/* Frees released handles of a closed queue, by any thread. */
 static void free_left(struct handles *handles)
 {
     struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL), *before;
@@ -251,7 +251,7 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
 
 /* ---------------------------------------------------------------- memory */
 
-/* Where the elements of an empty tensor are. */
+/* The address of an empty tensor's elements. */
 static char nothing;
 
 enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,

@@ -27,11 +27,6 @@ static enum healcl_status read_kind(const struct reader *reader, const cJSON *ob
     REFUSE_AT(reader, object, "kind", "'%s' is no kind of parameter", text);
 }
 
-/* Numbers and names of what has a value. */
-struct numbering {
-    int inputs, integers;
-};
-
 static enum healcl_status read_dtype(const struct reader *reader, const cJSON *node,
                                      enum dtype *dtype)
 {
@@ -83,7 +78,6 @@ static enum healcl_status read_values(const struct reader *reader, const cJSON *
 
 static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
                                         struct vendor_operation *operation,
-                                        struct numbering *numbering,
                                         struct healcl_parameter_info *parameter)
 {
     static const char *const members[] = {"name",   "kind",  "dtype", "layout",
@@ -118,10 +112,11 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     if (reads && !cJSON_IsBool(reads))
         REFUSE_AT(reader, object, "reads", "must be true or false");
     operation->reads_out |= cJSON_IsTrue(reads);
-    own->number = is_out      ? VENDOR_OUT
-                  : is_tensor ? numbering->inputs++
-                              : VENDOR_INTEGERS + numbering->integers++;
-    if (numbering->inputs > STEP_INPUTS || numbering->integers > VENDOR_INTEGERS_MAX)
+    const int end = is_tensor ? STEP_INPUTS : VENDOR_TUNABLES;
+    own->number = is_out ? VENDOR_OUT : is_tensor ? 0 : VENDOR_INTEGERS;
+    while (!is_out && own->number < end && operation->names.of[own->number].name)
+        own->number++;
+    if (!is_out && own->number == end)
         REFUSE_AT(reader, object, NULL, "is more than %d tensors or %d integers", STEP_INPUTS,
                   VENDOR_INTEGERS_MAX);
     operation->names.of[own->number].name = parameter->name;
@@ -137,7 +132,6 @@ static enum healcl_status read_parameters(const struct reader *reader, const cJS
                                           struct vendor_operation *operation)
 {
     const cJSON *list;
-    struct numbering numbering = {0};
     struct healcl_parameter_info *parameters =
         arena_alloc(reader->arena, PARAMETERS_MAX * sizeof *parameters);
     if (!parameters)
@@ -149,7 +143,7 @@ static enum healcl_status read_parameters(const struct reader *reader, const cJS
     TRY(manifest_read_list(reader, object, "parameters", true, PARAMETERS_MAX, &list));
     for (const cJSON *item = list->child; item; item = item->next) {
         struct healcl_parameter_info *parameter = &parameters[operation->form.parameter_count];
-        TRY(add_parameter(reader, item, operation, &numbering, parameter));
+        TRY(add_parameter(reader, item, operation, parameter));
         operation->form.parameter_count++;
     }
     return HEALCL_OK;
@@ -218,7 +212,7 @@ static int tensor_number(const struct vendor_operation *operation, const struct 
     return NO_INPUT;
 }
 
-/* What a transcript's tags are around: {"arg_type": ..., "value": ...}, {"inf_name": ...}. */
+/* Removes a transcript's tags: {"arg_type": ..., "value": ...}, {"inf_name": ...}. */
 static const cJSON *untagged(const cJSON *node)
 {
     for (int i = 0; i < 2 && cJSON_IsObject(node); i++) {
@@ -436,8 +430,6 @@ static enum healcl_status read_replacement(struct reader *reader, const cJSON *o
     if (kind == STEP_KINDS)
         REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
     made->kind = (enum step_kind)kind;
-    made->step = step_traits[kind].id;
-    made->subject = step_traits[kind].subject;
     name_step(kind, &made->names);
     TRY(manifest_read_kernel(reader, object, &made->names, &made->kernel));
     TRY(manifest_add_identity(reader, object, made->kernel,

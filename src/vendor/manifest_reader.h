@@ -1,5 +1,5 @@
-/* What readers of a manifest share: members of its JSON, each refused with the place where it
- * stands. Errors are HEALCL_REFUSED, and HEALCL_NO_MEMORY. */
+/* Readers of a manifest: members of its JSON, each refused with the place where it stands. Errors
+ * are HEALCL_REFUSED, and HEALCL_NO_MEMORY. */
 #ifndef HEALCL_VENDOR_MANIFEST_READER_H
 #define HEALCL_VENDOR_MANIFEST_READER_H
 
@@ -97,7 +97,7 @@ enum healcl_status manifest_read_integer(const struct reader *reader, const cJSO
 
 /* ---- manifest_kernels.c ---- */
 
-/* What tells lists of kernels apart: all that manifests say of them, and what their sources hold.
+/* Hashes all that manifests say of kernels, and their sources: lists of kernels differ by it.
  */
 enum healcl_status manifest_add_identity(const struct reader *reader, const cJSON *object,
                                          const struct vendor_kernel *kernel, uint64_t *identity);

@@ -1,5 +1,5 @@
 /*
- * What vendors bring: operations of their own, and other kernels for built-in ones, as manifests
+ * Vendors' own operations, and their kernels for built-in ones, as manifests
  * tell of them (docs/VENDORS.md has the format).
  *
  * A call of such an operation is planned as up to two alternatives: the kernel's step, with copies
@@ -13,7 +13,7 @@
 #include "plan/infer.h"
 #include "vendor/expression.h"
 
-/* Of a kernel, and of each of them; alternatives are all combinations of their values. */
+/* Limits for each kernel. Alternatives are all combinations of its tunables' values. */
 enum { VENDOR_TUNABLES_MAX = 4, VENDOR_TUNABLE_VALUES_MAX = 8, VENDOR_ALTERNATIVES_MAX = 32 };
 
 /* Numbers of names in expressions: inputs of the step, its output, integers, tunables. */
@@ -106,7 +106,7 @@ struct vendor_operation {
     struct vendor_parameter {
         int number;      /* of its name; NO_INPUT for what is not looked at */
         uint32_t dtypes; /* of a tensor: bit d for dtype d */
-        /* What kernels may rely on of a tensor's elements: they are in [low, high], and in [0, q)
+        /* Kernels may rely on this: a tensor's elements are in [low, high], and in [0, q)
          * for each q of the moduli. */
         int64_t low, high;
         bool residues;
@@ -128,7 +128,7 @@ struct vendor_operation {
     uint32_t body_count; /* 0: there is none */
 };
 
-/* What a step of the kind STEP_VENDOR, and those that go with it, are of. */
+/* The call that a step of the kind STEP_VENDOR belongs to. */
 struct vendor_call {
     const struct vendor_operation *operation;
     struct vendor_launch *launches; /* by kernel, of its first alternative */
@@ -139,7 +139,7 @@ struct vendor_call {
         uint32_t choice;                 /* whose launch it is, 0: none yet */
         struct vendor_launch launch;
     } * tuned;
-    /* Of a call that may be kept: the vendor_choice that has run last, plus 1; else NULL. */
+    /* The vendor_choice that has run last, plus 1; NULL for a call that is not kept. */
     uint32_t *ran;
 };
 
@@ -150,7 +150,7 @@ struct vendor_plan {
     uint64_t bytes;    /* that its steps had beside the tensors before, at their most */
 };
 
-/* What was planned for a call that differs in nothing but its tensors' storages; NULL: nothing. */
+/* Finds the plan of a call that differs only in its tensors' storages; NULL: there is none. */
 const struct vendor_plan *kept_call_find(const struct call *call);
 enum healcl_status kept_call_add(const struct call *call, const struct vendor_plan *plan,
                                  struct healcl_error *error);
@@ -158,7 +158,6 @@ enum healcl_status kept_call_add(const struct call *call, const struct vendor_pl
 /* Another kernel for a built-in kind of step. */
 struct vendor_replacement {
     enum step_kind kind;
-    const char *step, *subject; /* "ntt", as manifests call it, and "step ntt" */
     struct expression_names names;
     struct vendor_kernel *kernel;
     const struct vendor_replacement *next; /* of the same kind */
@@ -176,7 +175,7 @@ struct vendor_operations {
     } * libraries;
 };
 
-/* Without operations yet; healcl_operations_free releases it. */
+/* Makes a handle without operations; healcl_operations_free releases it. */
 enum healcl_status vendor_operations_create(struct vendor_operations **handle,
                                             struct healcl_error *error);
 
