@@ -60,6 +60,20 @@ static enum healcl_status run_step(struct reference_executor *self, const struct
     return HEALCL_OK;
 }
 
+static enum healcl_status run_one(struct reference_executor *self, const struct step *step,
+                                  const struct result_sink *sink, uint64_t *spent,
+                                  struct healcl_error *error)
+{
+    if (step->kind != STEP_RELEASE)
+        TRY(executor_check_cancelled(&self->base, error));
+    enum healcl_status status = step->kind == STEP_DOWNLOAD
+                                    ? deliver(self, step, sink, spent, error)
+                                    : run_step(self, step, error);
+    if (status != HEALCL_OK)
+        error_prefix_step(error, step, self->reference->refused_input);
+    return status;
+}
+
 static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error)
@@ -71,18 +85,11 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         const struct step *step = &self->plan->steps[segment->first_step + i];
         if (step->side == STEP_OF_KERNEL)
             continue;
-        if (step->kind != STEP_RELEASE)
-            TRY(executor_check_cancelled(&self->base, error));
         uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = step->kind == STEP_DOWNLOAD
-                                        ? deliver(self, step, sink, &sink_time, error)
-                                        : run_step(self, step, error);
+        enum healcl_status status = run_one(self, step, sink, &sink_time, error);
         trace_end(self->base.trace, span);
-        if (status != HEALCL_OK) {
-            error_prefix_step(error, step, self->reference->refused_input);
-            return status;
-        }
+        TRY(status);
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
         const uint64_t taken = monotonic_nanoseconds() - start - (sink_time - sink_before);
@@ -104,9 +111,12 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 static enum healcl_status enqueue(struct executor *executor, size_t first, size_t count,
                                   const struct result_sink *sink, struct healcl_error *error)
 {
-    const struct segment steps = {.first_step = first, .step_count = count};
-    struct segment_result result = {.nanoseconds = 0};
-    return run_segment(executor, &steps, sink, &result, error);
+    struct reference_executor *self = (struct reference_executor *)executor;
+    uint64_t spent = 0;
+    for (size_t i = first; i < first + count; i++)
+        if (self->plan->steps[i].side != STEP_OF_KERNEL)
+            TRY(run_one(self, &self->plan->steps[i], sink, &spent, error));
+    return HEALCL_OK;
 }
 
 static enum healcl_status map(struct executor *executor, const struct tensor *tensor, void **data,

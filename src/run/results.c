@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,18 @@
 #include "run/compare.h"
 #include "transcript/npy.h"
 
+struct results {
+    const struct plan *plan;
+    const struct healcl_run_options *options;
+    const struct segment *segment;
+    cJSON *list;                /* of files; NULL without a directory, and after the first
+                                   repetition */
+    uint32_t repetition;        /* from 1 */
+    size_t next;                /* of the results of this repetition */
+    struct comparison pieces;   /* so far, of the result that comes in pieces */
+    bool *compared, *different; /* of each result, in any repetition */
+};
+
 /* ---------------------------------------------------------------- files */
 
 /* Results as files: DIR/entry_000208_NAME.npy, format 1.0 of NumPy's numpy.lib.format in C order
@@ -21,74 +34,30 @@
  * all results are. */
 enum dump_verified { DUMP_NOT_COMPARED, DUMP_EQUAL, DUMP_DIFFERENT };
 
-struct dump {
-    char *directory;
-    cJSON *list;
-};
-
 enum {
     NAME_MAX_KEPT = 40,  /* characters of a tensor's name in a file's */
     FILE_NAME_SIZE = 96, /* "entry_NUMBER_NAME.npy" */
+    PATH_SIZE = PATH_MAX + FILE_NAME_SIZE
 };
 
-static const char list_name[] = "results.json";
-
-/* "DIR/NAME", owned by the caller; NULL when out of memory. */
-static char *path_in(const struct dump *dump, const char *name)
-{
-    size_t size = strlen(dump->directory) + strlen(name) + 2;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s/%s", dump->directory, name);
-    return path;
-}
-
-static void dump_close(struct dump *dump)
-{
-    if (!dump)
-        return;
-    cJSON_Delete(dump->list);
-    free(dump->directory);
-    free(dump);
-}
-
-static enum healcl_status make_directory(const char *path, struct healcl_error *error)
-{
-    struct stat about;
-    if (mkdir(path, 0777) == 0)
-        return HEALCL_OK;
-    int code = errno;
-    if (code == EEXIST && stat(path, &about) == 0 && !S_ISDIR(about.st_mode))
-        code = ENOTDIR;
-    if (code != EEXIST)
-        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write to '%.480s': %s", path, strerror(code));
-    return HEALCL_OK;
-}
-
 /* Makes the directory where it is missing, and removes an old list from it. */
-static enum healcl_status dump_open(const char *directory, struct dump **result,
-                                    struct healcl_error *error)
+static enum healcl_status dump_open(struct results *results, struct healcl_error *error)
 {
-    TRY(make_directory(directory, error));
-    struct dump *dump = calloc(1, sizeof *dump);
-    if (!dump)
+    const char *directory = results->options->dump_dir;
+    char path[PATH_SIZE];
+    struct stat about;
+    int code = mkdir(directory, 0777) == 0 ? 0 : errno;
+    if (code == EEXIST && stat(directory, &about) == 0)
+        code = S_ISDIR(about.st_mode) ? 0 : ENOTDIR;
+    if (code != 0)
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write to '%.480s': %s", directory,
+                 strerror(code));
+    snprintf(path, sizeof path, "%s/results.json", directory);
+    if (unlink(path) != 0 && errno != ENOENT)
+        FAIL(error, HEALCL_USAGE, "cannot replace '%.480s': %s", path, strerror(errno));
+    results->list = cJSON_CreateArray();
+    if (!results->list)
         NO_MEMORY(error);
-    dump->directory = strdup(directory);
-    dump->list = cJSON_CreateArray();
-    char *list = dump->directory && dump->list ? path_in(dump, list_name) : NULL;
-    if (!list) {
-        dump_close(dump);
-        NO_MEMORY(error);
-    }
-    enum healcl_status status = HEALCL_OK;
-    if (unlink(list) != 0 && errno != ENOENT)
-        status = ERROR(error, HEALCL_USAGE, "cannot replace '%.480s': %s", list, strerror(errno));
-    free(list);
-    if (status != HEALCL_OK) {
-        dump_close(dump);
-        return status;
-    }
-    *result = dump;
     return HEALCL_OK;
 }
 
@@ -105,9 +74,9 @@ static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
              length ? "_" : "", kept);
 }
 
-static enum healcl_status list_result(struct dump *dump, const struct step *step,
-                                      const struct segment *segment, const char *file,
-                                      enum dump_verified verified, struct healcl_error *error)
+static enum healcl_status list_result(struct results *results, const struct step *step,
+                                      const char *file, enum dump_verified verified,
+                                      struct healcl_error *error)
 {
     const struct layout *layout = &step->in[0]->layout;
     char number[24];
@@ -125,11 +94,11 @@ static enum healcl_status list_result(struct dump *dump, const struct step *step
         cJSON_Delete(shape);
     whole = whole &&
             cJSON_AddStringToObject(item, "dtype", dtype_name(step->in[0]->storage->dtype)) &&
-            cJSON_AddStringToObject(item, "segment", segment->name) &&
+            cJSON_AddStringToObject(item, "segment", results->segment->name) &&
             (verified == DUMP_NOT_COMPARED
                  ? cJSON_AddNullToObject(item, "verified")
                  : cJSON_AddBoolToObject(item, "verified", verified == DUMP_EQUAL)) &&
-            cJSON_AddItemToArray(dump->list, item);
+            cJSON_AddItemToArray(results->list, item);
     if (!whole) {
         cJSON_Delete(item);
         NO_MEMORY(error);
@@ -138,53 +107,36 @@ static enum healcl_status list_result(struct dump *dump, const struct step *step
 }
 
 /* data: the elements of step->in[0] in C order without gaps. */
-static enum healcl_status dump_result(struct dump *dump, const struct step *step,
-                                      const struct segment *segment, const void *data,
-                                      enum dump_verified verified, struct healcl_error *error)
+static enum healcl_status dump_result(struct results *results, const struct step *step,
+                                      const void *data, enum dump_verified verified,
+                                      struct healcl_error *error)
 {
-    char name[FILE_NAME_SIZE];
-    file_name(step, name);
-    char *path = path_in(dump, name);
-    if (!path)
-        NO_MEMORY(error);
     const struct tensor *tensor = step->in[0];
-    enum healcl_status status =
-        npy_write_file(path, tensor->storage->dtype, &tensor->layout, data, error);
-    free(path);
-    return status == HEALCL_OK ? list_result(dump, step, segment, name, verified, error) : status;
+    char name[FILE_NAME_SIZE], path[PATH_SIZE];
+    file_name(step, name);
+    snprintf(path, sizeof path, "%s/%s", results->options->dump_dir, name);
+    TRY(npy_write_file(path, tensor->storage->dtype, &tensor->layout, data, error));
+    return list_result(results, step, name, verified, error);
 }
 
 /* Writes the list; no more results follow. */
-static enum healcl_status dump_finish(struct dump *dump, struct healcl_error *error)
+static enum healcl_status dump_finish(struct results *results, struct healcl_error *error)
 {
-    char *text = cJSON_Print(dump->list), *path = path_in(dump, list_name);
+    char path[PATH_SIZE], *text = cJSON_Print(results->list);
     struct new_file file;
-    enum healcl_status status = HEALCL_NO_MEMORY;
-    if (text && path)
-        status = new_file_open(&file, path, error);
-    else
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (!text)
+        NO_MEMORY(error);
+    snprintf(path, sizeof path, "%s/results.json", results->options->dump_dir);
+    enum healcl_status status = new_file_open(&file, path, error);
     if (status == HEALCL_OK) {
         fprintf(file.stream, "%s\n", text);
         status = new_file_commit(&file, error);
     }
     cJSON_free(text);
-    free(path);
     return status;
 }
 
 /* ---------------------------------------------------------------- life */
-
-struct results {
-    const struct plan *plan;
-    const struct healcl_run_options *options;
-    const struct segment *segment;
-    struct dump *dump;          /* NULL without a directory, and after the first repetition */
-    uint32_t repetition;        /* from 1 */
-    size_t next;                /* of the results of this repetition */
-    struct comparison pieces;   /* so far, of the result that comes in pieces */
-    bool *compared, *different; /* of each result, in any repetition */
-};
 
 enum healcl_status results_create(const struct plan *plan, const struct healcl_run_options *options,
                                   struct results **result, struct healcl_error *error)
@@ -201,7 +153,7 @@ enum healcl_status results_create(const struct plan *plan, const struct healcl_r
     if (!results->compared || !results->different)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK && options->dump_dir)
-        status = dump_open(options->dump_dir, &results->dump, error);
+        status = dump_open(results, error);
     if (status != HEALCL_OK) {
         results_free(results);
         return status;
@@ -214,7 +166,7 @@ void results_free(struct results *results)
 {
     if (!results)
         return;
-    dump_close(results->dump);
+    cJSON_Delete(results->list);
     free(results->compared);
     free(results->different);
     free(results);
@@ -228,10 +180,10 @@ void results_start_segment(struct results *results, const struct segment *segmen
 enum healcl_status results_end_repetition(struct results *results, struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
-    if (results->dump)
-        status = dump_finish(results->dump, error);
-    dump_close(results->dump);
-    results->dump = NULL;
+    if (results->list)
+        status = dump_finish(results, error);
+    cJSON_Delete(results->list);
+    results->list = NULL;
     results->repetition++;
     results->next = 0;
     return status;
@@ -332,8 +284,8 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     enum dump_verified verified = DUMP_NOT_COMPARED;
     if (step->payload && !results->options->no_verify)
         TRY(compare(results, step, data, &verified, error));
-    if (results->dump)
-        TRY(dump_result(results->dump, step, results->segment, data, verified, error));
+    if (results->list)
+        TRY(dump_result(results, step, data, verified, error));
     results->next++;
     tell_progress(results, step);
     return HEALCL_OK;
@@ -364,7 +316,7 @@ static bool takes_pieces(void *context, const struct step *step)
 {
     const struct results *results = context;
     const struct tensor *tensor = step->in[0];
-    return !results->dump && step->payload && compare_same_shape(&tensor->layout, step->payload) &&
+    return !results->list && step->payload && compare_same_shape(&tensor->layout, step->payload) &&
            !step->payload->fortran_order;
 }
 
@@ -372,7 +324,7 @@ static bool takes_pieces(void *context, const struct step *step)
 static bool wants_data(void *context, const struct step *step)
 {
     const struct results *results = context;
-    return results->dump || results->options->no_verify || !step->payload ||
+    return results->list || results->options->no_verify || !step->payload ||
            compare_same_shape(&step->in[0]->layout, step->payload);
 }
 

@@ -125,26 +125,21 @@ static enum healcl_status do_move(struct device_executor *self, enum memory_move
     return HEALCL_OK;
 }
 
-static const char *move_name(enum memory_move kind)
-{
-    switch (kind) {
-    case MEMORY_MOVE_SPILL: return "spill";
-    case MEMORY_MOVE_BACK: return "bring back";
-    case MEMORY_MOVE_UPLOAD: return "upload";
-    default: return "hold";
-    }
-}
-
 static enum healcl_status move(void *context, enum memory_move kind, const struct storage *storage,
                                struct healcl_error *error)
 {
+    static const char *const names[] = {[MEMORY_MOVE_UPLOAD] = "upload",
+                                        [MEMORY_MOVE_CHECK] = "hold",
+                                        [MEMORY_MOVE_HOLD] = "hold",
+                                        [MEMORY_MOVE_SPILL] = "spill",
+                                        [MEMORY_MOVE_BACK] = "bring back"};
     struct device_executor *self = context;
     struct spill *spill = self->spill;
     if (kind == MEMORY_MOVE_DROP || kind == MEMORY_MOVE_FORGET)
         return do_move(self, kind, storage, error);
     bool is_first = kind == MEMORY_MOVE_UPLOAD && !spill->memory.states[storage->id].streamed;
     uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(self->base.trace, "memory", move_name(kind));
+    size_t span = trace_begin(self->base.trace, "memory", names[kind]);
     enum healcl_status status = do_move(self, kind, storage, error);
     trace_end(self->base.trace, span);
     if (!is_first)

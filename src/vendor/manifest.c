@@ -429,12 +429,11 @@ static enum healcl_status read_replacement(struct reader *reader, const cJSON *o
     const int kind = replaceable_kind(name);
     if (kind == STEP_KINDS)
         REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
-    made->kind = (enum step_kind)kind;
     name_step(kind, &made->names);
     TRY(manifest_read_kernel(reader, object, &made->names, &made->kernel));
     TRY(manifest_add_identity(reader, object, made->kernel,
-                              &reader->operations->replacement_identities[made->kind]));
-    const struct vendor_replacement **last = &reader->operations->replacements[made->kind];
+                              &reader->operations->replacement_identities[kind]));
+    const struct vendor_replacement **last = &reader->operations->replacements[kind];
     while (*last) /* the first one that can run a step does */
         last = (const struct vendor_replacement **)&((struct vendor_replacement *)*last)->next;
     *last = made;

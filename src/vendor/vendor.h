@@ -157,7 +157,6 @@ enum healcl_status kept_call_add(const struct call *call, const struct vendor_pl
 
 /* Another kernel for a built-in kind of step. */
 struct vendor_replacement {
-    enum step_kind kind;
     struct expression_names names;
     struct vendor_kernel *kernel;
     const struct vendor_replacement *next; /* of the same kind */
