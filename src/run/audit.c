@@ -50,12 +50,11 @@ struct audit {
     uint64_t random;
     struct audited_step *steps; /* of the plan */
     size_t *order, order_count; /* those that are audited, the next one first */
-    double elapsed, spent;      /* nanoseconds: of runs, of audits */
-    double forfeited;           /* nanoseconds that nobody may spend */
-    double dearest;             /* nanoseconds: the least that some step costs */
-    double last_run, target;    /* nanoseconds; what an audit may cost, if its least is not more */
-    uint64_t run, run_start;    /* number of the run; 0: none goes on */
-    size_t step;                /* of the plan, that audit_takes was asked for */
+    double balance; /* nanoseconds that may be spent when a run begins; negative: more was spent */
+    double dearest; /* nanoseconds: the least that some step costs */
+    double last_run, target; /* nanoseconds; what an audit may cost, if its least is not more */
+    uint64_t run, run_start; /* number of the run; nanoseconds */
+    size_t step;             /* of the plan, that audit_takes was asked for */
     struct pending pending[PENDING_MOST];
     size_t pending_count;
     bool has_before;
@@ -255,13 +254,6 @@ void audit_free(struct audit *audit)
 
 /* ---------------------------------------------------------------- drawing */
 
-/* Nanoseconds that may be spent now; negative: more was spent than that. */
-static double balance_of(const struct audit *audit, uint64_t now)
-{
-    const double in_run = audit->run_start > 0 ? (double)(now - audit->run_start) : 0;
-    return audit->share * (audit->elapsed + in_run) - audit->spent - audit->forfeited;
-}
-
 void audit_begin_run(struct audit *audit)
 {
     audit->facts.difference = NULL;
@@ -274,27 +266,24 @@ void audit_begin_run(struct audit *audit)
 /* Forfeits a balance that is too large, as the first run leaves, which builds kernels. */
 void audit_end_run(struct audit *audit)
 {
-    const uint64_t now = monotonic_nanoseconds();
-    const double length = (double)(now - audit->run_start);
+    const double length = (double)(monotonic_nanoseconds() - audit->run_start);
     const double usual = length < audit->last_run ? length : audit->last_run;
     const double saved = audit->share * SAVED_RUNS * usual;
     const double most = saved > 2 * audit->dearest ? saved : 2 * audit->dearest;
-    audit->elapsed += length;
-    audit->run_start = 0;
-    const double balance = balance_of(audit, now);
-    if (balance > most)
-        audit->forfeited += balance - most;
+    audit->balance += audit->share * length;
+    if (audit->balance > most)
+        audit->balance = most;
     audit->last_run = audit->run == 1 ? 0 : length;
-    audit->facts.nanoseconds = (uint64_t)audit->spent;
-    audit->facts.run_nanoseconds = (uint64_t)audit->elapsed;
+    audit->facts.run_nanoseconds += (uint64_t)length;
 }
 
-/* Those whose turn is nearest. What stands before them, and came in this run or the last one, is
- * saved up for. */
+/* Draws the steps whose turn is nearest. Steps before them that came in this run or the last one
+ * are saved up for. */
 void audit_begin_segment(struct audit *audit, const struct segment *segment)
 {
     const size_t first = segment->first_step, end = first + segment->step_count;
-    const double balance = balance_of(audit, monotonic_nanoseconds());
+    const double in_run = (double)(monotonic_nanoseconds() - audit->run_start);
+    const double balance = audit->balance + audit->share * in_run;
     double reserved = 0;
     for (size_t i = first; i < end; i++)
         audit->steps[i].run = audit->run;
@@ -566,7 +555,8 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
         const uint64_t start = monotonic_nanoseconds();
         status = judge(audit, pending, error);
         const double spent = (double)(monotonic_nanoseconds() - start) + pending->spent;
-        audit->spent += spent;
+        audit->balance -= spent;
+        audit->facts.nanoseconds += (uint64_t)spent;
         if (status == HEALCL_OK)
             note_time(audit, pending, spent);
     }

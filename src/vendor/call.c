@@ -319,23 +319,6 @@ static enum healcl_status make_contiguous(struct call *call, struct step *step,
     return HEALCL_OK;
 }
 
-static enum healcl_status make_launches(const struct vendor_operation *operation,
-                                        const struct step *step, struct expression_values *values,
-                                        struct vendor_call *made, struct healcl_error *error)
-{
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            set_value(values, i, step->in[i]);
-    set_value(values, VENDOR_OUT, step->out);
-    for (uint32_t i = 0; i < operation->kernel_count; i++) {
-        vendor_set_alternative(operation->kernels[i], 0, values);
-        TRY(vendor_launch_make(operation->kernels[i], values, &made->launches[i], error));
-    }
-    if (made->tuned)
-        made->tuned->values = *values;
-    return HEALCL_OK;
-}
-
 static enum healcl_status add_kernel(struct call *call, const struct step *whole,
                                      struct expression_values *values, struct vendor_call *made,
                                      struct healcl_error *error)
@@ -345,7 +328,16 @@ static enum healcl_status add_kernel(struct call *call, const struct step *whole
     struct step step = *whole;
     step.side = call->planner->side;
     TRY(make_contiguous(call, &step, &copies, error));
-    TRY(make_launches(operation, &step, values, made, error));
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step.in[i])
+            set_value(values, i, step.in[i]);
+    set_value(values, VENDOR_OUT, step.out);
+    for (uint32_t i = 0; i < operation->kernel_count; i++) {
+        vendor_set_alternative(operation->kernels[i], 0, values);
+        TRY(vendor_launch_make(operation->kernels[i], values, &made->launches[i], error));
+    }
+    if (made->tuned)
+        made->tuned->values = *values;
     TRY(planner_add_step(call->planner, &step, error));
     if (step.out != whole->out)
         TRY(add_copy(call, step.out, whole->out, 0, error));

@@ -23,7 +23,7 @@ struct reader {
 struct pending {
     const cJSON *object;
     struct vendor_kernel *kernel;
-    const char *path, *entry;
+    const char *path;
     struct pending *next;
 };
 
