@@ -16,7 +16,6 @@
 #include "core/process.h"
 #include "opencl/self_test.h"
 #include "plan/transcript.h"
-#include "run/device_executor.h"
 #include "run/run.h"
 
 int compile_ahead_start(const struct device_info *info, const char *file,

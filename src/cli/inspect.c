@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/report_file.h"
 #include "cli/requests.h"
+#include "kernels/variant.h"
 #include "opencl/device.h"
 #include "plan/places.h"
 #include "plan/transcript.h"
@@ -81,7 +82,7 @@ static enum healcl_status open_all(struct inspect_command *self, struct healcl_e
     if (self->kernels || self->roofline)
         TRY(healcl_device_open(self->selector, &self->device, error));
     if (self->kernels)
-        TRY(executor_check_lacks(self->transcript->plan->table, self->device, error));
+        TRY(lacks_check(self->device, self->transcript->plan->table, error));
     if (self->roofline)
         TRY(find_rates(self, error));
     return open_part(self, error);

@@ -250,8 +250,7 @@ static bool is_replacement(const struct vendor_replacement *replacement, uint32_
     if (!vendor_is_for_device(replacement->kernel, &device->info))
         return false;
     vendor_set_alternative(replacement->kernel, alternative, values);
-    return vendor_launch_make(replacement->kernel, &replacement->names, values, NULL, made, NULL) ==
-               HEALCL_OK &&
+    return vendor_launch_make(replacement->kernel, values, made, NULL) == HEALCL_OK &&
            made->possible;
 }
 

@@ -1,5 +1,5 @@
 /* healcl-mpi: the command line. */
-#include "mpi/commands.h"
+#include "mpi/opening.h"
 
 static const struct command *const commands[] = {&command_run_ranks, &command_serve};
 

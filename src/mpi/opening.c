@@ -154,7 +154,7 @@ int opening_open(struct opening *opening, struct ranks *ranks)
         status = choose(opening, ranks, &error);
     if (status == HEALCL_OK) {
         status = open_transcript(opening, ranks, &error);
-        /* Where a file cannot be read the message names it itself. */
+        /* The message about a file that cannot be read names it. */
         file = status == HEALCL_USAGE ? NULL : opening->file;
     }
     int code = ranks_agree(ranks, status, file, &error);

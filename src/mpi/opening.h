@@ -7,6 +7,8 @@
 #include "core/hash.h"
 #include "mpi/ranks.h"
 
+extern const struct command command_run_ranks, command_serve;
+
 struct opening {
     /* The command line sets these. */
     const char *file;    /* the transcript */

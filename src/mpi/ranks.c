@@ -134,7 +134,7 @@ void ranks_begin(struct ranks *ranks)
     exit(code);
 }
 
-/* Until MPI_Wait returns at once: that keeps a processor busy, on which others may compute. Returns
+/* Rests until MPI_Wait returns at once: waiting would keep a processor busy. Returns
  * false where that takes more than so many seconds; 0: no limit. */
 static bool rest_until_done(MPI_Request request, unsigned seconds)
 {

@@ -58,7 +58,7 @@ __attribute__((format(printf, 2, 3))) void ranks_notice(const struct ranks *rank
                                                         const char *format, ...);
 
 /*
- * What all ranks do next, from what each has: GOES_ON where that is HEALCL_OK at all of them. Else
+ * Returns what all ranks do next: GOES_ON where the status of each is HEALCL_OK. Else
  * the first one with an error tells of it as ranks_notice does, behind file, which may be NULL, and
  * all get its exit code. Clears error. A rank with an error waits for seconds at most, and then
  * ends all as ranks_fail does. All ranks call this.

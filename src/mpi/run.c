@@ -1,18 +1,36 @@
 /* healcl-mpi run */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "cli/report.h"
 #include "cli/requests.h"
+#include "core/clock.h"
 #include "core/numbers.h"
-#include "mpi/commands.h"
 #include "mpi/opening.h"
-#include "mpi/reduce.h"
-#include "mpi/run_report.h"
 #include "plan/split.h"
 #include "plan/transcript.h"
 #include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000 };
+
+struct reduce {
+    struct ranks *ranks;
+    uint64_t bytes_sent; /* to other ranks, so far */
+};
+
+/* Figures of one rank. */
+struct ran {
+    uint32_t rank;
+    uint64_t nanoseconds;          /* median of the runs that count */
+    uint64_t exchange_nanoseconds; /* of them, in exchanges, waiting for other ranks too: median */
+    uint64_t bytes_uploaded;       /* by the first run */
+    uint64_t bytes_sent;           /* to other ranks, by one run */
+    uint64_t bytes_foreseen;       /* the same, by the plan */
+    uint64_t tensor_bytes;         /* most that live tensors take, by the plan */
+    uint64_t device_bytes;         /* most allocated on the device */
+    char host[MPI_MAX_PROCESSOR_NAME], device[256];
+};
 
 /* One `healcl-mpi run`. */
 struct run_ranks_command {
@@ -26,8 +44,103 @@ struct run_ranks_command {
     struct healcl_session *run;
     struct reduce reduce;
     struct ran ran;
-    size_t compared, different; /* results, of all ranks */
+    /* Results that carry an expected tensor, and those of them that differ on any rank. */
+    size_t compared, different;
 };
+
+/* ---------------------------------------------------------------- sums of residues over ranks */
+
+/* The pieces of a block: rank r has elements [places[r], places[r] + counts[r]). */
+struct pieces {
+    int *counts, *places; /* by rank */
+};
+
+/* MPI's own waiting would keep a processor busy, which other ranks may compute on. Most waits are
+ * short where each has its own. sched_yield would wait for whole time slices of other processes. */
+static void wait_for(MPI_Request *request)
+{
+    enum { AWAKE_NANOSECONDS = 50000, REST_NANOSECONDS = 50000 };
+    const uint64_t start = monotonic_nanoseconds();
+    int done = 0;
+    while (!done) {
+        MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (!done && monotonic_nanoseconds() - start > AWAKE_NANOSECONDS)
+            nanosleep(&(struct timespec){.tv_nsec = REST_NANOSECONDS}, NULL);
+    }
+}
+
+static MPI_Datatype type_of(enum healcl_dtype dtype)
+{
+    return dtype == HEALCL_INT64 ? MPI_INT64_T : MPI_INT32_T;
+}
+
+/* Others' summands of this rank's piece come one behind the other, by rank. */
+static void gather_summands(struct reduce *reduce, const struct pieces *pieces, MPI_Datatype type,
+                            size_t item, const char *block, char *summands)
+{
+    const struct ranks *ranks = reduce->ranks;
+    const int own = pieces->counts[ranks->rank];
+    int *counts = pieces->counts + ranks->count, *places = pieces->places + ranks->count;
+    MPI_Request request;
+    for (int rank = 0; rank < ranks->count; rank++) {
+        counts[rank] = own;
+        places[rank] = rank * own;
+    }
+    MPI_Ialltoallv(block, pieces->counts, pieces->places, type, summands, counts, places, type,
+                   ranks->comm, &request);
+    wait_for(&request);
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (rank != ranks->rank)
+            reduce->bytes_sent += (uint64_t)pieces->counts[rank] * item;
+}
+
+/* Makes a block the sum of all ranks'. */
+static void add_block(struct reduce *reduce, const struct healcl_exchange *exchange, size_t first,
+                      size_t count, char *data, char *summands, const struct pieces *pieces)
+{
+    const struct ranks *ranks = reduce->ranks;
+    const size_t item = exchange->dtype == HEALCL_INT64 ? sizeof(int64_t) : sizeof(int32_t);
+    MPI_Datatype type = type_of(exchange->dtype);
+    char *block = data + first * item;
+    MPI_Request request;
+    for (int rank = 0; rank < ranks->count; rank++) {
+        const uint32_t number = (uint32_t)rank, all = (uint32_t)ranks->count;
+        pieces->places[rank] = (int)exchange_piece(count, number, all);
+        pieces->counts[rank] = (int)exchange_piece(count, number + 1, all) - pieces->places[rank];
+    }
+    gather_summands(reduce, pieces, type, item, block, summands);
+    const size_t own = (size_t)pieces->counts[ranks->rank];
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (rank != ranks->rank)
+            healcl_exchange_add(exchange, first + (size_t)pieces->places[ranks->rank], own, data,
+                                summands + (size_t)rank * own * item);
+    MPI_Iallgatherv(MPI_IN_PLACE, 0, type, block, pieces->counts, pieces->places, type, ranks->comm,
+                    &request);
+    wait_for(&request);
+    reduce->bytes_sent += own * item * (size_t)(ranks->count - 1);
+}
+
+/* The function of sessions that exchanges sums, of which context is a struct reduce. Each rank adds
+ * up a piece of the tensor and gives it to the others. Where MPI fails it ends all ranks. */
+static enum healcl_status reduce_exchange(void *context, const struct healcl_exchange *exchange,
+                                          void *data, struct healcl_error *error)
+{
+    struct reduce *reduce = context;
+    const size_t ranks = (size_t)reduce->ranks->count;
+    const size_t item = exchange->dtype == HEALCL_INT64 ? sizeof(int64_t) : sizeof(int32_t);
+    const size_t block = exchange->elements < EXCHANGE_BLOCK ? exchange->elements : EXCHANGE_BLOCK;
+    char *summands = xmalloc((block + ranks) * item);
+    int *numbers = xmalloc(4 * ranks * sizeof *numbers);
+    (void)error;
+    const struct pieces pieces = {numbers, numbers + 2 * ranks};
+    for (size_t first = 0, count; first < exchange->elements; first += count) {
+        count = exchange->elements - first < block ? exchange->elements - first : block;
+        add_block(reduce, exchange, first, count, data, summands, &pieces);
+    }
+    free(numbers);
+    free(summands);
+    return HEALCL_OK;
+}
 
 /* ---------------------------------------------------------------- the split */
 
@@ -160,30 +273,76 @@ static int run_part(struct run_ranks_command *self)
 
 /* ---------------------------------------------------------------- the report */
 
-static int print_reports(struct run_ranks_command *self, const struct run_ranks_facts *facts)
+static cJSON *report_ranks(const struct run_ranks_command *self, const struct ran *all)
 {
-    const struct style style = style_of(stdout);
-    cJSON *document = report_run_ranks(facts);
-    if (!self->opening.quiet && !self->opening.json.on_stdout)
-        report_run_ranks_text(document, &style);
-    const int code =
-        finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
-    return code == EXIT_VERIFIED && facts->different > 0 ? EXIT_DIFFERENT : code;
+    cJSON *document = json_report();
+    JSON_ADD(document, STRING("transcript", self->opening.file),
+             NUMBER("rank_count", self->split.ranks));
+    if (self->split.ranks > 1)
+        report_add_split(json_add_object(document, "split"), self->part, &self->split,
+                         !self->axis_text);
+    json_add_number(document, "repeat", self->repeat);
+    report_add_exchanges(document, self->part);
+    JSON_ADD(document, NUMBER("results_compared", self->compared),
+             NUMBER("results_different", self->different));
+    cJSON *ranks = json_add_array(document, "ranks");
+    for (uint32_t i = 0; i < self->split.ranks; i++) {
+        const struct ran *ran = &all[i];
+        cJSON *object = json_add_object(ranks, NULL);
+        JSON_ADD(object, NUMBER("rank", ran->rank), STRING("host", ran->host),
+                 STRING("device", ran->device), NUMBER("ns", ran->nanoseconds),
+                 NUMBER("exchange_ns", ran->exchange_nanoseconds),
+                 NUMBER("bytes_sent", ran->bytes_sent),
+                 NUMBER("bytes_foreseen", ran->bytes_foreseen),
+                 NUMBER("bytes_uploaded", ran->bytes_uploaded),
+                 NUMBER("tensor_bytes", ran->tensor_bytes),
+                 NUMBER("device_bytes_peak", ran->device_bytes));
+    }
+    report_add_parts(document, self->part);
+    return document;
+}
+
+static void print_text(const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {
+        {"rank", "{rank}", VIEW_RIGHT},
+        {"host", "{host}", VIEW_SHRINKS},
+        {"device", "{device}", VIEW_SHRINKS},
+        {"time", "{ns:time}", VIEW_RIGHT},
+        {"exchange", "{exchange_ns:time}", VIEW_RIGHT},
+        {"sent", "{bytes_sent:bytes}", VIEW_RIGHT},
+        {"uploaded", "{bytes_uploaded:bytes}", VIEW_RIGHT},
+        {"memory", "{device_bytes_peak:bytes}", VIEW_RIGHT},
+    };
+    view_line(style, document, "transcript", "{transcript}");
+    view_line(style, json_at(document, "split"), "split", REPORT_SPLIT);
+    putc('\n', style->stream);
+    VIEW_TABLE(style, json_at(document, "ranks"), columns);
+    putc('\n', style->stream);
+    (void)view_text(style, document,
+                    json_number_at(document, "results_different") > 0
+                        ? "different: {results_different} of {results_compared} "
+                          "result{results_compared:s}"
+                    : json_number_at(document, "results_compared") > 0
+                        ? "verified: {results_compared} of {results_compared} "
+                          "result{results_compared:s}"
+                        : "nothing to verify");
 }
 
 /* All ranks call this. */
 static int report(struct run_ranks_command *self)
 {
+    const struct style style = style_of(stdout);
+    int code = EXIT_VERIFIED;
     struct ran *all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran);
-    const struct run_ranks_facts facts = {.file = self->opening.file,
-                                          .part = self->part,
-                                          .split = &self->split,
-                                          .is_chosen = !self->axis_text,
-                                          .ranks = all,
-                                          .repeat = self->repeat,
-                                          .compared = self->compared,
-                                          .different = self->different};
-    int code = self->ranks.rank == 0 ? print_reports(self, &facts) : EXIT_VERIFIED;
+    if (self->ranks.rank == 0) {
+        cJSON *document = report_ranks(self, all);
+        if (!self->opening.quiet && !self->opening.json.on_stdout)
+            print_text(document, &style);
+        code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
+        if (code == EXIT_VERIFIED && self->different > 0)
+            code = EXIT_DIFFERENT;
+    }
     free(all);
     return ranks_first(&self->ranks, code);
 }

@@ -11,13 +11,27 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/new_file.h"
-#include "mpi/commands.h"
 #include "mpi/opening.h"
-#include "mpi/serve_report.h"
+#include "plan/transcript.h"
 #include "tools/xmalloc.h"
 #include "transcript/npy.h"
 
 enum { INPUTS_MAX = 64, SESSIONS_MAX = 16, BATCH_MAX = 1024, PATH_SIZE = 2 * PATH_MAX };
+
+/* Figures of one rank, or of all. */
+struct served {
+    int32_t rank;
+    uint64_t requests; /* that have a result from this run */
+    uint64_t left_out; /* that had one before, with --resume */
+    uint64_t failed;
+    uint64_t nanoseconds; /* from the moment when all ranks are ready to its last request */
+    uint64_t bytes_uploaded, bytes_written;
+    uint64_t device_bytes;    /* allocated on the device in the end, by all sessions */
+    uint64_t batches;         /* runs, of one request or several */
+    uint32_t sessions, batch; /* at the same time; the requests of a whole batch */
+    struct latencies latencies;
+    char host[MPI_MAX_PROCESSOR_NAME], device[256];
+};
 
 /* One `healcl-mpi serve`. */
 struct serve_command {
@@ -62,12 +76,12 @@ struct worker {
 
 static const struct healcl_tensor_info *input_of(const struct serve_command *self, size_t i)
 {
-    return &healcl_transcript_inputs(self->opening.transcript, &(size_t){0})[self->inputs[i]];
+    return &self->opening.transcript->inputs[self->inputs[i]];
 }
 
-static const struct healcl_tensor_info *results_of(const struct serve_command *self, size_t *count)
+static size_t result_count(const struct serve_command *self)
 {
-    return healcl_transcript_results(self->opening.transcript, count);
+    return self->opening.transcript->plan->results;
 }
 
 static struct layout layout_of(const struct healcl_tensor_info *info)
@@ -87,11 +101,9 @@ static void input_path(const struct serve_command *self, const char *name, size_
 static void result_path(const struct serve_command *self, const char *name, size_t result,
                         char path[PATH_SIZE])
 {
-    size_t count;
     char entry[24] = "";
-    const struct healcl_tensor_info *results = results_of(self, &count);
-    if (count > 1)
-        snprintf(entry, sizeof entry, ".%zu", results[result].entry);
+    if (result_count(self) > 1)
+        snprintf(entry, sizeof entry, ".%zu", self->opening.transcript->results[result].entry);
     snprintf(path, PATH_SIZE, "%s/%s%s.npy", self->results, name, entry);
 }
 
@@ -202,10 +214,8 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
 static bool is_done(const struct serve_command *self, const char *name)
 {
     char path[PATH_SIZE];
-    size_t count;
     struct stat about;
     struct timespec newest = {.tv_sec = self->since[0], .tv_nsec = self->since[1]};
-    (void)results_of(self, &count);
     for (size_t i = 0; i < self->input_count; i++) {
         input_path(self, name, i, path);
         if (stat(path, &about) != 0)
@@ -213,7 +223,7 @@ static bool is_done(const struct serve_command *self, const char *name)
         if (is_before(&newest, &about.st_ctim)) /* of its last change, or of its name's */
             newest = about.st_ctim;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < result_count(self); i++) {
         result_path(self, name, i, path);
         if (stat(path, &about) != 0 || is_before(&about.st_mtim, &newest))
             return false;
@@ -240,15 +250,14 @@ static enum healcl_status write_results(struct serve_command *self, const struct
                                         struct healcl_error *error)
 {
     char path[PATH_SIZE];
-    size_t count;
     uint64_t bytes = 0;
-    const struct healcl_tensor_info *results = results_of(self, &count);
-    for (size_t i = 0; i < count; i++) {
-        const struct layout layout = layout_of(&results[i]);
+    for (size_t i = 0; i < result_count(self); i++) {
+        const struct healcl_tensor_info *info = &self->opening.transcript->results[i];
+        const struct layout layout = layout_of(info);
         result_path(self, request->name, i, path);
-        TRY(npy_write_file(path, (enum dtype)results[i].dtype, &layout,
+        TRY(npy_write_file(path, (enum dtype)info->dtype, &layout,
                            request->data[self->input_count + i], error));
-        bytes += results[i].bytes;
+        bytes += info->bytes;
     }
     pthread_mutex_lock(&self->lock);
     const uint64_t now = monotonic_nanoseconds();
@@ -269,19 +278,6 @@ static void note_failure(struct serve_command *self, const char *name,
     pthread_mutex_unlock(&self->lock);
 }
 
-/* The name of the next request, or NULL. */
-static const char *take_name(struct serve_command *self)
-{
-    const uint64_t start = monotonic_nanoseconds();
-    const uint64_t number = ranks_take(&self->ranks);
-    const uint64_t wait = monotonic_nanoseconds() - start;
-    pthread_mutex_lock(&self->lock);
-    if (wait > self->served.longest_wait)
-        self->served.longest_wait = wait;
-    pthread_mutex_unlock(&self->lock);
-    return number < self->count ? self->names[number] : NULL;
-}
-
 /* Ends all ranks for what is no request's fault. */
 static void check(struct serve_command *self, enum healcl_status status,
                   const struct healcl_error *error)
@@ -293,7 +289,8 @@ static void check(struct serve_command *self, enum healcl_status status,
 /* Takes the next request that can be read and is not done. Returns whether there was one. */
 static bool take_request(struct serve_command *self, struct request *request)
 {
-    while ((request->name = take_name(self)) != NULL) {
+    for (uint64_t number; (number = ranks_take(&self->ranks)) < self->count;) {
+        request->name = self->names[number];
         struct healcl_error error = {.status = HEALCL_OK};
         request->start = monotonic_nanoseconds();
         if (self->resume && is_done(self, request->name)) {
@@ -351,13 +348,12 @@ static void *work(void *context)
 static void make_room(const struct serve_command *self, struct request *request,
                       struct healcl_request *asked)
 {
-    size_t count;
-    const struct healcl_tensor_info *results = results_of(self, &count);
-    const size_t inputs = self->input_count;
-    request->data = xcalloc(inputs + count, sizeof *request->data);
-    for (size_t i = 0; i < inputs + count; i++)
+    const size_t inputs = self->input_count, count = inputs + result_count(self);
+    request->data = xcalloc(count, sizeof *request->data);
+    for (size_t i = 0; i < count; i++)
         request->data[i] =
-            xmalloc(i < inputs ? input_of(self, i)->bytes : results[i - inputs].bytes);
+            xmalloc(i < inputs ? input_of(self, i)->bytes
+                               : self->opening.transcript->results[i - inputs].bytes);
     asked->inputs = (const void *const *)request->data;
     asked->results = request->data + inputs;
 }
@@ -386,12 +382,10 @@ static enum healcl_status worker_open(struct worker *worker, struct healcl_error
 static void worker_close(struct worker *worker)
 {
     struct serve_command *self = worker->command;
-    size_t count;
-    (void)results_of(self, &count);
     self->served.device_bytes += healcl_batcher_facts(worker->batcher).device_bytes;
     healcl_batcher_close(worker->batcher);
     for (size_t i = 0; i < worker->batch; i++) {
-        for (size_t j = 0; j < self->input_count + count; j++)
+        for (size_t j = 0; j < self->input_count + result_count(self); j++)
             free(worker->requests[i].data[j]);
         free(worker->requests[i].data);
     }
@@ -475,36 +469,114 @@ static int serve(struct serve_command *self)
 
 /* ---------------------------------------------------------------- the report */
 
-static int print_reports(struct serve_command *self, const struct serve_facts *facts)
+static void add_served(cJSON *object, const struct served *served)
 {
-    const struct style style = style_of(stdout);
-    cJSON *document = report_serve(facts);
-    if (!self->opening.quiet && !self->opening.json.on_stdout)
-        report_serve_text(document, &style);
-    int code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
-    for (int rank = 0; rank < facts->rank_count; rank++)
-        if (code == EXIT_VERIFIED && facts->ranks[rank].failed > 0)
-            code = EXIT_REFUSED;
-    return code;
+    const double seconds = (double)served->nanoseconds / 1e9;
+    JSON_ADD(object, NUMBER("requests", served->requests), NUMBER("left_out", served->left_out),
+             NUMBER("failed", served->failed), NUMBER("batches", served->batches),
+             NUMBER("batch", served->batch), NUMBER("sessions", served->sessions),
+             NUMBER("ns", served->nanoseconds),
+             DECIMAL("requests_per_second", seconds > 0 ? (double)served->requests / seconds : 0));
+    latencies_json(object, "latency_ns", &served->latencies);
+    JSON_ADD(object, NUMBER("bytes_uploaded", served->bytes_uploaded),
+             NUMBER("bytes_written", served->bytes_written),
+             NUMBER("device_bytes", served->device_bytes));
+}
+
+/* Adds up the figures of all ranks, which work at the same time. */
+static struct served sum_of(const struct served *ranks, int count, uint64_t *nanoseconds)
+{
+    struct served sum = {.rank = 0};
+    for (int rank = 0; rank < count; rank++) {
+        const struct served *served = &ranks[rank];
+        sum.requests += served->requests;
+        sum.left_out += served->left_out;
+        sum.failed += served->failed;
+        sum.bytes_uploaded += served->bytes_uploaded;
+        sum.bytes_written += served->bytes_written;
+        sum.device_bytes += served->device_bytes;
+        sum.batches += served->batches;
+        sum.sessions += served->sessions;
+        if (served->batch > sum.batch)
+            sum.batch = served->batch;
+        if (served->nanoseconds > sum.nanoseconds)
+            sum.nanoseconds = served->nanoseconds;
+    }
+    sum.latencies = latencies_of(nanoseconds, sum.requests);
+    return sum;
+}
+
+/* ranks: of all ranks; nanoseconds: of all requests with a result. */
+static cJSON *report_served(const struct serve_command *self, const struct served *ranks,
+                            uint64_t *nanoseconds)
+{
+    const struct served sum = sum_of(ranks, self->ranks.count, nanoseconds);
+    cJSON *document = json_report();
+    JSON_ADD(document, STRING("transcript", self->opening.file), STRING("results", self->results));
+    cJSON *list = json_add_array(document, "ranks");
+    for (int i = 0; i < self->ranks.count; i++) {
+        cJSON *object = json_add_object(list, NULL);
+        JSON_ADD(object, NUMBER("rank", (uint64_t)ranks[i].rank), STRING("host", ranks[i].host),
+                 STRING("device", ranks[i].device));
+        add_served(object, &ranks[i]);
+    }
+    add_served(document, &sum);
+    return document;
+}
+
+static void print_text(const cJSON *document, const struct style *style)
+{
+    static const struct view_line lines[] = {
+        {"transcript", "{transcript}"},
+        {"results", "{results}"},
+        {"bytes", "{bytes_uploaded:bytes} uploaded, {bytes_written:bytes} of results, "
+                  "{device_bytes:bytes} on devices"},
+        {"left out", "{left_out:#?} requests, whose results were there"},
+        {"failed", "{failed:#?} requests"},
+    };
+    static const struct view_column columns[] = {
+        {"rank", "{rank|all}", VIEW_RIGHT},
+        {"host", "{host}", VIEW_SHRINKS | VIEW_BLANK},
+        {"device", "{device}", VIEW_SHRINKS | VIEW_BLANK},
+        {"requests", "{requests}", VIEW_RIGHT},
+        {"batches", "{batches}", VIEW_RIGHT},
+        {"a second", "{requests_per_second:factor}", VIEW_RIGHT},
+        {"median", "{latency_ns.median:time}", VIEW_RIGHT},
+        {"p95", "{latency_ns.p95:time}", VIEW_RIGHT},
+        {"p99", "{latency_ns.p99:time}", VIEW_RIGHT},
+    };
+    cJSON *rows = cJSON_Duplicate(json_at(document, "ranks"), true),
+          *all = cJSON_Duplicate(document, true);
+    cJSON_AddItemToArray(rows, all);
+    VIEW_LINES(style, document, lines);
+    putc('\n', style->stream);
+    VIEW_TABLE(style, rows, columns);
+    cJSON_Delete(rows);
 }
 
 /* All ranks call this. Returns the exit code, which is the same at all of them. */
 static int report(struct serve_command *self)
 {
     struct ranks *ranks = &self->ranks;
+    const struct style style = style_of(stdout);
+    int code = EXIT_VERIFIED;
     self->served.rank = ranks->rank;
     self->served.latencies = latencies_of(self->nanoseconds, self->served.requests);
     ranks_meet(ranks);
-    struct serve_facts facts = {
-        .file = self->opening.file,
-        .folder = self->results,
-        .rank_count = ranks->count,
-        .ranks = ranks_gather(ranks, &self->served, sizeof self->served),
-        .nanoseconds = ranks_gather(ranks, self->nanoseconds,
-                                    self->served.requests * sizeof *self->nanoseconds)};
-    const int code = ranks->rank == 0 ? print_reports(self, &facts) : EXIT_VERIFIED;
-    free(facts.ranks);
-    free(facts.nanoseconds);
+    struct served *all = ranks_gather(ranks, &self->served, sizeof self->served);
+    uint64_t *nanoseconds =
+        ranks_gather(ranks, self->nanoseconds, self->served.requests * sizeof *self->nanoseconds);
+    if (ranks->rank == 0) {
+        cJSON *document = report_served(self, all, nanoseconds);
+        if (!self->opening.quiet && !self->opening.json.on_stdout)
+            print_text(document, &style);
+        code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
+        for (int rank = 0; rank < ranks->count; rank++)
+            if (code == EXIT_VERIFIED && all[rank].failed > 0)
+                code = EXIT_REFUSED;
+    }
+    free(all);
+    free(nanoseconds);
     return ranks_first(ranks, code);
 }
 

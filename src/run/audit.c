@@ -8,8 +8,10 @@
 #include "core/array.h"
 #include "core/clock.h"
 #include "kernels/variant.h"
+#include "plan/axes.h"
 #include "reference/reference.h"
 #include "run/run.h"
+#include "run/slice.h"
 
 enum {
     PENDING_MOST = 16,          /* of a segment */
@@ -22,7 +24,7 @@ enum {
     NO_KERNEL = UINT16_MAX,
 };
 
-/* What is known of a step of the plan. */
+/* A step of the plan, as audits know it. */
 struct audited_step {
     uint32_t kernel; /* or NO_KERNEL: it is not audited */
     bool is_audited, is_drawn;
@@ -33,8 +35,9 @@ struct audited_step {
 
 /* An audit in hand. */
 struct pending {
-    struct audit_cut cut;
-    struct audit_slice slice;
+    const struct step *step;
+    struct slices cut; /* its batch axis */
+    struct slice slice;
     char *memory;
     char *before[STEP_OPERANDS]; /* in memory */
     char *actual, *expected;     /* out's storage */
@@ -47,12 +50,11 @@ struct audit {
     uint64_t random;
     struct audited_step *steps; /* of the plan */
     size_t *order, order_count; /* those that are audited, the next one first */
-    double elapsed, spent;      /* nanoseconds: of runs, of audits */
-    double forfeited;           /* nanoseconds that nobody may spend */
-    double dearest;             /* nanoseconds: the least that some step costs */
-    double last_run, target;    /* nanoseconds; what an audit may cost, if its least is not more */
-    uint64_t run, run_start;    /* number of the run; 0: none goes on */
-    size_t step;                /* of the plan, that audit_takes was asked for */
+    double balance; /* nanoseconds that may be spent when a run begins; negative: more was spent */
+    double dearest; /* nanoseconds: the least that some step costs */
+    double last_run, target; /* nanoseconds; what an audit may cost, if its least is not more */
+    uint64_t run, run_start; /* number of the run; nanoseconds */
+    size_t step;             /* of the plan, that audit_takes was asked for */
     struct pending pending[PENDING_MOST];
     size_t pending_count;
     bool has_before;
@@ -111,6 +113,37 @@ static enum healcl_status number_kernel(struct audit *audit, const struct step *
     return HEALCL_OK;
 }
 
+/* The outermost axis of a step's output that can be cut: the batch, where there is one. Its size is
+ * 1 where there is no such axis. */
+static struct slices batch_of(const struct step *step)
+{
+    struct slices cut = {.size = 1};
+    struct step_axes axes;
+    const struct layout *out = &step->out->layout;
+    uint32_t axis = 0;
+    step_axes(step, &axes);
+    while (axis < out->rank && (axes.names[STEP_OUT][axis] == '*' || out->shape[axis] <= 1))
+        axis++;
+    if (axis < out->rank)
+        cut.size = out->shape[axis];
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        cut.axis[i] =
+            axis < out->rank ? (int8_t)step_axis(&axes, i, axes.names[STEP_OUT][axis]) : NO_AXIS;
+    return cut;
+}
+
+/* Bytes that are read for a slice, the output behind the launch among them. */
+static uint64_t bytes_of(const struct step *slice)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(slice, i);
+        if (tensor && !tensor->storage->scalars)
+            bytes += storage_bytes(tensor->storage) * (i == STEP_OUT && step_adds(slice) ? 2 : 1);
+    }
+    return bytes;
+}
+
 /* Whether the device runs a step by a kernel, and the reference can do the same. */
 static bool is_auditable(struct audit *audit, size_t number, const struct healcl_device *device)
 {
@@ -119,11 +152,10 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
     if (!family_of(step->kind) || step_is_left_out(step, device) || step_lack(step, device) ||
         !step->out || layout_elements(&step->out->layout) == 0)
         return false;
-    struct audit_cut cut = audit_cut_of(step);
-    struct audit_slice slice;
-    cut.size = 1;
-    audit_slice_init(&slice, &cut);
-    const uint64_t bytes = audit_slice_bytes(&slice);
+    const struct slices cut = batch_of(step);
+    struct slice slice;
+    slice_init(&slice, step, &cut, 0, 1, 0, true);
+    const uint64_t bytes = bytes_of(&slice.step);
     about->index_cost = (double)bytes + (double)step_visits(&slice.step) * VISIT_NANOSECONDS;
     about->most = BYTES_MOST / (int64_t)(bytes > 0 ? bytes : 1);
     const bool can = step->kind != STEP_VENDOR && about->most > 0;
@@ -149,7 +181,7 @@ static enum healcl_status find_steps(struct audit *audit, const struct healcl_de
     return HEALCL_OK;
 }
 
-/* In a random order, but the first step of each kernel goes before those of which none does. */
+/* Orders steps at random. One step of each kernel goes before all others. */
 static void order_steps(struct audit *audit)
 {
     size_t front = 0, *order = audit->order;
@@ -222,13 +254,6 @@ void audit_free(struct audit *audit)
 
 /* ---------------------------------------------------------------- drawing */
 
-/* Nanoseconds that may be spent now; negative: more was spent than that. */
-static double balance_of(const struct audit *audit, uint64_t now)
-{
-    const double in_run = audit->run_start > 0 ? (double)(now - audit->run_start) : 0;
-    return audit->share * (audit->elapsed + in_run) - audit->spent - audit->forfeited;
-}
-
 void audit_begin_run(struct audit *audit)
 {
     audit->facts.difference = NULL;
@@ -238,30 +263,27 @@ void audit_begin_run(struct audit *audit)
     audit->target = audit->share * audit->last_run / AUDITS_A_RUN;
 }
 
-/* What is left of the first run, in which kernels are built, is not for the second. */
+/* Forfeits a balance that is too large, as the first run leaves, which builds kernels. */
 void audit_end_run(struct audit *audit)
 {
-    const uint64_t now = monotonic_nanoseconds();
-    const double length = (double)(now - audit->run_start);
+    const double length = (double)(monotonic_nanoseconds() - audit->run_start);
     const double usual = length < audit->last_run ? length : audit->last_run;
     const double saved = audit->share * SAVED_RUNS * usual;
     const double most = saved > 2 * audit->dearest ? saved : 2 * audit->dearest;
-    audit->elapsed += length;
-    audit->run_start = 0;
-    const double balance = balance_of(audit, now);
-    if (balance > most)
-        audit->forfeited += balance - most;
+    audit->balance += audit->share * length;
+    if (audit->balance > most)
+        audit->balance = most;
     audit->last_run = audit->run == 1 ? 0 : length;
-    audit->facts.nanoseconds = (uint64_t)audit->spent;
-    audit->facts.run_nanoseconds = (uint64_t)audit->elapsed;
+    audit->facts.run_nanoseconds += (uint64_t)length;
 }
 
-/* Those whose turn is nearest. What stands before them, and came in this run or the last one, is
- * saved up for. */
+/* Draws the steps whose turn is nearest. Steps before them that came in this run or the last one
+ * are saved up for. */
 void audit_begin_segment(struct audit *audit, const struct segment *segment)
 {
     const size_t first = segment->first_step, end = first + segment->step_count;
-    const double balance = balance_of(audit, monotonic_nanoseconds());
+    const double in_run = (double)(monotonic_nanoseconds() - audit->run_start);
+    const double balance = audit->balance + audit->share * in_run;
     double reserved = 0;
     for (size_t i = first; i < end; i++)
         audit->steps[i].run = audit->run;
@@ -289,17 +311,17 @@ bool audit_takes(struct audit *audit, const struct step *step)
 static void cut_step(struct audit *audit, struct pending *pending)
 {
     const struct audited_step *about = &audit->steps[audit->step];
-    struct audit_cut *cut = &pending->cut;
-    *cut = audit_cut_of(&audit->plan->steps[audit->step]);
+    pending->step = &audit->plan->steps[audit->step];
+    pending->cut = batch_of(pending->step);
+    const int64_t full = pending->cut.size;
     const double paid = (audit->target - FIXED_NANOSECONDS) / about->index_cost;
-    int64_t size = cut->full < about->most ? cut->full : about->most;
+    int64_t size = full < about->most ? full : about->most;
     if (paid < (double)size)
         size = paid > 1 ? (int64_t)paid : 1;
-    const uint64_t places = (uint64_t)((cut->full + size - 1) / size);
+    const uint64_t places = (uint64_t)((full + size - 1) / size);
     const int64_t start = (int64_t)(next_random(&audit->random) % places) * size;
-    cut->size = size;
-    cut->start = start + size <= cut->full ? start : cut->full - size;
-    audit_slice_init(&pending->slice, cut);
+    slice_init(&pending->slice, pending->step, &pending->cut,
+               start + size <= full ? start : full - size, size, 0, true);
 }
 
 /* Bytes of an operand's memory: a multiple of 8. */
@@ -308,33 +330,11 @@ static size_t room_of(const struct storage *storage)
     return storage->scalars ? 0 : (size_t)(storage_bytes(storage) + 7) / 8 * 8;
 }
 
-/* Memory for the operands' storages, and for out's twice more. */
-static enum healcl_status make_room(struct pending *pending, struct healcl_error *error)
-{
-    const struct step *slice = &pending->slice.step;
-    const size_t out = room_of(slice->out->storage);
-    size_t bytes = 2 * out;
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        bytes += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
-    free(pending->memory);
-    pending->memory = malloc(bytes);
-    if (!pending->memory)
-        NO_MEMORY(error);
-    pending->actual = pending->memory;
-    pending->expected = pending->actual + out;
-    char *next = pending->expected + out;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        pending->before[i] = next;
-        next += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
-    }
-    return HEALCL_OK;
-}
-
 /* Reads what a slice's operand spans to memory; the host may have it. */
 static enum healcl_status read_operand(struct pending *pending, struct launcher *launcher, int i,
                                        char *memory, struct healcl_error *error)
 {
-    const struct storage *whole = step_operand(pending->cut.step, i)->storage;
+    const struct storage *whole = step_operand(pending->step, i)->storage;
     const struct storage *part = &pending->slice.storages[i];
     const uint64_t first = (uint64_t)pending->slice.first[i] * dtype_size(whole->dtype);
     const char *contents = launcher->storages[whole->id].contents;
@@ -348,14 +348,29 @@ static enum healcl_status read_operand(struct pending *pending, struct launcher 
     return device_read_later(launcher->device, buffer, first, storage_bytes(part), memory, error);
 }
 
-static enum healcl_status read_before(struct pending *pending, struct launcher *launcher,
-                                      struct healcl_error *error)
+/* Reads the operands to memory for their storages, and for out's twice more. */
+static enum healcl_status read_before(struct audit *audit, struct pending *pending,
+                                      struct launcher *launcher, struct healcl_error *error)
 {
     const struct step *slice = &pending->slice.step;
+    const size_t out = room_of(slice->out->storage);
+    size_t bytes = 2 * out;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        bytes += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
+    free(pending->memory);
+    char *next = pending->memory = malloc(bytes);
+    if (!pending->memory)
+        NO_MEMORY(error);
+    pending->actual = next;
+    pending->expected = next + out;
+    next += 2 * out;
+    audit->has_before = true; /* also where not all of it can be enqueued */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(slice, i);
         if (!tensor || tensor->storage->scalars)
             continue;
+        pending->before[i] = next;
+        next += room_of(tensor->storage);
         if (i == STEP_OUT && !step_adds(slice))
             memset(pending->before[i], 0, storage_bytes(tensor->storage));
         else
@@ -371,9 +386,7 @@ enum healcl_status audit_before_step(struct audit *audit, struct launcher *launc
     struct pending *pending = &audit->pending[audit->pending_count];
     pending->spent = 0;
     cut_step(audit, pending);
-    TRY(make_room(pending, error));
-    audit->has_before = true; /* also where not all of it could be enqueued */
-    TRY(read_before(pending, launcher, error));
+    TRY(read_before(audit, pending, launcher, error));
     pending->spent += (double)(monotonic_nanoseconds() - start);
     return HEALCL_OK;
 }
@@ -428,7 +441,7 @@ static uint64_t compare(const struct pending *pending, int64_t *first, int64_t *
     return different;
 }
 
-/* It has had its turn. */
+/* Moves a step that has had its turn behind all others. */
 static void move_to_end(struct audit *audit, size_t step)
 {
     size_t at = 0;
@@ -441,7 +454,7 @@ static void move_to_end(struct audit *audit, size_t step)
 
 static void note_audit(struct audit *audit, const struct pending *pending, uint64_t elements)
 {
-    const size_t number = (size_t)(pending->cut.step - audit->plan->steps);
+    const size_t number = (size_t)(pending->step - audit->plan->steps);
     struct audited_step *about = &audit->steps[number];
     struct healcl_audit_kernel *kernel = &audit->kernels[about->kernel];
     kernel->audits++;
@@ -457,14 +470,16 @@ static void note_audit(struct audit *audit, const struct pending *pending, uint6
 static void note_difference(struct audit *audit, const struct pending *pending, int64_t position,
                             uint64_t different, uint64_t elements)
 {
-    const struct step *step = pending->cut.step;
+    const struct step *step = pending->step;
     const struct origin *origin = step_origin(step, NO_INPUT);
     struct healcl_audit_difference *difference = &audit->difference;
     difference->entry = origin->entry;
     difference->operation = origin->name;
     difference->step = (size_t)(step - audit->plan->steps);
     difference->kernel = audit->kernels[audit->steps[difference->step].kernel].name;
-    difference->element = (uint64_t)audit_cut_element(&pending->cut, position);
+    difference->element =
+        (uint64_t)slice_element(&pending->slice.step.out->layout, pending->cut.axis[STEP_OUT],
+                                pending->slice.start, pending->cut.size, position);
     layout_index_text(&step->out->layout, (int64_t)difference->element, difference->index);
     difference->different = different;
     difference->compared = elements;
@@ -488,9 +503,9 @@ static enum healcl_status run_reference(struct audit *audit, const struct pendin
 /* Half of what is known of a step's time is the last audit's. */
 static void note_time(struct audit *audit, const struct pending *pending, double spent)
 {
-    struct audited_step *about = &audit->steps[pending->cut.step - audit->plan->steps];
+    struct audited_step *about = &audit->steps[pending->step - audit->plan->steps];
     const double of_indices = spent > FIXED_NANOSECONDS + 1 ? spent - FIXED_NANOSECONDS : 1;
-    about->index_cost = (about->index_cost + of_indices / (double)pending->cut.size) / 2;
+    about->index_cost = (about->index_cost + of_indices / (double)pending->slice.size) / 2;
     note_cost(audit, about);
 }
 
@@ -507,7 +522,7 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
         note_difference(audit, pending, 0, elements, elements);
         (void)ERROR(error, HEALCL_DIFFERENT, "audit: the host reference refuses what %s took: %s",
                     difference->kernel, refusal.message);
-        error_prefix_step(error, pending->cut.step, NO_INPUT);
+        error_prefix_step(error, pending->step, NO_INPUT);
         healcl_error_clear(&refusal);
         return HEALCL_DIFFERENT;
     }
@@ -526,7 +541,7 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
                 "; %" PRIu64 " of %" PRIu64 " elements differ",
                 difference->step, difference->kernel, difference->actual, difference->index,
                 difference->expected, different, elements);
-    error_prefix_step(error, pending->cut.step, NO_INPUT);
+    error_prefix_step(error, pending->step, NO_INPUT);
     return HEALCL_DIFFERENT;
 }
 
@@ -540,7 +555,8 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
         const uint64_t start = monotonic_nanoseconds();
         status = judge(audit, pending, error);
         const double spent = (double)(monotonic_nanoseconds() - start) + pending->spent;
-        audit->spent += spent;
+        audit->balance -= spent;
+        audit->facts.nanoseconds += (uint64_t)spent;
         if (status == HEALCL_OK)
             note_time(audit, pending, spent);
     }

@@ -1,6 +1,6 @@
 /*
  * Audits of a session: some steps that the device runs are done again on the host reference, from
- * what they have read. A step that costs too much is cut along its batch axis (audit_slice.h).
+ * what they have read. A step that costs too much is cut along its batch axis.
  * Steps take turns in a random order, the first of each kernel ahead of the others. What is
  * compared is read in the order of the queue, without waiting: inputs before a launch, for it may
  * write to them, and the output behind it. They are compared once the segment has been waited for.
@@ -9,7 +9,6 @@
 #define HEALCL_RUN_AUDIT_H
 
 #include "kernels/launcher.h"
-#include "run/audit_slice.h"
 
 struct audit;
 
@@ -45,7 +44,7 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error);
 /* After an error: waits for what is still read, and forgets it. */
 void audit_drop(struct audit *audit, struct healcl_device *device);
 
-/* Until the next run. */
+/* Facts until the next run. */
 const struct healcl_audit_facts *audit_facts(const struct audit *audit);
 
 #endif

@@ -21,18 +21,6 @@ struct healcl_batcher {
 
 /* ---------------------------------------------------------------- opening */
 
-/* Most that tensors may take on a device by what is known of it: a host's memory is its own limit,
- * which the transcript's limits say. */
-static uint64_t memory_most(const struct healcl_batcher *batcher,
-                            const struct healcl_batcher_options *options)
-{
-    if (options->memory_bytes > 0)
-        return options->memory_bytes;
-    return batcher->device && !batcher->device->info.unified_memory
-               ? batcher->device->info.global_memory_bytes
-               : UINT64_MAX;
-}
-
 static void close_together(struct healcl_batcher *batcher)
 {
     healcl_session_close(batcher->together);
@@ -49,7 +37,13 @@ static enum healcl_status open_together(struct healcl_batcher *batcher,
     close_together(batcher);
     TRY(healcl_transcript_widen(batcher->transcript, options->inputs, options->input_count,
                                 (int64_t)batch, &batcher->wide, error));
-    const uint64_t bytes = batcher->wide->plan->bytes_peak, most = memory_most(batcher, options);
+    const struct healcl_device *device = batcher->device;
+    const uint64_t bytes = batcher->wide->plan->bytes_peak;
+    /* A host's memory is its own limit, which the transcript's limits say. */
+    const uint64_t most = options->memory_bytes > 0 ? options->memory_bytes
+                          : device && !device->info.unified_memory
+                              ? device->info.global_memory_bytes
+                              : UINT64_MAX;
     if (bytes > most)
         REFUSE_FOR(error, LIMIT,
                    "%zu requests together take %" PRIu64 " bytes, above the limit of %" PRIu64,
@@ -150,7 +144,7 @@ void healcl_batcher_close(struct healcl_batcher *batcher)
 
 /* ---------------------------------------------------------------- running */
 
-/* What a session tells after a run. */
+/* Notes the facts of a session after a run. */
 static void note_run(struct healcl_batcher *batcher, const struct healcl_session *session,
                      size_t count)
 {
@@ -211,15 +205,6 @@ static enum healcl_status run_alone(struct healcl_batcher *batcher, struct healc
     return request->status;
 }
 
-static enum healcl_status run_each_alone(struct healcl_batcher *batcher,
-                                         struct healcl_request *requests, size_t count,
-                                         struct healcl_error *error)
-{
-    for (size_t i = 0; i < count; i++)
-        TRY(run_alone(batcher, &requests[i], error));
-    return HEALCL_OK;
-}
-
 /* Places that no request has get the last one's data: what they make is left. */
 static void gather(struct healcl_batcher *batcher, const struct healcl_request *requests,
                    size_t count)
@@ -233,24 +218,22 @@ static void gather(struct healcl_batcher *batcher, const struct healcl_request *
     }
 }
 
-/* Runs up to a batch of requests as one; one after the other, where their data make that refuse. */
+/* Runs up to a batch of requests as one; *is_refused: the data of one make that refuse. */
 static enum healcl_status run_together(struct healcl_batcher *batcher,
                                        struct healcl_request *requests, size_t count,
-                                       struct healcl_error *error)
+                                       bool *is_refused, struct healcl_error *error)
 {
     const uint64_t start = monotonic_nanoseconds();
     gather(batcher, requests, count);
     struct healcl_error own = {.status = HEALCL_OK};
     const enum healcl_status status = healcl_session_run(batcher->together, &own);
-    if (status == HEALCL_REFUSED) {
+    *is_refused = status == HEALCL_REFUSED;
+    if (error && status != HEALCL_OK && !*is_refused)
+        *error = own;
+    else
         healcl_error_clear(&own);
-        return run_each_alone(batcher, requests, count, error);
-    }
-    if (status != HEALCL_OK) {
-        if (error)
-            *error = own;
-        return status;
-    }
+    if (status != HEALCL_OK)
+        return *is_refused ? HEALCL_OK : status;
     for (size_t i = 0; i < count; i++) {
         requests[i].status = HEALCL_OK;
         TRY(hand_out(batcher, batcher->together, &requests[i], i, error));
@@ -270,13 +253,13 @@ enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
     if (count > 0)
         NEED(requests, error);
     const size_t batch = batcher->facts.batch;
-    for (size_t done = 0; done < count;) {
-        const size_t next = count - done < batch ? count - done : batch;
-        if (next < 2 || 2 * next < batch)
-            TRY(run_each_alone(batcher, requests + done, next, error));
-        else
-            TRY(run_together(batcher, requests + done, next, error));
-        done += next;
+    for (size_t done = 0, next; done < count; done += next) {
+        next = count - done < batch ? count - done : batch;
+        bool alone = next < 2 || 2 * next < batch;
+        if (!alone)
+            TRY(run_together(batcher, requests + done, next, &alone, error));
+        for (size_t i = 0; alone && i < next; i++)
+            TRY(run_alone(batcher, &requests[done + i], error));
     }
     return HEALCL_OK;
 }

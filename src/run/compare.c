@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 * 1024 };
+enum { BLOCK_BYTES = 32 * 1024 };
 
 bool comparison_is_equal(const struct comparison *comparison)
 {
@@ -14,26 +14,11 @@ bool comparison_is_equal(const struct comparison *comparison)
 static void note(struct comparison *comparison, int64_t position, int64_t actual, int64_t expected)
 {
     comparison->different++;
-    uint32_t place = comparison->first_count;
-    while (place > 0 && comparison->first[place - 1].position > position)
-        place--;
-    if (place == COMPARISON_FIRST)
+    if (comparison->first_count == COMPARISON_FIRST)
         return;
-    uint32_t last = comparison->first_count;
-    if (last < COMPARISON_FIRST)
-        comparison->first_count++;
-    else
-        last--;
-    for (; last > place; last--)
-        comparison->first[last] = comparison->first[last - 1];
-    comparison->first[place].position = position;
-    comparison->first[place].actual = actual;
-    comparison->first[place].expected = expected;
-}
-
-bool compare_takes_pieces(const struct payload *expected)
-{
-    return !expected->fortran_order;
+    comparison->first[comparison->first_count].position = position;
+    comparison->first[comparison->first_count].actual = actual;
+    comparison->first[comparison->first_count++].expected = expected;
 }
 
 bool compare_same_shape(const struct layout *shape, const struct payload *expected)
@@ -44,12 +29,12 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
     return shape->shape[0] == expected->copies && layout_same_shape(&one, &expected->layout);
 }
 
-/* As compare_piece, with a block of BLOCK_BYTES to work in. */
-static enum healcl_status compare_blocks(enum dtype dtype, int64_t first, int64_t elements,
-                                         const char *actual, const struct payload *expected,
-                                         void *block, struct comparison *comparison,
-                                         struct healcl_error *error)
+enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
+                                 const void *data, const struct payload *expected,
+                                 struct comparison *comparison, struct healcl_error *error)
 {
+    int64_t block[BLOCK_BYTES / sizeof(int64_t)];
+    const char *actual = data;
     const bool is_same = expected->dtype == dtype;
     const enum dtype as = is_same ? dtype : DTYPE_INT64; /* which all values fit */
     const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(as));
@@ -71,20 +56,7 @@ static enum healcl_status compare_blocks(enum dtype dtype, int64_t first, int64_
     return HEALCL_OK;
 }
 
-enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
-                                 const void *data, const struct payload *expected,
-                                 struct comparison *comparison, struct healcl_error *error)
-{
-    void *block = malloc(BLOCK_BYTES);
-    if (!block)
-        NO_MEMORY(error);
-    enum healcl_status status =
-        compare_blocks(dtype, first, elements, data, expected, block, comparison, error);
-    free(block);
-    return status;
-}
-
-/* In Fortran order expected values do not come piece by piece: all of them are read. */
+/* Compares with values in Fortran order: they do not come piece by piece, so all are read. */
 static enum healcl_status compare_whole(enum dtype dtype, int64_t elements, const void *data,
                                         const struct payload *expected,
                                         struct comparison *comparison, struct healcl_error *error)
@@ -111,7 +83,7 @@ enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, 
     if (!comparison->same_shape)
         return HEALCL_OK;
     const int64_t elements = layout_elements(shape);
-    return compare_takes_pieces(expected)
-               ? compare_piece(dtype, 0, elements, data, expected, comparison, error)
-               : compare_whole(dtype, elements, data, expected, comparison, error);
+    return expected->fortran_order
+               ? compare_whole(dtype, elements, data, expected, comparison, error)
+               : compare_piece(dtype, 0, elements, data, expected, comparison, error);
 }

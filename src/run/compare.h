@@ -33,11 +33,9 @@ enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, 
                                   const struct payload *expected, struct comparison *comparison,
                                   struct healcl_error *error);
 
-/* Whether a payload can be compared piece by piece. */
-bool compare_takes_pieces(const struct payload *expected);
-
-/* Compares elements [first, first + elements) of a result, which begin at data; what differs is
- * added to comparison, whose same_shape is true. Errors: HEALCL_NO_MEMORY. */
+/* Compares elements [first, first + elements) of a result, which begin at data, in order. What
+ * differs is added to comparison, whose same_shape is true. expected is not in Fortran order.
+ * Errors: HEALCL_NO_MEMORY. */
 enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
                                  const void *data, const struct payload *expected,
                                  struct comparison *comparison, struct healcl_error *error);

@@ -1,5 +1,10 @@
-#include "run/device_executor.h"
-
+/*
+ * The executor that runs a plan on an OpenCL device.
+ *
+ * A segment is enqueued as one batch: nothing in it waits for the device. At its end, or earlier
+ * when many results are pending, the executor drains the queue: it reads the status buffer, where
+ * kernels have noted errors that only data reveal, and hands out the results.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +12,9 @@
 
 #include "kernels/derive.h"
 #include "kernels/variant.h"
+#include "reference/reference.h"
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
-#include "run/host_step.h"
 
 struct launcher *device_executor_launcher(struct executor *executor)
 {
@@ -22,10 +27,17 @@ bool device_executor_has_refused(const struct executor *executor)
     return self->has_refused || self->launcher.device->programs->manifest_is_wrong;
 }
 
-uint64_t device_executor_pending_most(const struct device_executor *self)
+/* Bytes of results beyond which they are handed out. */
+static uint64_t pending_most(const struct device_executor *self)
 {
     return pending_results_most(self->spill ? self->spill->limit
                                             : self->launcher.plan->memory_limit);
+}
+
+bool device_executor_is_awaited(const struct device_executor *self, const struct step *step)
+{
+    return step->kind == STEP_DOWNLOAD && packed_bytes(step->in[0]) > pending_most(self) &&
+           layout_is_contiguous(&step->in[0]->layout) && sink_wants_data(self->sink, step);
 }
 
 /* ---------------------------------------------------------------- the status buffer */
@@ -102,60 +114,221 @@ enum healcl_status device_executor_read_status(struct device_executor *self,
     return device_executor_clear_status(self, error);
 }
 
-/* ---------------------------------------------------------------- less memory than wanted */
+/* ---------------------------------------------------------------- handing results out */
 
-/* What a check finds is told with the slice in hand. Without one nothing is waited for. */
-static enum healcl_status after_slice(struct executor *executor, struct healcl_error *error)
+static enum healcl_status call_sink(struct device_executor *self, const struct step *step,
+                                    const void *data, struct healcl_error *error)
 {
-    struct device_executor *self = (struct device_executor *)executor;
-    return self->launcher.check_count > 0 ? device_executor_read_status(self, error) : HEALCL_OK;
+    return sink_take(self->sink, self->base.trace, step, 0, layout_elements(&step->in[0]->layout),
+                     data, &self->result->sink_nanoseconds, error);
 }
 
-static enum healcl_status run_in_slices(struct device_executor *self, const struct step *step,
-                                        const struct slices *slices, struct healcl_error *error)
+/* A result on its way to the sink. */
+struct delivery {
+    struct device_executor *self;
+    const struct step *step;
+    uint64_t bytes;
+    bool in_pieces; /* the sink takes them */
+    char *memory;   /* where they are put together, or NULL */
+};
+
+static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t bytes,
+                                        const void *memory, struct healcl_error *error)
 {
-    self->status_is_clear = false;
-    return spill_run_slices(self->spill, step, slices, after_slice, error);
+    struct delivery *delivery = context;
+    struct device_executor *self = delivery->self;
+    const int64_t size = (int64_t)dtype_size(delivery->step->in[0]->storage->dtype);
+    if (bytes == delivery->bytes || delivery->in_pieces)
+        return sink_take(self->sink, self->base.trace, delivery->step, (int64_t)offset / size,
+                         (int64_t)bytes / size, memory, &self->result->sink_nanoseconds, error);
+    if (offset == 0)
+        delivery->memory = malloc(delivery->bytes);
+    if (!delivery->memory)
+        NO_MEMORY(error);
+    memcpy(delivery->memory + offset, memory, bytes);
+    return HEALCL_OK;
 }
 
-/* Of what the host has. */
-static enum healcl_status hand_out_held(struct device_executor *self, const struct step *step,
-                                        struct healcl_error *error)
+enum healcl_status device_executor_deliver(struct device_executor *self, const struct step *step,
+                                           const struct buffer *buffer, uint64_t offset,
+                                           uint64_t bytes, struct healcl_error *error)
 {
-    char *packed = NULL;
-    if (sink_wants_data(self->sink, step))
-        TRY(spill_read(self->spill, step->in[0], &packed, error));
-    if (!packed)
-        return device_executor_run_step(self, step, error);
-    enum healcl_status status = device_executor_call_sink(self, step, packed, error);
-    free(packed);
+    struct delivery delivery = {.self = self,
+                                .step = step,
+                                .bytes = bytes,
+                                .in_pieces = !self->sink->take ||
+                                             (self->sink->takes_pieces &&
+                                              self->sink->takes_pieces(self->sink->context, step))};
+    enum healcl_status status =
+        device_download(self->launcher.device, buffer, offset, bytes,
+                        &(struct device_taker){deliver_piece, &delivery}, error);
+    if (status == HEALCL_OK && delivery.memory)
+        status = call_sink(self, step, delivery.memory, error);
+    free(delivery.memory);
+    if (step->payload)
+        payload_forget(step->payload, self->launcher.plan->source);
     return status;
 }
 
-static enum healcl_status run_limited_step(struct device_executor *self, size_t number,
-                                           struct healcl_error *error)
+static void forget_downloads(struct device_executor *self)
 {
-    const struct step *step = &self->launcher.plan->steps[number];
-    struct slices slices;
-    TRY(spill_begin_step(self->spill, number, &slices, error));
-    if (slices.most > 0)
-        TRY(run_in_slices(self, step, &slices, error));
-    else if (step->kind == STEP_DOWNLOAD)
-        TRY(hand_out_held(self, step, error));
-    else if (step->kind != STEP_UPLOAD && step->kind != STEP_RELEASE)
-        TRY(device_executor_run_step(self, step, error));
-    return spill_end_step(self->spill, &slices, error);
+    for (size_t i = 0; i < self->download_count; i++) {
+        struct download *download = &self->downloads[i];
+        if (download->is_shared)
+            self->launcher.storages[download->step->in[0]->storage->id].result = 0;
+        else
+            device_buffer_release(self->launcher.device, &download->buffer);
+    }
+    self->download_count = 0;
+    self->download_bytes = 0;
 }
+
+/* Results that wait in one slab, and are mapped or read together. */
+struct group {
+    struct device_executor *self;
+    struct buffer slab;
+    uint64_t first, end; /* bytes of it */
+    bool has_status;     /* the status lies in it too, and is to be looked at first */
+    uint64_t status_place;
+    size_t from, count;      /* of the downloads */
+    const struct step *step; /* in hand */
+};
+
+/* Extends a group by bytes of a buffer, if that lies in the same slab. */
+static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
+                        uint64_t *offset)
+{
+    if (!buffer->slab || (group->end > 0 && buffer->slab != group->slab.memory))
+        return false;
+    *offset = buffer->slab_offset;
+    uint64_t first = group->end > 0 && group->first < *offset ? group->first : *offset;
+    uint64_t end = group->end > *offset + bytes ? group->end : *offset + bytes;
+    if (end - first > device_piece_bytes(group->self->launcher.device))
+        return false;
+    group->slab = device_buffer_slab(buffer);
+    group->first = first;
+    group->end = end;
+    return true;
+}
+
+/* Those from one on that are taken together, perhaps none. */
+static void find_group(struct group *group)
+{
+    struct device_executor *self = group->self;
+    uint64_t offset;
+    for (size_t i = group->from; i < self->download_count; i++, group->count++) {
+        struct download *download = &self->downloads[i];
+        if (!download->buffer.memory || packed_bytes(download->step->in[0]) == 0)
+            continue; /* no data are wanted */
+        if (!group_takes(group, &download->buffer,
+                         download->offset + packed_bytes(download->step->in[0]), &offset))
+            return;
+        download->place = offset + download->offset;
+    }
+}
+
+static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t bytes,
+                                        const void *memory, struct healcl_error *error)
+{
+    struct group *group = context;
+    struct device_executor *self = group->self;
+    const char *slab = memory;
+    (void)offset, (void)bytes; /* all at once */
+    if (group->has_status && slab) {
+        struct status found;
+        memcpy(&found, slab + (group->status_place - group->first), sizeof found);
+        TRY(device_executor_take_status(self, &found, error));
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        const struct download *download = &self->downloads[group->from + i];
+        group->step = download->step;
+        const void *data = !download->buffer.memory ? NULL
+                           : packed_bytes(group->step->in[0]) == 0
+                               ? ""
+                               : slab + (download->place - group->first);
+        size_t span = trace_begin_step(self->base.trace, group->step);
+        enum healcl_status status = call_sink(self, group->step, data, error);
+        trace_end(self->base.trace, span);
+        if (status != HEALCL_OK)
+            return status;
+        if (data && group->step->payload)
+            payload_forget(group->step->payload, self->launcher.plan->source);
+    }
+    group->step = NULL;
+    return HEALCL_OK;
+}
+
+/* Waits for everything enqueued so far, and hands out the results of a group, whose status, where
+ * it has one, is looked at before. */
+static enum healcl_status take_group(struct group *group, struct healcl_error *error)
+{
+    struct device_executor *self = group->self;
+    enum healcl_status status =
+        group->first == group->end /* there are no data to wait for */
+            ? deliver_group(group, 0, 0, NULL, error)
+            : device_download(self->launcher.device, &group->slab, group->first,
+                              group->end - group->first,
+                              &(struct device_taker){deliver_group, group}, error);
+    if (status != HEALCL_OK && group->step)
+        error_prefix_step(error, group->step, NO_INPUT);
+    return status == HEALCL_OK && group->has_status ? device_executor_clear_status(self, error)
+                                                    : status;
+}
+
+static enum healcl_status take_alone(struct device_executor *self, const struct download *download,
+                                     struct healcl_error *error)
+{
+    size_t span = trace_begin_step(self->base.trace, download->step);
+    enum healcl_status status =
+        device_executor_deliver(self, download->step, &download->buffer, download->offset,
+                                packed_bytes(download->step->in[0]), error);
+    trace_end(self->base.trace, span);
+    if (status != HEALCL_OK)
+        error_prefix_step(error, download->step, NO_INPUT);
+    return status;
+}
+
+/* Begins with the status, unless nothing that could have changed it, and that nobody has waited
+ * for, is enqueued. */
+static enum healcl_status take_all(struct device_executor *self, struct healcl_error *error)
+{
+    struct group group = {.self = self};
+    if (!self->status_is_clear || self->launcher.device->upload) {
+        group.has_status =
+            group_takes(&group, &self->launcher.status, sizeof(struct status), &group.status_place);
+        if (!group.has_status)
+            TRY(device_executor_read_status(self, error));
+    }
+    for (size_t next = 0; group.has_status || next < self->download_count;) {
+        group.from = next;
+        find_group(&group);
+        bool alone = group.count == 0 && !group.has_status;
+        TRY(alone ? take_alone(self, &self->downloads[next], error) : take_group(&group, error));
+        next += alone ? 1 : group.count;
+        group = (struct group){.self = self};
+    }
+    return HEALCL_OK;
+}
+
+/* Waits for everything enqueued so far, then hands out the results that were pending. */
+static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
+{
+    trace_for_operation(self->base.trace, NULL, 0);
+    enum healcl_status status = take_all(self, error);
+    forget_downloads(self);
+    return status == HEALCL_OK && self->base.audit ? audit_judge(self->base.audit, error) : status;
+}
+
+/* ---------------------------------------------------------------- segments */
 
 /* Whether results that wait are handed out before a step. */
 static bool drains_before(struct device_executor *self, size_t number)
 {
     const struct step *step = &self->launcher.plan->steps[number];
-    if (device_executor_is_awaited(self, step) ||
-        self->download_bytes > device_executor_pending_most(self))
+    if (device_executor_is_awaited(self, step) || self->download_bytes > pending_most(self))
         return true;
     return self->spill && self->download_count > 0 &&
-           (spill_is_short(self->spill, number) ||
+           (spill_is_short(self, number) ||
             (step->kind == STEP_DOWNLOAD &&
              !self->spill->memory.states[step->in[0]->storage->id].resident));
 }
@@ -172,11 +345,11 @@ static void add_times(void *context, const struct launch_times *times)
 /* An error that the host has met may come after one of an earlier entry that nobody has heard of
  * yet: the device has noted it, or has failed. The first error wins. */
 static enum healcl_status first_error(struct device_executor *self, struct healcl_error *own,
-                                      struct healcl_error *error)
+                                      bool is_told, struct healcl_error *error)
 {
-    enum healcl_status status = own->status;
-    enum healcl_status earlier =
-        status == HEALCL_REFUSED ? device_executor_read_status(self, error) : HEALCL_OK;
+    enum healcl_status status = own->status, earlier = HEALCL_OK;
+    if (status == HEALCL_REFUSED && !is_told)
+        earlier = device_executor_read_status(self, error);
     if (earlier == HEALCL_OK && error)
         *error = *own;
     else
@@ -184,7 +357,7 @@ static enum healcl_status first_error(struct device_executor *self, struct healc
     return earlier == HEALCL_OK ? status : earlier;
 }
 
-/* What follows are kernels, or transfers. What counts elsewhere is no time of kernels. */
+/* Notes that kernels follow, or transfers. Time that counts elsewhere is none of kernels. */
 static void note_phase(struct device_executor *self, bool computes)
 {
     const uint64_t elsewhere = self->result->sink_nanoseconds + self->result->decode_nanoseconds +
@@ -196,7 +369,7 @@ static void note_phase(struct device_executor *self, bool computes)
     self->compute_start = now;
 }
 
-/* The same, once what was enqueued before has ended. */
+/* Waits for the phase before, where times are split, and notes the next one. */
 static enum healcl_status change_phase(struct device_executor *self, bool computes,
                                        struct healcl_error *error)
 {
@@ -226,24 +399,21 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
                              error));
         }
         if (drains_before(self, first + i))
-            TRY(device_executor_drain(self, error));
-        bool had_refused = self->has_refused;
+            TRY(drain(self, error));
+        const bool had_refused = self->has_refused;
         struct healcl_error own = {0};
+        self->has_refused = false;
         self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = self->spill ? run_limited_step(self, first + i, &own)
+        enum healcl_status status = self->spill ? spill_run_step(self, first + i, &own)
                                                 : device_executor_run_step(self, step, &own);
         trace_end(self->base.trace, span);
+        const bool is_told = self->has_refused; /* by a check of a slice, or the host */
+        self->has_refused |= had_refused;
         if (status != HEALCL_OK) {
-            if (self->has_refused != had_refused) { /* a check of a slice, which has been read */
-                if (error)
-                    *error = own;
-                else
-                    healcl_error_clear(&own);
-                return status;
-            }
-            error_prefix_step(&own, step, self->launcher.refused_input);
-            return first_error(self, &own, error);
+            if (!is_told)
+                error_prefix_step(&own, step, self->launcher.refused_input);
+            return first_error(self, &own, is_told, error);
         }
     }
     return HEALCL_OK;
@@ -255,7 +425,7 @@ static enum healcl_status run_steps(struct device_executor *self, const struct s
     TRY(enqueue_steps(self, segment->first_step, segment->step_count, error));
     if (self->download_count > 0)
         TRY(change_phase(self, false, error));
-    return device_executor_drain(self, error);
+    return drain(self, error);
 }
 
 static bool is_kept(void *context, const struct storage *storage)
@@ -301,7 +471,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         if (status == HEALCL_OK)
             status = taken;
     }
-    device_executor_forget_downloads(self);
+    forget_downloads(self);
     self->result = &self->of_calls; /* the other one is the caller's */
     device_turn_end(self->launcher.device);
     return status;
@@ -309,13 +479,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 
 /* ---------------------------------------------------------------- operations by call */
 
-static void take_sink(struct device_executor *self, const struct result_sink *sink)
-{
-    self->sink = sink;
-    self->result = &self->of_calls;
-}
-
-/* What was checked counts as right from then on, but for what has failed. */
+/* Forgets after an error what was derived: the checks of it may not have run. */
 static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
 {
     for (size_t i = 0; status != HEALCL_OK && i < self->launcher.plan->storage_count; i++)
@@ -327,7 +491,7 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
                                   const struct result_sink *sink, struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    take_sink(self, sink);
+    self->sink = sink;
     enum healcl_status status = enqueue_steps(self, first, count, error);
     if (status == HEALCL_REFUSED) /* what kernels have noted is told once */
         (void)!device_executor_clear_status(self, NULL);
@@ -338,8 +502,8 @@ static enum healcl_status wait(struct executor *executor, const struct result_si
                                struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    take_sink(self, sink);
-    return forget_unchecked(self, device_executor_drain(self, error));
+    self->sink = sink;
+    return forget_unchecked(self, drain(self, error));
 }
 
 static enum healcl_status add_constants(struct executor *executor, size_t first,
@@ -357,29 +521,66 @@ static enum healcl_status add_constants(struct executor *executor, size_t first,
                         plan->constants.values + first, error);
 }
 
+/* ---------------------------------------------------------------- callers' memory */
+
+/* The byte of its storage's buffer at which a contiguous tensor begins. */
+static uint64_t begin_of(const struct tensor *tensor)
+{
+    return (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+}
+
+static enum healcl_status write(struct executor *executor, const struct tensor *tensor,
+                                const void *data, struct healcl_error *error)
+{
+    struct launcher *launcher = device_executor_launcher(executor);
+    const struct buffer *buffer;
+    TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
+    return device_write(launcher->device, buffer, begin_of(tensor), packed_bytes(tensor), data,
+                        error);
+}
+
+static void written(struct executor *executor, const struct storage *storage)
+{
+    launcher_storage_written(device_executor_launcher(executor), storage);
+}
+
+static enum healcl_status map(struct executor *executor, const struct tensor *tensor, void **data,
+                              struct healcl_error *error)
+{
+    struct launcher *launcher = device_executor_launcher(executor);
+    const struct buffer *buffer;
+    TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
+    return device_buffer_map(launcher->device, buffer, CL_MAP_READ | CL_MAP_WRITE, begin_of(tensor),
+                             packed_bytes(tensor), data, error);
+}
+
+static enum healcl_status unmap(struct executor *executor, const struct tensor *tensor, void *data,
+                                struct healcl_error *error)
+{
+    struct launcher *launcher = device_executor_launcher(executor);
+    return device_buffer_unmap(launcher->device, launcher_memory(launcher, tensor->storage), data,
+                               error);
+}
+
+static enum healcl_status lend_memory(struct executor *executor, const struct storage *storage,
+                                      void **memory, struct healcl_error *error)
+{
+    struct launcher *launcher = device_executor_launcher(executor);
+    const struct buffer *buffer;
+    TRY(launcher_buffer(launcher, storage, &buffer, error));
+    *memory = buffer->memory;
+    return device_await_uploads(launcher->device, error);
+}
+
+static enum healcl_status take_memory(struct executor *executor, const struct storage *storage,
+                                      void *memory, struct healcl_error *error)
+{
+    struct launcher *launcher = device_executor_launcher(executor);
+    return device_buffer_adopt(launcher->device, storage_bytes(storage), memory,
+                               launcher_memory(launcher, storage), error);
+}
+
 /* ---------------------------------------------------------------- life */
-
-static enum healcl_status begin(struct device_executor *self, struct healcl_error *error)
-{
-    const struct plan *plan = self->launcher.plan;
-    self->base.dropped_digits = 0;
-    TRY(device_executor_clear_status(self, error));
-    if (plan->constants.count == 0)
-        return HEALCL_OK;
-    const struct storage *storage = plan->constants.storage;
-    return device_upload_memory(self->launcher.device, NULL, storage_bytes(storage),
-                                plan->constants.values, launcher_memory(&self->launcher, storage),
-                                error);
-}
-
-static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
-{
-    struct device_executor *self = (struct device_executor *)executor;
-    launcher_forget_storages(&self->launcher);
-    if (self->spill)
-        spill_reset(self->spill);
-    return begin(self, error);
-}
 
 static enum healcl_status rewind_to(struct executor *executor, size_t first,
                                     struct healcl_error *error)
@@ -389,37 +590,38 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     for (size_t i = first; i < plan->storage_count; i++)
         if (!executor_keeps(executor, plan->storages[i]))
             launcher_storage_release(&self->launcher, plan->storages[i]);
+    if (self->spill)
+        spill_reset(self);
     executor->dropped_digits = 0;
-    return device_executor_clear_status(self, error);
+    TRY(device_executor_clear_status(self, error));
+    if (first > 0 || plan->constants.count == 0)
+        return HEALCL_OK;
+    const struct storage *constants = plan->constants.storage;
+    return device_upload_memory(self->launcher.device, NULL, storage_bytes(constants),
+                                plan->constants.values, launcher_memory(&self->launcher, constants),
+                                error);
 }
 
 static void destroy(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    device_executor_forget_downloads(self);
+    forget_downloads(self);
     for (size_t i = 0; self->base.fallbacks && i < operation_count(self->launcher.plan->table); i++)
         free(self->base.fallbacks[i].reason);
     free(self->base.fallbacks);
     reference_free(self->reference);
-    spill_free(self->spill);
-    /* What is still enqueued uses only what OpenCL itself keeps alive. */
+    if (self->spill)
+        spill_free(self);
+    /* Commands that are still enqueued use only what OpenCL itself keeps alive. */
     launcher_release(&self->launcher);
     free(self->downloads);
     free(self);
 }
 
-enum healcl_status executor_check_lacks(const struct operation_table *table,
-                                        const struct healcl_device *device,
-                                        struct healcl_error *error)
-{
-    return lacks_check(device, table, error);
-}
-
 enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
                                          struct healcl_error *error)
 {
-    struct device_executor *self = (struct device_executor *)executor;
-    return spill_create(executor, &self->launcher, bytes, &self->spill, error);
+    return spill_create((struct device_executor *)executor, bytes, error);
 }
 
 void device_executor_price(const struct executor *executor, struct healcl_report *report)
@@ -446,18 +648,17 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                           struct healcl_error *error)
 {
     static const struct executor_class class = {.run_segment = run_segment,
-                                                .reset = reset,
                                                 .rewind = rewind_to,
                                                 .destroy = destroy,
                                                 .enqueue = enqueue,
                                                 .wait = wait,
                                                 .add_constants = add_constants,
-                                                .write = device_executor_write,
-                                                .written = device_executor_written,
-                                                .map = device_executor_map,
-                                                .unmap = device_executor_unmap,
-                                                .lend_memory = device_executor_lend_memory,
-                                                .take_memory = device_executor_take_memory};
+                                                .write = write,
+                                                .written = written,
+                                                .map = map,
+                                                .unmap = unmap,
+                                                .lend_memory = lend_memory,
+                                                .take_memory = take_memory};
     struct device_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);
@@ -470,7 +671,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
         free(self);
         return status;
     }
-    status = begin(self, error);
+    status = rewind_to(&self->base, 0, error);
     if (status != HEALCL_OK) {
         destroy(&self->base);
         return status;

@@ -1,10 +1,11 @@
-/* What the parts of the device executor share. Functions act on the executor in hand; errors are
+/* The parts of the device executor share these. Functions act on the executor in hand; errors are
  * those of struct executor_class. */
 #ifndef HEALCL_RUN_DEVICE_EXECUTOR_PARTS_H
 #define HEALCL_RUN_DEVICE_EXECUTOR_PARTS_H
 
-#include "run/device_executor.h"
-#include "run/spill.h"
+#include "kernels/launcher.h"
+#include "run/run.h"
+#include "run/slice.h"
 
 /* A result that waits until the queue is drained: in its storage, until that is written again, else
  * in a buffer of its own. */
@@ -15,6 +16,24 @@ struct download {
     bool is_shared;       /* another one releases the buffer: the storage, or a result of it */
     uint64_t place;       /* of the result in its slab, where it lies in one */
     size_t next; /* another result that waits in the same storage, as device_storage.result */
+};
+
+enum { SPARE_BUFFERS = 4 };
+
+/* The state of an executor whose device memory is limited. */
+struct spill {
+    struct memory memory;
+    struct memory_mover mover;
+    uint64_t limit; /* bytes of device memory */
+    char **held;    /* what the host keeps, by storage, or NULL */
+    struct {
+        char *memory; /* or NULL */
+        uint64_t bytes;
+    } spare[SPARE_BUFFERS]; /* the largest that the host keeps nothing in any more */
+    uint64_t nanoseconds;   /* that moving took, with waiting for the device */
+    /* The slice in hand; size 0: none. */
+    struct slices slices;
+    int64_t start;
 };
 
 struct device_executor {
@@ -35,45 +54,16 @@ struct device_executor {
     struct spill *spill; /* where memory is limited, or NULL */
 };
 
-/* ---- device_executor_results.c ---- */
+/* ---- device_executor_steps.c ---- */
 
-enum healcl_status device_executor_call_sink(struct device_executor *self, const struct step *step,
-                                             const void *data, struct healcl_error *error);
-
-struct device_storage *device_executor_storage_of(struct device_executor *self,
-                                                  const struct tensor *tensor);
-
-void device_executor_forget_downloads(struct device_executor *self);
-
-/* Waits for everything enqueued so far, then hands out the results that were pending. */
-enum healcl_status device_executor_drain(struct device_executor *self, struct healcl_error *error);
-
-/* Before a storage is written: the results that wait in it get copies. */
-enum healcl_status device_executor_move_results(struct device_executor *self,
-                                                const struct storage *storage,
-                                                struct healcl_error *error);
+/* Does an upload, as without a limit of memory. */
+enum healcl_status device_executor_upload(struct device_executor *self, const struct step *step,
+                                          struct healcl_error *error);
 
 /* Releases a storage; its memory stays with the results that wait in it. */
 void device_executor_release_storage(struct device_executor *self, const struct storage *storage);
 
-/* Whether a result is handed out on the spot: it is too large to keep a second copy of. */
-bool device_executor_is_awaited(const struct device_executor *self, const struct step *step);
-
-/* The queue has been drained if the result is to be awaited. */
-enum healcl_status device_executor_download(struct device_executor *self, const struct step *step,
-                                            struct healcl_error *error);
-
-/* ---- device_executor_steps.c ---- */
-
-/* Of a step on the host; it counts for its operations in proportion. */
-void device_executor_note_fallback_time(struct device_executor *self, const struct step *step,
-                                        uint64_t nanoseconds);
-
-/* What was noted until now comes first, and is waited for. */
-enum healcl_status device_executor_prepare_host(struct device_executor *self,
-                                                const struct step *step, const char *reason,
-                                                struct healcl_error *error);
-
+/* The queue has been drained if a result is to be awaited. */
 enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
                                             struct healcl_error *error);
 
@@ -84,7 +74,13 @@ enum healcl_status device_executor_leave_out(struct device_executor *self, const
 
 /* ---- device_executor.c ---- */
 
-uint64_t device_executor_pending_most(const struct device_executor *self);
+/* Whether a result is handed out on the spot: it is too large to keep a second copy of. */
+bool device_executor_is_awaited(const struct device_executor *self, const struct step *step);
+
+/* Hands bytes [offset, offset + bytes) of a buffer to the sink as the result of a step. */
+enum healcl_status device_executor_deliver(struct device_executor *self, const struct step *step,
+                                           const struct buffer *buffer, uint64_t offset,
+                                           uint64_t bytes, struct healcl_error *error);
 
 enum healcl_status device_executor_clear_status(struct device_executor *self,
                                                 struct healcl_error *error);
@@ -97,5 +93,26 @@ enum healcl_status device_executor_take_status(struct device_executor *self,
 /* Waits for the queue and reads what kernels have noted. */
 enum healcl_status device_executor_read_status(struct device_executor *self,
                                                struct healcl_error *error);
+
+/* ---- spill.c: where memory is limited ---- */
+
+/* Bounds what the device allocates from now on. Errors: as memory_init. */
+enum healcl_status spill_create(struct device_executor *self, uint64_t limit,
+                                struct healcl_error *error);
+void spill_free(struct device_executor *self);
+void spill_reset(struct device_executor *self);
+
+/* Whether there is no room for a step, by number, beside what is on the device: results that wait
+ * should be handed out before it. */
+bool spill_is_short(struct device_executor *self, size_t step);
+
+/* Runs a step, by number, on what is moved to the device for it, or in slices. */
+enum healcl_status spill_run_step(struct device_executor *self, size_t number,
+                                  struct healcl_error *error);
+
+/* The index, as text, of an element of input i that a check has found, in the whole of the operand
+ * where a slice is in hand. spill may be NULL. */
+void spill_index_text(const struct spill *spill, int i, const struct layout *elements,
+                      int64_t position, char text[SHAPE_TEXT_SIZE]);
 
 #endif

@@ -1,17 +1,19 @@
-/* One step: its upload, its kernel or what takes the place of one, its result. */
+/* One step: its upload, its kernel or what takes the place of one, its result. Results wait on the
+ * device until the queue is drained, and are handed out then. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
+#include "reference/reference.h"
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
-#include "run/host_step.h"
 #include "transcript/payload.h"
 
 /* ---------------------------------------------------------------- uploads */
 
-/* What a payload's pieces are decoded with. */
+/* The context that decodes a payload's pieces. */
 struct decoding {
     struct device_executor *self;
     const struct payload *payload;
@@ -37,7 +39,7 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
     return status;
 }
 
-/* In Fortran order neighbours in the file lie anywhere in the tensor: more than a piece is decoded
+/* Neighbours in a file in Fortran order lie anywhere in the tensor: more than a piece is decoded
  * as a whole. */
 static enum healcl_status upload_whole(struct decoding *decoding, const struct buffer_place *place,
                                        uint64_t bytes, struct buffer *buffer,
@@ -74,11 +76,91 @@ static enum healcl_status upload(struct device_executor *self, const struct stor
 
 /* ---------------------------------------------------------------- steps on the host */
 
+/* The bytes of a storage between the first and the last element of a tensor. */
+struct extent {
+    uint64_t first, bytes;
+};
+
+static struct extent extent_of(const struct tensor *tensor)
+{
+    const uint64_t size = dtype_size(tensor->storage->dtype);
+    if (layout_elements(&tensor->layout) == 0)
+        return (struct extent){0, 0};
+    return (struct extent){(uint64_t)tensor->layout.offset * size,
+                           (uint64_t)(layout_last(&tensor->layout) - tensor->layout.offset + 1) *
+                               size};
+}
+
+/* Whether a tensor that does not overlap itself has all elements of its extent. */
+static bool is_dense(const struct tensor *tensor)
+{
+    return extent_of(tensor).bytes == packed_bytes(tensor);
+}
+
+static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,
+                                      struct healcl_error *error)
+{
+    const struct extent extent = extent_of(tensor);
+    const struct buffer *buffer;
+    void *memory;
+    if (tensor->storage->scalars || extent.bytes == 0) /* the plan has them */
+        return HEALCL_OK;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    return device_read(self->launcher.device, buffer, extent.first, extent.bytes,
+                       (char *)memory + extent.first, error);
+}
+
+enum { PIECE_BYTES = 4 << 20 /* each is copied, and lives until it is written */ };
+
+/* A storage that is written as a whole gets a new buffer. */
+static enum healcl_status write_tensor(struct device_executor *self, const struct tensor *tensor,
+                                       struct healcl_error *error)
+{
+    struct launcher *launcher = &self->launcher;
+    struct healcl_device *device = launcher->device;
+    const struct extent extent = extent_of(tensor);
+    const struct buffer *buffer;
+    void *memory;
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    if (extent.bytes == storage_bytes(tensor->storage)) {
+        struct buffer *whole = launcher_memory(launcher, tensor->storage);
+        struct buffer_place place;
+        device_buffer_release(device, whole);
+        return device_upload_memory(device, launcher_place(launcher, tensor->storage, &place),
+                                    extent.bytes, memory, whole, error);
+    }
+    TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
+    for (uint64_t done = 0; done < extent.bytes; done += PIECE_BYTES) {
+        const uint64_t left = extent.bytes - done, at = extent.first + done;
+        TRY(device_write(device, buffer, at, left < PIECE_BYTES ? left : PIECE_BYTES,
+                         (const char *)memory + at, error));
+        if (left > PIECE_BYTES)
+            TRY(device_finish(device, error));
+    }
+    return HEALCL_OK;
+}
+
+/* Runs a step that takes kernels: reads what it reads from the device, for which it waits, and
+ * writes what it writes back. Nothing is written after an error of the reference. */
+static enum healcl_status run_by_reference(struct device_executor *self, const struct step *step,
+                                           struct healcl_error *error)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            TRY(read_tensor(self, step->in[i], error));
+    if (step_traits[step->kind].adds || !is_dense(step->out))
+        TRY(read_tensor(self, step->out, error));
+    TRY(reference_step(self->reference, step, error));
+    TRY(write_tensor(self, step->out, error));
+    launcher_storage_written(&self->launcher, step->out->storage);
+    return HEALCL_OK;
+}
+
 /* Counts a step, on the host or by other kernels than a manifest's, for each of its operations
  * once. */
-static enum healcl_status device_executor_note_fallback(struct device_executor *self,
-                                                        const struct step *step, const char *reason,
-                                                        struct healcl_error *error)
+static enum healcl_status note_fallback(struct device_executor *self, const struct step *step,
+                                        const char *reason, struct healcl_error *error)
 {
     const struct origins *origins = step->origins;
     if (!self->base.fallbacks)
@@ -106,8 +188,9 @@ static enum healcl_status device_executor_note_fallback(struct device_executor *
     return HEALCL_OK;
 }
 
-void device_executor_note_fallback_time(struct device_executor *self, const struct step *step,
-                                        uint64_t nanoseconds)
+/* Counts the time of a step on the host for its operations, in proportion. */
+static void note_fallback_time(struct device_executor *self, const struct step *step,
+                               uint64_t nanoseconds)
 {
     const struct origins *origins = step->origins;
     size_t count = operation_count(self->launcher.plan->table);
@@ -122,9 +205,9 @@ void device_executor_note_fallback_time(struct device_executor *self, const stru
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
 }
 
-enum healcl_status device_executor_prepare_host(struct device_executor *self,
-                                                const struct step *step, const char *reason,
-                                                struct healcl_error *error)
+/* Waits for the status first: refusals of earlier steps come first. */
+static enum healcl_status prepare_host(struct device_executor *self, const struct step *step,
+                                       const char *reason, struct healcl_error *error)
 {
     if (!self->base.falls_back)
         FAIL(error, HEALCL_DEVICE, "the device lacks kernels for it: %s", reason);
@@ -132,31 +215,164 @@ enum healcl_status device_executor_prepare_host(struct device_executor *self,
         TRY(reference_create(self->launcher.plan, &self->reference, error));
     TRY(device_executor_read_status(self, error));
     self->base.host_steps++;
-    return device_executor_note_fallback(self, step, reason, error);
+    return note_fallback(self, step, reason, error);
 }
 
-/* Runs a step on the host reference. */
-static enum healcl_status device_executor_run_on_host(struct device_executor *self,
-                                                      const struct step *step, const char *reason,
-                                                      struct healcl_error *error)
+/* Runs a step on the host reference, which holds nothing afterwards. */
+static enum healcl_status run_on_host(struct device_executor *self, const struct step *step,
+                                      const char *reason, struct healcl_error *error)
 {
-    TRY(device_executor_prepare_host(self, step, reason, error));
+    TRY(prepare_host(self, step, reason, error));
     uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
     size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
-    enum healcl_status status = host_step_run(&self->launcher, self->reference, step, error);
+    enum healcl_status status = HEALCL_OK;
+    if (layout_elements(&step->out->layout) > 0)
+        status = run_by_reference(self, step, error);
+    if (status == HEALCL_REFUSED)
+        error_prefix_step(error, step, self->reference->refused_input);
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (step_operand(step, i))
+            reference_forget(self->reference, step_operand(step, i)->storage);
     trace_end(self->base.trace, span);
     self->base.dropped_digits += self->reference->dropped_digits - dropped;
-    device_executor_note_fallback_time(self, step, monotonic_nanoseconds() - start);
+    note_fallback_time(self, step, monotonic_nanoseconds() - start);
     self->has_refused |= status == HEALCL_REFUSED;
     return status;
 }
 
+/* ---------------------------------------------------------------- results that wait */
+
+/* Makes that copy on the host, in a new buffer. */
+static enum healcl_status pack_on_host(struct device_executor *self, struct download *download,
+                                       const char *reason, struct healcl_error *error)
+{
+    const struct tensor *tensor = download->step->in[0];
+    const size_t bytes = (size_t)packed_bytes(tensor);
+    TRY(prepare_host(self, download->step, reason, error));
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(self->base.trace, "fallback", "copy");
+    void *memory = malloc(bytes);
+    enum healcl_status status =
+        memory ? read_tensor(self, tensor, error) : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK)
+        status = reference_read(self->reference, tensor, memory, error);
+    if (status == HEALCL_OK)
+        status = device_upload_memory(self->launcher.device, NULL, bytes, memory, &download->buffer,
+                                      error);
+    reference_forget(self->reference, tensor->storage);
+    free(memory);
+    trace_end(self->base.trace, span);
+    note_fallback_time(self, download->step, monotonic_nanoseconds() - start);
+    return status;
+}
+
+/* Enqueues a copy of a result, which later steps of the segment cannot change. */
+static enum healcl_status snapshot(struct device_executor *self, struct download *download,
+                                   struct healcl_error *error)
+{
+    const struct step *step = download->step;
+    struct healcl_device *device = self->launcher.device;
+    struct healcl_error own = {0};
+    const char *lack = pack_lack(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
+    download->buffer = (struct buffer){0};
+    download->offset = 0;
+    download->is_shared = false;
+    if (lack)
+        return pack_on_host(self, download, lack, error);
+    TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &download->buffer, error));
+    if (download->buffer.bytes == 0)
+        return HEALCL_OK;
+    device->programs->lack_met = false;
+    enum healcl_status status =
+        launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
+    if (status != HEALCL_OK && self->base.falls_back && device->programs->lack_met) {
+        device_buffer_release(device, &download->buffer);
+        status = pack_on_host(self, download, own.message, error);
+    } else if (status != HEALCL_OK && error) {
+        *error = own;
+        return status;
+    }
+    healcl_error_clear(&own);
+    return status;
+}
+
+/* Before a storage is written: the results that wait in it get copies. */
+static enum healcl_status move_results(struct device_executor *self, const struct storage *storage,
+                                       struct healcl_error *error)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    while (memory->result > 0) {
+        struct download *download = &self->downloads[memory->result - 1];
+        memory->result = download->next;
+        (void)trace_for_step(self->base.trace, download->step);
+        TRY(snapshot(self, download, error));
+    }
+    return HEALCL_OK;
+}
+
+void device_executor_release_storage(struct device_executor *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    if (memory->result > 0) {
+        self->downloads[memory->result - 1].is_shared = false;
+        memory->result = 0;
+        memory->buffer = (struct buffer){0};
+    }
+    launcher_storage_release(&self->launcher, storage);
+}
+
+/* Whether a result lies in its storage as it is to be handed out, and is most of it. */
+static bool may_wait_in_storage(const struct step *step)
+{
+    const struct tensor *tensor = step->in[0];
+    uint64_t bytes = packed_bytes(step->in[0]);
+    return bytes > 0 && layout_is_contiguous(&tensor->layout) &&
+           storage_bytes(tensor->storage) / 2 <= bytes;
+}
+
+/* Keeps a result, which later steps of the segment cannot change. */
+static enum healcl_status keep_result(struct device_executor *self, const struct step *step,
+                                      struct healcl_error *error)
+{
+    if (!ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity))
+        NO_MEMORY(error);
+    struct download *download = &self->downloads[self->download_count++];
+    *download = (struct download){.step = step};
+    if (!sink_wants_data(self->sink, step))
+        return HEALCL_OK;
+    self->download_bytes += packed_bytes(step->in[0]);
+    if (!may_wait_in_storage(step))
+        return snapshot(self, download, error);
+    const struct tensor *tensor = step->in[0];
+    const struct buffer *buffer;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    struct device_storage *memory = &self->launcher.storages[tensor->storage->id];
+    download->buffer = *buffer;
+    download->offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    download->is_shared = true;
+    download->next = memory->result;
+    memory->result = self->download_count;
+    return HEALCL_OK;
+}
+
+static enum healcl_status device_executor_download(struct device_executor *self,
+                                                   const struct step *step,
+                                                   struct healcl_error *error)
+{
+    if (!device_executor_is_awaited(self, step))
+        return keep_result(self, step, error);
+    const struct tensor *tensor = step->in[0];
+    const struct buffer *buffer;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    uint64_t offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    return device_executor_deliver(self, step, buffer, offset, packed_bytes(step->in[0]), error);
+}
+
 /* ---------------------------------------------------------------- segments */
 
-enum healcl_status device_executor_upload(struct executor *executor, const struct step *step,
+enum healcl_status device_executor_upload(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error)
 {
-    struct device_executor *self = (struct device_executor *)executor;
     const struct storage *storage = step->out->storage;
     if (executor_keeps(&self->base, storage))
         return HEALCL_OK;
@@ -182,30 +398,14 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
     return HEALCL_OK;
 }
 
-static enum healcl_status run_upload(struct device_executor *self, const struct step *step,
-                                     struct healcl_error *error)
-{
-    return device_executor_upload(&self->base, step, error);
-}
-
-void device_executor_release(struct executor *executor, const struct storage *storage)
-{
-    device_executor_release_storage((struct device_executor *)executor, storage);
-}
-
-static enum healcl_status run_release(struct device_executor *self, const struct step *step,
-                                      struct healcl_error *error)
+static enum healcl_status device_executor_release(struct device_executor *self,
+                                                  const struct step *step,
+                                                  struct healcl_error *error)
 {
     (void)error;
     if (!executor_keeps(&self->base, step->in[0]->storage))
         device_executor_release_storage(self, step->in[0]->storage);
     return HEALCL_OK;
-}
-
-static enum healcl_status run_download(struct device_executor *self, const struct step *step,
-                                       struct healcl_error *error)
-{
-    return device_executor_download(self, step, error);
 }
 
 static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
@@ -232,7 +432,7 @@ static bool clears_new(const struct device_executor *self, const struct step *st
            !self->launcher.storages[step->out->storage->id].buffer.memory;
 }
 
-/* That is an upload, which takes no command. */
+/* Clears by an upload, which takes no command. */
 static enum healcl_status clear_new(struct device_executor *self, const struct storage *storage,
                                     struct healcl_error *error)
 {
@@ -268,7 +468,7 @@ static bool has_substitute(const struct device_executor *self, const struct step
                : vendor_kernel_for(launcher->plan, step, launcher->device).name != NULL;
 }
 
-/* Of an operation of a manifest the steps of its body follow, unless another kernel is for it. */
+/* Notes the failure. The steps of a body follow by themselves, unless another kernel is there. */
 static enum healcl_status take_substitute(struct device_executor *self, const struct step *step,
                                           const char *reason, struct healcl_error *error)
 {
@@ -276,17 +476,17 @@ static enum healcl_status take_substitute(struct device_executor *self, const st
     TRY(vendor_note_failed(self->launcher.plan, step, device, error));
     if (step->kind != STEP_VENDOR)
         return launch_or_fall_back(self, step, reason, error);
-    TRY(device_executor_note_fallback(self, step, reason, error));
+    TRY(note_fallback(self, step, reason, error));
     return vendor_has_kernel(step, device) ? launch_or_fall_back(self, step, NULL, error)
                                            : HEALCL_OK;
 }
 
-/* What was derived from its inputs may not have come to its end. */
+/* Forgets what was derived from the inputs: it may not have come to its end. */
 static void forget_derived(struct device_executor *self, const struct step *step)
 {
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i] && !step->in[i]->storage->scalars)
-            derived_forget(&self->launcher, device_executor_storage_of(self, step->in[i]));
+            derived_forget(&self->launcher, &self->launcher.storages[step->in[i]->storage->id]);
     derived_forget_scalars(&self->launcher);
 }
 
@@ -297,13 +497,12 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
     self->launcher.has_written = self->launcher.device->programs->lack_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
-        return instead ? device_executor_note_fallback(self, step, instead, error) : HEALCL_OK;
+        return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
     if (can_fall_back(self, step)) {
         self->launcher.refused_input = NO_INPUT;
         forget_derived(self, step);
-        status = has_substitute(self, step)
-                     ? take_substitute(self, step, own.message, error)
-                     : device_executor_run_on_host(self, step, own.message, error);
+        status = has_substitute(self, step) ? take_substitute(self, step, own.message, error)
+                                            : run_on_host(self, step, own.message, error);
     } else if (error) {
         *error = own;
         return status;
@@ -340,16 +539,17 @@ static enum healcl_status launch_audited(struct device_executor *self, const str
                             error);
 }
 
-static enum healcl_status run_kernel(struct device_executor *self, const struct step *step,
-                                     struct healcl_error *error)
+static enum healcl_status device_executor_kernel(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error)
 {
     const char *lack = step_lack(step, self->launcher.device);
     if (!lack && clears_new(self, step))
         return clear_new(self, step->out->storage, error);
-    TRY(device_executor_move_results(self, step->out->storage, error));
+    TRY(move_results(self, step->out->storage, error));
     (void)trace_for_step(self->base.trace, step);
     if (lack)
-        return device_executor_run_on_host(self, step, lack, error);
+        return run_on_host(self, step, lack, error);
     self->status_is_clear = false;
     if (self->base.audit && audit_takes(self->base.audit, step))
         return launch_audited(self, step, error);
@@ -359,7 +559,7 @@ static enum healcl_status run_kernel(struct device_executor *self, const struct 
 static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_executor *,
                                                               const struct step *,
                                                               struct healcl_error *) = {
-#define STEP(kind, id, reference, device, ...) [STEP_##kind] = run_##device,
+#define STEP(kind, id, reference, device, ...) [STEP_##kind] = device_executor_##device,
 #include "plan/steps.def"
 #undef STEP
 };
@@ -377,7 +577,7 @@ enum healcl_status device_executor_leave_out(struct device_executor *self, const
     if (step->kind == STEP_RELEASE && step->side == STEP_OF_KERNEL)
         device_executor_release_storage(self, step->in[0]->storage);
     if (step->kind == STEP_VENDOR && vendor_has_failed(self->launcher.plan, step, device))
-        return device_executor_note_fallback(self, step, NOT_BUILT, error);
+        return note_fallback(self, step, NOT_BUILT, error);
     return HEALCL_OK;
 }
 
@@ -392,7 +592,7 @@ static void upload_kept(struct device_executor *self)
         const struct step *step = &plan->steps[i];
         if (step->kind == STEP_UPLOAD &&
             launcher_keeps_contents(&self->launcher, step->out->storage))
-            (void)!device_executor_upload(&self->base, step, &error);
+            (void)!device_executor_upload(self, step, &error);
         healcl_error_clear(&error);
     }
 }
@@ -401,7 +601,7 @@ static void upload_kept(struct device_executor *self)
 static bool compile_step(struct device_executor *self, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    if (step_functions[step->kind] != run_kernel || clears_small(self, step) ||
+    if (step_functions[step->kind] != device_executor_kernel || clears_small(self, step) ||
         step_is_left_out(step, self->launcher.device) || step_lack(step, self->launcher.device))
         return false;
     (void)!launch_step(&self->launcher, step, &error);

@@ -1,9 +1,9 @@
-#include "run/exchange.h"
-
+/* Exchanges at the end of a split plan's segments: sums of which each rank has a summand. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "opencl/device.h"
+#include "run/run.h"
 
 /* ---------------------------------------------------------------- sums of residues */
 
@@ -51,24 +51,19 @@ static struct tensor span_of(const struct tensor *tensor)
     return span;
 }
 
+/* Maps what a tensor spans, or unmaps it. */
 static enum healcl_status map(const struct exchanger *exchanger, const struct tensor *tensor,
-                              void **data, struct healcl_error *error)
+                              bool back, void **data, struct healcl_error *error)
 {
     struct executor *executor = exchanger->executor;
+    const struct executor_class *class = executor->class;
     const struct tensor span = span_of(tensor);
+    enum healcl_status status = HEALCL_OK;
     device_turn_begin(exchanger->device);
-    enum healcl_status status = executor->class->map(executor, &span, data, error);
-    device_turn_end(exchanger->device);
-    return status;
-}
-
-static enum healcl_status unmap(const struct exchanger *exchanger, const struct tensor *tensor,
-                                void *data, struct healcl_error *error)
-{
-    struct executor *executor = exchanger->executor;
-    const struct tensor span = span_of(tensor);
-    device_turn_begin(exchanger->device);
-    enum healcl_status status = executor->class->unmap(executor, &span, data, error);
+    if (!back)
+        status = class->map(executor, &span, data, error);
+    else if (class->unmap)
+        status = class->unmap(executor, &span, *data, error);
     device_turn_end(exchanger->device);
     return status;
 }
@@ -118,10 +113,10 @@ static enum healcl_status read_moduli(const struct exchanger *exchanger,
         NO_MEMORY(error);
     exchange->moduli = *values;
     void *data = NULL;
-    TRY(map(exchanger, moduli, &data, error));
+    TRY(map(exchanger, moduli, false, &data, error));
     for (size_t i = 0; i < exchange->modulus_count; i++)
         (*values)[i] = dtype_load(moduli->storage->dtype, data, (int64_t)i * stride);
-    return unmap(exchanger, moduli, data, error);
+    return map(exchanger, moduli, true, &data, error);
 }
 
 /* Copies what lies together at once: axes are sorted, so the last ones do. */
@@ -172,12 +167,13 @@ static enum healcl_status exchange_sum(const struct exchanger *exchanger, const 
     exchange->elements = (size_t)layout_elements(&sum.layout);
     enum healcl_status status = read_moduli(exchanger, &moduli, exchange, &values, error);
     if (status == HEALCL_OK)
-        status = map(exchanger, &sum, &data, error);
+        status = map(exchanger, &sum, false, &data, error);
     if (status == HEALCL_OK) {
         status = exchange_data(exchanger, &sum, exchange, data, error);
-        const enum healcl_status end = unmap(exchanger, &sum, data, status ? NULL : error);
+        const enum healcl_status end = map(exchanger, &sum, true, &data, status ? NULL : error);
         status = status == HEALCL_OK ? end : status;
-        exchanger->executor->class->written(exchanger->executor, sum.storage);
+        if (exchanger->executor->class->written)
+            exchanger->executor->class->written(exchanger->executor, sum.storage);
     }
     free(values);
     return status;

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "kernels/kernels.h"
-#include "opencl/opening.h"
 #include "run/queue.h"
 
 /* ---------------------------------------------------------------- executing */
@@ -21,18 +20,13 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     return HEALCL_OK;
 }
 
-static struct result_sink sink_of(struct healcl_queue *queue)
-{
-    return (struct result_sink){.context = queue, .take_piece = take_piece};
-}
-
 /* Steps are forgotten also where that fails: what was enqueued has ended or never will. */
 static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_error *error)
 {
-    struct result_sink sink = sink_of(queue);
     const struct executor_class *class = queue->executor->class;
     device_turn_begin(queue->device);
-    enum healcl_status status = class->wait(queue->executor, &sink, error);
+    enum healcl_status status =
+        class->wait ? class->wait(queue->executor, &queue->sink, error) : HEALCL_OK;
     queue->has_enqueued = false;
     if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
         (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
@@ -63,25 +57,14 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
     return status;
 }
 
-enum healcl_status queue_end_call(struct healcl_queue *queue, struct healcl_error *error)
-{
-    return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
-}
-
-void queue_note_enqueued(struct healcl_queue *queue)
-{
-    queue->has_enqueued = queue->has_enqueued_more = true;
-}
-
-/* What failed has not come to the releases behind it, and the places of their tensors are taken
+/* Runs the releases behind a step that failed: the places of their tensors are taken
  * again. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
 {
     const struct plan *plan = &queue->live.plan;
-    struct result_sink sink = sink_of(queue);
     for (size_t i = first; i < plan->step_count; i++)
         if (plan->steps[i].kind == STEP_RELEASE)
-            (void)!queue->executor->class->enqueue(queue->executor, i, 1, &sink, NULL);
+            (void)!queue->executor->class->enqueue(queue->executor, i, 1, &queue->sink, NULL);
 }
 
 /* Executes the plan's steps from first on, without waiting. */
@@ -90,17 +73,17 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
 {
     const struct plan *plan = &queue->live.plan;
     const struct executor_class *class = queue->executor->class;
-    struct result_sink sink = sink_of(queue);
     enum healcl_status status = HEALCL_OK;
     if (first == plan->step_count)
         return HEALCL_OK;
-    queue_note_enqueued(queue);
+    queue->has_enqueued = queue->has_enqueued_more = true;
     device_turn_begin(queue->device);
-    if (queue->constants < plan->constants.count)
+    if (class->add_constants && queue->constants < plan->constants.count)
         status = class->add_constants(queue->executor, queue->constants, error);
     if (status == HEALCL_OK) {
         queue->constants = plan->constants.count;
-        status = class->enqueue(queue->executor, first, plan->step_count - first, &sink, error);
+        status =
+            class->enqueue(queue->executor, first, plan->step_count - first, &queue->sink, error);
     }
     if (status != HEALCL_OK)
         release_anyhow(queue, first);
@@ -153,8 +136,8 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
     }
     if (made)
         queue_drop(queue, made);
-    if (status == HEALCL_OK)
-        status = queue_end_call(queue, error);
+    if (status == HEALCL_OK && queue->synchronous)
+        status = queue_wait(queue, error);
     if (status != HEALCL_OK && result) {
         healcl_tensor_release(*result);
         *result = NULL;
@@ -177,16 +160,12 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
     return HEALCL_OK;
 }
 
-static bool is_dtype(enum healcl_dtype dtype)
-{
-    return dtype == HEALCL_INT8 || dtype == HEALCL_INT32 || dtype == HEALCL_INT64;
-}
-
 void queue_note_written(struct healcl_queue *queue, struct storage *storage)
 {
     values_forget(&queue->live.planner.values, storage); /* no step wrote it */
     device_turn_begin(queue->device);
-    queue->executor->class->written(queue->executor, storage);
+    if (queue->executor->class->written)
+        queue->executor->class->written(queue->executor, storage);
     device_turn_end(queue->device);
 }
 
@@ -208,6 +187,13 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
 }
 
 /* ---------------------------------------------------------------- calls */
+
+enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_error *error)
+{
+    if ((unsigned)dtype > HEALCL_INT64)
+        FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)dtype);
+    return HEALCL_OK;
+}
 
 static enum healcl_status set_shape(struct argument *argument, uint32_t count, const int64_t *sizes,
                                     struct healcl_error *error)
@@ -267,8 +253,7 @@ static enum healcl_status set_argument(struct healcl_queue *queue, struct argume
     case HEALCL_ARGUMENT_INDEX:
         return set_index(argument, given->as.index.count, given->as.index.items, error);
     case HEALCL_ARGUMENT_DTYPE:
-        if (!is_dtype(given->as.dtype))
-            FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)given->as.dtype);
+        TRY(queue_check_dtype(given->as.dtype, error));
         argument->kind = ARGUMENT_TENSOR_TYPE;
         argument->dtype = (enum dtype)given->as.dtype;
         return HEALCL_OK;
@@ -325,24 +310,7 @@ enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
 
 /* ---------------------------------------------------------------- opening and closing */
 
-static enum healcl_status make_executor(struct healcl_queue *queue, struct healcl_device *device,
-                                        struct healcl_error *error)
-{
-    if (!device)
-        return reference_executor_create(&queue->live.plan, &queue->executor, error);
-    TRY(device_open_beside(device, &queue->device, error));
-    device_turn_begin(queue->device);
-    enum healcl_status status =
-        device_executor_create(queue->device, &queue->live.plan, false, &queue->executor, error);
-    device_turn_end(queue->device);
-    if (status != HEALCL_OK)
-        return status;
-    executor_allow_fallback(queue->executor, queue->device);
-    live_plan_keep_calls(&queue->live, queue->device, vendor_runs_again);
-    return HEALCL_OK;
-}
-
-/* Of a queue whose live plan there is. */
+/* Opens the rest of a queue, which has its live plan. */
 static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_device *device,
                                      struct healcl_error *error)
 {
@@ -351,7 +319,9 @@ static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_d
     if (!queue->uploads || !queue->handles)
         NO_MEMORY(error);
     atomic_init(&queue->handles->owners, 1);
-    TRY(make_executor(queue, device, error));
+    TRY(executor_open(&queue->live.plan, device, &queue->device, &queue->executor, error));
+    if (device)
+        live_plan_keep_calls(&queue->live, queue->device, vendor_runs_again);
     queue->executor->uploads = queue->uploads;
     queue->executor->is_cancelled = &queue->is_cancelled;
     return HEALCL_OK;
@@ -372,6 +342,7 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
         return status;
     }
     queue->operations = operations_retain(limits ? limits->operations : NULL);
+    queue->sink = (struct result_sink){.context = queue, .take_piece = take_piece};
     queue->synchronous = options && options->synchronous;
     status = open_queue(queue, device, error);
     if (status != HEALCL_OK) {
@@ -449,11 +420,7 @@ void healcl_queue_close(struct healcl_queue *queue)
             (void)!healcl_tensor_unmap(tensor, NULL);
     if (queue->handles)
         queue_leave_handles(queue);
-    device_turn_begin(queue->device);
-    if (queue->executor)
-        queue->executor->class->destroy(queue->executor);
-    device_turn_end(queue->device);
-    healcl_device_close(queue->device);
+    executor_close(queue->executor, queue->device);
     live_plan_release(&queue->live);
     healcl_operations_free(queue->operations);
     healcl_error_clear(&queue->missed);

@@ -1,4 +1,4 @@
-/* What the files of operations by call share: queue.c has the calls, tensor.c the tensors. */
+/* Operations by call: queue.c has the calls, tensor.c the tensors. */
 #ifndef HEALCL_RUN_QUEUE_H
 #define HEALCL_RUN_QUEUE_H
 
@@ -8,7 +8,7 @@
 #include "plan/live.h"
 #include "run/run.h"
 
-/* What the handles of a queue's tensors share, and live longer with than it. */
+/* Shared by the handles of a queue's tensors, which may live longer than the queue. */
 struct handles {
     atomic_size_t owners;                     /* the queue, and each handle */
     _Atomic(struct healcl_tensor *) released; /* by any thread, the last one first */
@@ -30,6 +30,7 @@ struct healcl_queue {
     struct live_plan live;
     struct healcl_device *device; /* a handle of the queue's own; NULL: the host reference */
     struct executor *executor;
+    struct result_sink sink;
     struct upload *uploads; /* by storage */
     struct healcl_tensor *tensors;
     struct handles *handles;
@@ -46,12 +47,6 @@ struct healcl_queue {
 /* Waits for all calls. Errors: as healcl_queue_wait. */
 enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
 
-/* Where each call is waited for, waits. Errors: as healcl_queue_wait. */
-enum healcl_status queue_end_call(struct healcl_queue *queue, struct healcl_error *error);
-
-/* Something was enqueued. */
-void queue_note_enqueued(struct healcl_queue *queue);
-
 /* Begins the queue's entry: what the steps so far take is there again before its arguments are set.
  */
 enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
@@ -61,6 +56,9 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
  * are. Errors: HEALCL_USAGE for a tensor that is mapped, or of another queue. */
 enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
                                     const struct healcl_tensor *tensor, struct healcl_error *error);
+
+/* Errors: HEALCL_USAGE for what is no dtype. */
+enum healcl_status queue_check_dtype(enum healcl_dtype dtype, struct healcl_error *error);
 
 /* Plans the queue's entry, executes it, and makes a handle of its result if that is wanted. data:
  * of an upload, else NULL. */

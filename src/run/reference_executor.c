@@ -17,22 +17,22 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
                                   struct healcl_error *error)
 {
     const struct tensor *tensor = step->in[0];
-    const size_t size = dtype_size(tensor->storage->dtype);
-    const size_t bytes = (size_t)layout_elements(&tensor->layout) * size;
-    if (bytes == 0 || !sink_wants_data(sink, step))
-        return sink_take(sink, self->base.trace, step, bytes == 0 ? "" : NULL, spent, error);
-    if (layout_is_contiguous(&tensor->layout)) {
-        void *memory;
+    const int64_t elements = layout_elements(&tensor->layout);
+    const void *data = elements == 0 ? "" : NULL;
+    void *memory, *packed = NULL;
+    enum healcl_status status = HEALCL_OK;
+    if (elements > 0 && sink_wants_data(sink, step)) {
         TRY(reference_memory(self->reference, tensor->storage, &memory, error));
-        const char *data = (const char *)memory + (size_t)tensor->layout.offset * size;
-        return sink_take(sink, self->base.trace, step, data, spent, error);
+        data = (char *)memory + (size_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+        if (!layout_is_contiguous(&tensor->layout)) {
+            data = packed = malloc((size_t)packed_bytes(tensor));
+            if (!packed)
+                NO_MEMORY(error);
+            status = reference_read(self->reference, tensor, packed, error);
+        }
     }
-    void *packed = malloc(bytes);
-    if (!packed)
-        NO_MEMORY(error);
-    enum healcl_status status = reference_read(self->reference, tensor, packed, error);
     if (status == HEALCL_OK)
-        status = sink_take(sink, self->base.trace, step, packed, spent, error);
+        status = sink_take(sink, self->base.trace, step, 0, elements, data, spent, error);
     free(packed);
     return status;
 }
@@ -60,6 +60,20 @@ static enum healcl_status run_step(struct reference_executor *self, const struct
     return HEALCL_OK;
 }
 
+static enum healcl_status run_one(struct reference_executor *self, const struct step *step,
+                                  const struct result_sink *sink, uint64_t *spent,
+                                  struct healcl_error *error)
+{
+    if (step->kind != STEP_RELEASE)
+        TRY(executor_check_cancelled(&self->base, error));
+    enum healcl_status status = step->kind == STEP_DOWNLOAD
+                                    ? deliver(self, step, sink, spent, error)
+                                    : run_step(self, step, error);
+    if (status != HEALCL_OK)
+        error_prefix_step(error, step, self->reference->refused_input);
+    return status;
+}
+
 static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error)
@@ -71,17 +85,11 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         const struct step *step = &self->plan->steps[segment->first_step + i];
         if (step->side == STEP_OF_KERNEL)
             continue;
-        TRY(executor_check_cancelled(&self->base, error));
         uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = step->kind == STEP_DOWNLOAD
-                                        ? deliver(self, step, sink, &sink_time, error)
-                                        : run_step(self, step, error);
+        enum healcl_status status = run_one(self, step, sink, &sink_time, error);
         trace_end(self->base.trace, span);
-        if (status != HEALCL_OK) {
-            error_prefix_step(error, step, self->reference->refused_input);
-            return status;
-        }
+        TRY(status);
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
         const uint64_t taken = monotonic_nanoseconds() - start - (sink_time - sink_before);
@@ -105,38 +113,9 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
 {
     struct reference_executor *self = (struct reference_executor *)executor;
     uint64_t spent = 0;
-    for (size_t i = first; i < first + count; i++) {
-        const struct step *step = &self->plan->steps[i];
-        if (step->side == STEP_OF_KERNEL)
-            continue;
-        if (step->kind != STEP_RELEASE)
-            TRY(executor_check_cancelled(&self->base, error));
-        enum healcl_status status = step->kind == STEP_DOWNLOAD
-                                        ? deliver(self, step, sink, &spent, error)
-                                        : run_step(self, step, error);
-        if (status != HEALCL_OK) {
-            error_prefix_step(error, step, self->reference->refused_input);
-            return status;
-        }
-    }
-    return HEALCL_OK;
-}
-
-static enum healcl_status wait(struct executor *executor, const struct result_sink *sink,
-                               struct healcl_error *error)
-{
-    (void)executor;
-    (void)sink;
-    (void)error;
-    return HEALCL_OK;
-}
-
-static enum healcl_status add_constants(struct executor *executor, size_t first,
-                                        struct healcl_error *error)
-{
-    (void)executor;
-    (void)first;
-    (void)error;
+    for (size_t i = first; i < first + count; i++)
+        if (self->plan->steps[i].side != STEP_OF_KERNEL)
+            TRY(run_one(self, &self->plan->steps[i], sink, &spent, error));
     return HEALCL_OK;
 }
 
@@ -150,39 +129,12 @@ static enum healcl_status map(struct executor *executor, const struct tensor *te
     return HEALCL_OK;
 }
 
-static enum healcl_status unmap(struct executor *executor, const struct tensor *tensor, void *data,
-                                struct healcl_error *error)
-{
-    (void)executor;
-    (void)tensor;
-    (void)data;
-    (void)error;
-    return HEALCL_OK;
-}
-
 static enum healcl_status write(struct executor *executor, const struct tensor *tensor,
                                 const void *data, struct healcl_error *error)
 {
     void *memory;
     TRY(map(executor, tensor, &memory, error));
     memcpy(memory, data, (size_t)packed_bytes(tensor));
-    return HEALCL_OK;
-}
-
-static void written(struct executor *executor, const struct storage *storage)
-{
-    (void)executor;
-    (void)storage;
-}
-
-static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
-{
-    struct reference_executor *self = (struct reference_executor *)executor;
-    struct reference *fresh = NULL;
-    TRY(reference_create(self->plan, &fresh, error));
-    reference_free(self->reference);
-    self->reference = fresh;
-    self->base.dropped_digits = 0;
     return HEALCL_OK;
 }
 
@@ -209,16 +161,11 @@ enum healcl_status reference_executor_create(const struct plan *plan, struct exe
                                              struct healcl_error *error)
 {
     static const struct executor_class class = {.run_segment = run_segment,
-                                                .reset = reset,
                                                 .rewind = rewind_to,
                                                 .destroy = destroy,
                                                 .enqueue = enqueue,
-                                                .wait = wait,
-                                                .add_constants = add_constants,
                                                 .write = write,
-                                                .written = written,
-                                                .map = map,
-                                                .unmap = unmap};
+                                                .map = map};
     struct reference_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

@@ -1,24 +1,142 @@
 #include "run/results.h"
 
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "core/new_file.h"
 #include "run/compare.h"
-#include "run/dump.h"
-
-enum { LINE_SIZE = 512 };
+#include "transcript/npy.h"
 
 struct results {
     const struct plan *plan;
     const struct healcl_run_options *options;
     const struct segment *segment;
-    struct dump *dump;          /* NULL without a directory, and after the first repetition */
+    cJSON *list;                /* of files; NULL without a directory, and after the first
+                                   repetition */
     uint32_t repetition;        /* from 1 */
     size_t next;                /* of the results of this repetition */
     struct comparison pieces;   /* so far, of the result that comes in pieces */
     bool *compared, *different; /* of each result, in any repetition */
 };
+
+/* ---------------------------------------------------------------- files */
+
+/* Results as files: DIR/entry_000208_NAME.npy, format 1.0 of NumPy's numpy.lib.format in C order
+ * and little-endian, and DIR/results.json that lists them. The list is written last: where it is,
+ * all results are. */
+enum dump_verified { DUMP_NOT_COMPARED, DUMP_EQUAL, DUMP_DIFFERENT };
+
+enum {
+    NAME_MAX_KEPT = 40,  /* characters of a tensor's name in a file's */
+    FILE_NAME_SIZE = 96, /* "entry_NUMBER_NAME.npy" */
+    PATH_SIZE = PATH_MAX + FILE_NAME_SIZE
+};
+
+/* Makes the directory where it is missing, and removes an old list from it. */
+static enum healcl_status dump_open(struct results *results, struct healcl_error *error)
+{
+    const char *directory = results->options->dump_dir;
+    char path[PATH_SIZE];
+    struct stat about;
+    int code = mkdir(directory, 0777) == 0 ? 0 : errno;
+    if (code == EEXIST && stat(directory, &about) == 0)
+        code = S_ISDIR(about.st_mode) ? 0 : ENOTDIR;
+    if (code != 0)
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write to '%.480s': %s", directory,
+                 strerror(code));
+    snprintf(path, sizeof path, "%s/results.json", directory);
+    if (unlink(path) != 0 && errno != ENOENT)
+        FAIL(error, HEALCL_USAGE, "cannot replace '%.480s': %s", path, strerror(errno));
+    results->list = cJSON_CreateArray();
+    if (!results->list)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+/* "entry_000208_NAME.npy", of the name only what is harmless in a file's. */
+static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
+{
+    char kept[NAME_MAX_KEPT + 1];
+    size_t length = 0;
+    for (const char *c = step->tensor_name; *c && length < NAME_MAX_KEPT; c++)
+        if (*c != '"')
+            kept[length++] = isalnum((unsigned char)*c) || *c == '-' ? *c : '_';
+    kept[length] = 0;
+    snprintf(name, FILE_NAME_SIZE, "entry_%06zu%s%s.npy", step_origin(step, NO_INPUT)->entry,
+             length ? "_" : "", kept);
+}
+
+static enum healcl_status list_result(struct results *results, const struct step *step,
+                                      const char *file, enum dump_verified verified,
+                                      struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[0]->layout;
+    char number[24];
+    snprintf(number, sizeof number, "%zu", step_origin(step, NO_INPUT)->entry);
+    cJSON *item = cJSON_CreateObject(), *shape = cJSON_CreateArray();
+    bool whole = cJSON_AddRawToObject(item, "entry", number) &&
+                 cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&
+                 cJSON_AddStringToObject(item, "file", file);
+    for (uint32_t axis = 0; whole && axis < layout->rank; axis++) {
+        snprintf(number, sizeof number, "%" PRId64, layout->shape[axis]);
+        whole = cJSON_AddItemToArray(shape, cJSON_CreateRaw(number));
+    }
+    whole = whole && cJSON_AddItemToObject(item, "shape", shape);
+    if (!whole)
+        cJSON_Delete(shape);
+    whole = whole &&
+            cJSON_AddStringToObject(item, "dtype", dtype_name(step->in[0]->storage->dtype)) &&
+            cJSON_AddStringToObject(item, "segment", results->segment->name) &&
+            (verified == DUMP_NOT_COMPARED
+                 ? cJSON_AddNullToObject(item, "verified")
+                 : cJSON_AddBoolToObject(item, "verified", verified == DUMP_EQUAL)) &&
+            cJSON_AddItemToArray(results->list, item);
+    if (!whole) {
+        cJSON_Delete(item);
+        NO_MEMORY(error);
+    }
+    return HEALCL_OK;
+}
+
+/* data: the elements of step->in[0] in C order without gaps. */
+static enum healcl_status dump_result(struct results *results, const struct step *step,
+                                      const void *data, enum dump_verified verified,
+                                      struct healcl_error *error)
+{
+    const struct tensor *tensor = step->in[0];
+    char name[FILE_NAME_SIZE], path[PATH_SIZE];
+    file_name(step, name);
+    snprintf(path, sizeof path, "%s/%s", results->options->dump_dir, name);
+    TRY(npy_write_file(path, tensor->storage->dtype, &tensor->layout, data, error));
+    return list_result(results, step, name, verified, error);
+}
+
+/* Writes the list; no more results follow. */
+static enum healcl_status dump_finish(struct results *results, struct healcl_error *error)
+{
+    char path[PATH_SIZE], *text = cJSON_Print(results->list);
+    struct new_file file;
+    if (!text)
+        NO_MEMORY(error);
+    snprintf(path, sizeof path, "%s/results.json", results->options->dump_dir);
+    enum healcl_status status = new_file_open(&file, path, error);
+    if (status == HEALCL_OK) {
+        fprintf(file.stream, "%s\n", text);
+        status = new_file_commit(&file, error);
+    }
+    cJSON_free(text);
+    return status;
+}
+
+/* ---------------------------------------------------------------- life */
 
 enum healcl_status results_create(const struct plan *plan, const struct healcl_run_options *options,
                                   struct results **result, struct healcl_error *error)
@@ -35,7 +153,7 @@ enum healcl_status results_create(const struct plan *plan, const struct healcl_r
     if (!results->compared || !results->different)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK && options->dump_dir)
-        status = dump_open(options->dump_dir, &results->dump, error);
+        status = dump_open(results, error);
     if (status != HEALCL_OK) {
         results_free(results);
         return status;
@@ -48,7 +166,7 @@ void results_free(struct results *results)
 {
     if (!results)
         return;
-    dump_close(results->dump);
+    cJSON_Delete(results->list);
     free(results->compared);
     free(results->different);
     free(results);
@@ -62,10 +180,10 @@ void results_start_segment(struct results *results, const struct segment *segmen
 enum healcl_status results_end_repetition(struct results *results, struct healcl_error *error)
 {
     enum healcl_status status = HEALCL_OK;
-    if (results->dump)
-        status = dump_finish(results->dump, error);
-    dump_close(results->dump);
-    results->dump = NULL;
+    if (results->list)
+        status = dump_finish(results, error);
+    cJSON_Delete(results->list);
+    results->list = NULL;
     results->repetition++;
     results->next = 0;
     return status;
@@ -86,7 +204,7 @@ static void tell_difference(const struct results *results, const struct step *st
 {
     const struct layout *actual = &step->in[0]->layout, *expected = &step->payload->layout;
     const struct origin *origin = step_origin(step, NO_INPUT);
-    char line[LINE_SIZE], text[SHAPE_TEXT_SIZE], other[SHAPE_TEXT_SIZE];
+    char line[512], text[SHAPE_TEXT_SIZE], other[SHAPE_TEXT_SIZE];
     size_t used = 0;
     if (results->repetition > 1)
         used = (size_t)snprintf(line, sizeof line, "repetition %" PRIu32 ": ", results->repetition);
@@ -128,7 +246,7 @@ static enum healcl_status note_compared(struct results *results, const struct st
     if (comparison_is_equal(comparison))
         return HEALCL_OK;
     TRY(source_check(results->plan->source, error));
-    /* What differs once mostly differs in every repetition: it is told once. */
+    /* A result that differs once mostly differs in every repetition: it is told once. */
     if (!results->different[results->next])
         tell_difference(results, step, comparison);
     results->different[results->next] = true;
@@ -159,23 +277,15 @@ static void tell_progress(const struct results *results, const struct step *step
                            segment->step_count);
 }
 
-static enum healcl_status check_room(const struct results *results, struct healcl_error *error)
-{
-    if (results->next == results->plan->results)
-        FAIL(error, HEALCL_DEVICE, "the executor handed out more results than there are");
-    return HEALCL_OK;
-}
-
 static enum healcl_status take(void *context, const struct step *step, const void *data,
                                struct healcl_error *error)
 {
     struct results *results = context;
     enum dump_verified verified = DUMP_NOT_COMPARED;
-    TRY(check_room(results, error));
     if (step->payload && !results->options->no_verify)
         TRY(compare(results, step, data, &verified, error));
-    if (results->dump)
-        TRY(dump_result(results->dump, step, results->segment, data, verified, error));
+    if (results->list)
+        TRY(dump_result(results, step, data, verified, error));
     results->next++;
     tell_progress(results, step);
     return HEALCL_OK;
@@ -188,7 +298,6 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     struct results *results = context;
     const struct tensor *tensor = step->in[0];
     bool compares = !results->options->no_verify;
-    TRY(check_room(results, error));
     if (first == 0)
         results->pieces = (struct comparison){.same_shape = true};
     if (compares)
@@ -207,15 +316,15 @@ static bool takes_pieces(void *context, const struct step *step)
 {
     const struct results *results = context;
     const struct tensor *tensor = step->in[0];
-    return !results->dump && step->payload && compare_same_shape(&tensor->layout, step->payload) &&
-           compare_takes_pieces(step->payload);
+    return !results->list && step->payload && compare_same_shape(&tensor->layout, step->payload) &&
+           !step->payload->fortran_order;
 }
 
-/* That a result has another shape than is expected shows without its data. */
+/* A result of another shape than is expected is wrong whatever its data. */
 static bool wants_data(void *context, const struct step *step)
 {
     const struct results *results = context;
-    return results->dump || results->options->no_verify || !step->payload ||
+    return results->list || results->options->no_verify || !step->payload ||
            compare_same_shape(&step->in[0]->layout, step->payload);
 }
 

@@ -1,4 +1,4 @@
-/* Where an executor's results go: they are compared, reported and written to files. */
+/* An executor's results are compared, reported and written to files here. */
 #ifndef HEALCL_RUN_RESULTS_H
 #define HEALCL_RUN_RESULTS_H
 
@@ -11,7 +11,7 @@ enum healcl_status results_create(const struct plan *plan, const struct healcl_r
                                   struct results **results, struct healcl_error *error);
 void results_free(struct results *results);
 
-/* What the executor hands its results to. */
+/* The sink for the executor. */
 struct result_sink results_sink(struct results *results);
 
 /* The results that follow are of this segment. */

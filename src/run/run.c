@@ -2,15 +2,19 @@
 #include "run/run.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 #include "core/numbers.h"
-#include "opencl/programs.h"
+#include "kernels/kernels.h"
+#include "opencl/opening.h"
 #include "plan/transcript.h"
 #include "run/results.h"
+#include "vendor/vendor.h"
 
 const char *trace_for_step(struct trace *trace, const struct step *step)
 {
@@ -28,27 +32,15 @@ size_t trace_begin_step(struct trace *trace, const struct step *step)
 }
 
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
-                             const struct step *step, const void *data, uint64_t *spent,
-                             struct healcl_error *error)
-{
-    if (!sink->take)
-        return sink_take_piece(sink, trace, step, 0, layout_elements(&step->in[0]->layout), data,
-                               spent, error);
-    uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(trace, "compare", "compare");
-    enum healcl_status status = sink->take(sink->context, step, data, error);
-    trace_end(trace, span);
-    *spent += monotonic_nanoseconds() - start;
-    return status;
-}
-
-enum healcl_status sink_take_piece(const struct result_sink *sink, struct trace *trace,
-                                   const struct step *step, int64_t first, int64_t count,
-                                   const void *data, uint64_t *spent, struct healcl_error *error)
+                             const struct step *step, int64_t first, int64_t count,
+                             const void *data, uint64_t *spent, struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
     size_t span = trace_begin(trace, "compare", "compare");
-    enum healcl_status status = sink->take_piece(sink->context, step, first, count, data, error);
+    enum healcl_status status =
+        sink->take && count == layout_elements(&step->in[0]->layout)
+            ? sink->take(sink->context, step, data, error)
+            : sink->take_piece(sink->context, step, first, count, data, error);
     trace_end(trace, span);
     *spent += monotonic_nanoseconds() - start;
     return status;
@@ -97,8 +89,10 @@ static uint64_t *row(const struct run *run, size_t index)
     return run->times + index * columns(run);
 }
 
-static void note_times(struct run *run, size_t first_row, const struct healcl_segment_profile *seen,
-                       uint32_t repetition, const struct segment_result *result)
+static enum healcl_status note_times(struct run *run, size_t first_row,
+                                     const struct healcl_segment_profile *seen, uint32_t repetition,
+                                     const struct segment_result *result,
+                                     struct healcl_error *error)
 {
     row(run, first_row)[repetition] = result->nanoseconds;
     row(run, first_row + 1)[repetition] = result->without_command_nanoseconds;
@@ -116,13 +110,18 @@ static void note_times(struct run *run, size_t first_row, const struct healcl_se
     for (size_t i = 0; i < run->operation_count; i++) {
         if (segment->counts[i] == 0)
             continue;
+        const uint64_t steps = fallbacks ? fallbacks[i].steps : 0;
         row(run, next++)[repetition] = result->operation_nanoseconds[i];
         row(run, next++)[repetition] = fallbacks ? fallbacks[i].nanoseconds : 0;
-        profile++->fallbacks = fallbacks ? fallbacks[i].steps : 0;
+        if (steps > 0 && !profile->fallback_reason &&
+            !(profile->fallback_reason = arena_strdup(run->arena, fallbacks[i].reason)))
+            NO_MEMORY(error);
+        profile++->fallbacks = steps;
     }
+    return HEALCL_OK;
 }
 
-/* Of the repetitions that take the times of operations; 0 where none are asked for. */
+/* The median of repetitions that take times of operations; 0 where none are asked for. */
 static uint64_t profiled_median(const struct run *run, size_t index)
 {
     if (!run->options->profile)
@@ -246,22 +245,6 @@ enum healcl_status executor_check_device(const struct plan *plan,
     return HEALCL_OK;
 }
 
-/* What a step works with beside its tensors is not bounded. */
-static void warn_of_memory(const struct run *run)
-{
-    const struct healcl_report *report = run->report;
-    const struct healcl_observer *observer = &run->options->observer;
-    if (report->device_memory_limit == 0 || !observer->warning ||
-        report->device_bytes_peak <= report->device_memory_limit)
-        return;
-    char line[256];
-    snprintf(line, sizeof line,
-             "%" PRIu64 " bytes were allocated on the device, above the limit of %" PRIu64
-             ": scratch memory and tables of steps come on top of their tensors",
-             report->device_bytes_peak, report->device_memory_limit);
-    observer->warning(observer->context, line);
-}
-
 static uint64_t compile_time(const struct run *run)
 {
     return run->device ? run->device->programs->compile_nanoseconds : 0;
@@ -284,14 +267,6 @@ static enum healcl_status run_segment(struct run *run, const struct segment *seg
     return status;
 }
 
-/* But for the reasons. */
-static void clear_fallbacks(struct run *run)
-{
-    struct fallback *fallbacks = run->executor->fallbacks;
-    for (size_t i = 0; fallbacks && i < run->operation_count; i++)
-        fallbacks[i].steps = fallbacks[i].nanoseconds = 0;
-}
-
 static enum healcl_status run_once(struct run *run, uint32_t repetition, struct healcl_error *error)
 {
     const struct healcl_observer *observer = &run->options->observer;
@@ -309,89 +284,58 @@ static enum healcl_status run_once(struct run *run, uint32_t repetition, struct 
                                             run->options->profile && repetition < run->repeat};
         memset(run->operation_nanoseconds, 0,
                run->operation_count * sizeof *run->operation_nanoseconds);
-        clear_fallbacks(run);
+        struct fallback *of_operations = run->executor->fallbacks;
+        for (size_t j = 0; of_operations && j < run->operation_count; j++) /* the reasons stay */
+            of_operations[j].steps = of_operations[j].nanoseconds = 0;
         uint64_t compiled = compile_time(run);
         TRY(run_segment(run, segment, &result, error));
-        /* What is built on the way is reported on its own. */
+        /* Building programs is reported on its own. */
         compiled = compile_time(run) - compiled;
         result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
-        note_times(run, next_row, profile, repetition, &result);
+        TRY(note_times(run, next_row, profile, repetition, &result, error));
         next_row += SEGMENT_ROWS + PROFILE_ROWS * profile->profile_count;
     }
     run->report->fallbacks = run->executor->fallback_steps - fallbacks;
     return results_end_repetition(run->results, error);
 }
 
-/* Why the host had to help; the report keeps it. */
-static enum healcl_status report_reasons(struct run *run, struct healcl_error *error)
-{
-    const struct fallback *fallbacks = run->executor->fallbacks;
-    for (size_t i = 0; fallbacks && i < run->plan->segment_count; i++) {
-        struct healcl_operation_profile *profile = run->report->segments[i].profiles;
-        for (size_t number = 0; number < run->operation_count; number++) {
-            if (run->plan->segments[i].counts[number] == 0)
-                continue;
-            if (profile->fallbacks > 0) {
-                profile->fallback_reason = arena_strdup(run->arena, fallbacks[number].reason);
-                if (!profile->fallback_reason)
-                    NO_MEMORY(error);
-            }
-            profile++;
-        }
-    }
-    return HEALCL_OK;
-}
-
-static void warn_of_fallbacks(const struct run *run)
+__attribute__((format(printf, 2, 3))) static void warn(const struct run *run, const char *format,
+                                                       ...)
 {
     const struct healcl_observer *observer = &run->options->observer;
-    uint64_t steps = run->report->fallbacks;
-    char line[96];
-    if (steps == 0 || !observer->warning)
-        return;
-    snprintf(line, sizeof line, "%" PRIu64 " step%s ran %s, for the device could not", steps,
-             steps == 1 ? "" : "s",
-             run->executor->host_steps > 0 ? "on the host" : "by other kernels than a manifest's");
-    observer->warning(observer->context, line);
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (observer->warning)
+        observer->warning(observer->context, line);
 }
 
-static void warn_of_device(const struct run *run)
+/* Warns of what the first repetition has shown. */
+static void warn_of_run(const struct run *run)
 {
-    const struct healcl_observer *observer = &run->options->observer;
+    const uint64_t either_way = run->plan->either_way.count, steps = run->report->fallbacks;
+    const uint64_t dropped = run->report->dropped_digits;
     const char *warning;
-    if (!run->device || !observer->warning)
-        return;
-    for (size_t i = 0; (warning = device_warning(run->device, i)); i++)
-        observer->warning(observer->context, warning);
-}
-
-static void warn_of_dropped_digits(const struct run *run)
-{
-    const struct healcl_observer *observer = &run->options->observer;
-    uint64_t values = run->report->dropped_digits;
-    if (values == 0 || !observer->warning)
-        return;
-    char line[96];
-    snprintf(line, sizeof line, "digits beyond g_exp were dropped from %" PRIu64 " value%s", values,
-             values == 1 ? "" : "s");
-    observer->warning(observer->context, line);
-}
-
-static void warn_of_expand(const struct run *run)
-{
-    const struct healcl_observer *observer = &run->options->observer;
-    const uint64_t count = run->plan->either_way.count;
-    char line[256], others[64] = "";
-    if (count == 0 || !observer->warning)
-        return;
-    if (count > 1)
-        snprintf(others, sizeof others, ", and %" PRIu64 " more in this order", count - 1);
-    snprintf(line, sizeof line,
+    char others[64] = "";
+    if (either_way > 1)
+        snprintf(others, sizeof others, ", and %" PRIu64 " more in this order", either_way - 1);
+    if (either_way > 0)
+        warn(run,
              "entry %zu (expand): read as axis %" PRId64 ", repeats %" PRId64
              "%s; HEAL's SDK has repeats first (--expand sdk)",
              run->plan->either_way.entry, run->plan->either_way.axis, run->plan->either_way.repeats,
              others);
-    observer->warning(observer->context, line);
+    if (dropped > 0)
+        warn(run, "digits beyond g_exp were dropped from %" PRIu64 " value%s", dropped,
+             dropped == 1 ? "" : "s");
+    if (steps > 0)
+        warn(run, "%" PRIu64 " step%s ran %s, for the device could not", steps,
+             steps == 1 ? "" : "s",
+             run->executor->host_steps > 0 ? "on the host" : "by other kernels than a manifest's");
+    for (size_t i = 0; run->device && (warning = device_warning(run->device, i)); i++)
+        warn(run, "%s", warning);
 }
 
 void executor_note_upload(struct executor *executor, const struct storage *storage)
@@ -414,9 +358,28 @@ enum healcl_status executor_check_cancelled(const struct executor *executor,
     return HEALCL_OK;
 }
 
-void executor_allow_fallback(struct executor *executor, const struct healcl_device *device)
+enum healcl_status executor_open(const struct plan *plan, struct healcl_device *device,
+                                 struct healcl_device **own, struct executor **executor,
+                                 struct healcl_error *error)
 {
-    executor->falls_back = !device->brought.no_fallback;
+    if (!device)
+        return reference_executor_create(plan, executor, error);
+    TRY(device_open_beside(device, own, error));
+    device_turn_begin(*own);
+    enum healcl_status status = device_executor_create(*own, plan, false, executor, error);
+    device_turn_end(*own);
+    if (status == HEALCL_OK)
+        (*executor)->falls_back = !device->brought.no_fallback;
+    return status;
+}
+
+void executor_close(struct executor *executor, struct healcl_device *own)
+{
+    device_turn_begin(own);
+    if (executor)
+        executor->class->destroy(executor);
+    device_turn_end(own);
+    healcl_device_close(own);
 }
 
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
@@ -435,7 +398,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
-        executor_allow_fallback(run->executor, run->device);
+        run->executor->falls_back = !run->device->brought.no_fallback;
         if (run->options->device_memory_bytes > 0)
             TRY(device_executor_limit(run->executor, run->options->device_memory_bytes, error));
     } else {
@@ -447,7 +410,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
     return HEALCL_OK;
 }
 
-/* What the caller brings for inputs. */
+/* Takes the data that the caller brings for inputs. */
 static enum healcl_status bind_inputs(struct run *run, const struct healcl_transcript *transcript,
                                       struct healcl_error *error)
 {
@@ -516,14 +479,49 @@ static enum healcl_status warm_up(struct run *run, uint32_t *next, struct healcl
     TRY(repeat(run, 0, is_first, error));
     if (takes_times)
         TRY(device_set_profiling(run->device, false, error));
-    warn_of_expand(run);
-    warn_of_dropped_digits(run);
-    warn_of_fallbacks(run);
-    warn_of_device(run);
+    warn_of_run(run);
     *next = 1;
     if (takes_times || (may_compile && run->device->programs->first_launches > launched)) {
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];
         *next = 0;
+    }
+    return HEALCL_OK;
+}
+
+/* Tells which kernels of manifests run the plan's steps. */
+static enum healcl_status report_manifest_kernels(struct run *run, struct healcl_error *error)
+{
+    struct healcl_report *report = run->report;
+    size_t capacity = 0;
+    for (size_t i = 0; i < run->plan->step_count; i++) {
+        const struct step *step = &run->plan->steps[i];
+        const struct manifest_kernel kernel = vendor_kernel_for(run->plan, step, run->device);
+        if (!kernel.name || step_is_left_out(step, run->device) || step_lack(step, run->device))
+            continue;
+        const char *what = kernel.replaces ? kernel.replaces : step->vendor->operation->name;
+        size_t j = 0;
+        for (; j < report->manifest_kernel_count; j++) {
+            const struct healcl_manifest_kernel *other = &report->manifest_kernels[j];
+            if (strcmp(other->name, kernel.name) == 0 && strcmp(other->what, what) == 0 &&
+                strcmp(other->manifest, kernel.file) == 0 && other->replaces == !!kernel.replaces &&
+                other->tuned == kernel.is_tuned)
+                break;
+        }
+        if (j == report->manifest_kernel_count) {
+            if (!ARRAY_GROW(report->manifest_kernels, report->manifest_kernel_count, &capacity))
+                NO_MEMORY(error);
+            /* Manifests may be gone before the report. */
+            struct healcl_manifest_kernel added = {.name = arena_strdup(run->arena, kernel.name),
+                                                   .what = arena_strdup(run->arena, what),
+                                                   .manifest =
+                                                       arena_strdup(run->arena, kernel.file),
+                                                   .replaces = kernel.replaces != NULL,
+                                                   .tuned = kernel.is_tuned};
+            if (!added.name || !added.what || !added.manifest)
+                NO_MEMORY(error);
+            report->manifest_kernels[report->manifest_kernel_count++] = added;
+        }
+        report->manifest_kernels[j].steps++;
     }
     return HEALCL_OK;
 }
@@ -539,19 +537,24 @@ static enum healcl_status run_all(struct run *run, struct healcl_error *error)
     uint32_t next = 0;
     TRY(warm_up(run, &next, error));
     for (uint32_t i = next; i < columns(run); i++) {
-        TRY(run->executor->class->reset(run->executor, error));
+        TRY(run->executor->class->rewind(run->executor, 0, error));
         TRY(repeat(run, i, false, error));
     }
     report_medians(run);
-    TRY(report_reasons(run, error));
     run->report->operations_by_host = !run->device || !run->device->event_times;
     results_report(run->results, run->report);
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
     if (run->device) {
-        TRY(report_manifest_kernels(run->plan, run->device, run->arena, run->report, error));
+        TRY(report_manifest_kernels(run, error));
         device_executor_price(run->executor, run->report);
-        warn_of_memory(run);
+        const struct healcl_report *report = run->report;
+        if (report->device_memory_limit > 0 &&
+            report->device_bytes_peak > report->device_memory_limit)
+            warn(run,
+                 "%" PRIu64 " bytes were allocated on the device, above the limit of %" PRIu64
+                 ": scratch memory and tables of steps come on top of their tensors",
+                 report->device_bytes_peak, report->device_memory_limit);
         run->report->programs_built = run->device->programs->built - built_before;
         run->report->programs_loaded = run->device->programs->loaded - loaded_before;
         run->report->first_launches = run->device->programs->first_launches - launched_before;

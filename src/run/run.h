@@ -38,23 +38,13 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
     return !sink->wants_data || sink->wants_data(sink->context, step);
 }
 
-/* Whether a sink takes pieces of a step's result. */
-static inline bool sink_takes_pieces(const struct result_sink *sink, const struct step *step)
-{
-    return !sink->take || (sink->takes_pieces && sink->takes_pieces(sink->context, step));
-}
-
-/* Hands a result to a sink, with a span. *spent grows by the nanoseconds that the sink takes. */
+/* Hands elements [first, first + count) of a result to a sink, with a span: all of them, or a piece
+ * that the sink takes. *spent grows by the nanoseconds that the sink takes. */
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
-                             const struct step *step, const void *data, uint64_t *spent,
-                             struct healcl_error *error);
+                             const struct step *step, int64_t first, int64_t count,
+                             const void *data, uint64_t *spent, struct healcl_error *error);
 
-/* The same with a piece, for a sink that takes those of this result. */
-enum healcl_status sink_take_piece(const struct result_sink *sink, struct trace *trace,
-                                   const struct step *step, int64_t first, int64_t count,
-                                   const void *data, uint64_t *spent, struct healcl_error *error);
-
-/* What an executor learned of one segment. */
+/* Times of one segment. */
 struct segment_result {
     uint64_t nanoseconds;      /* host's clock, without the time that the sink took */
     uint64_t sink_nanoseconds; /* comparing and dumping */
@@ -62,7 +52,7 @@ struct segment_result {
      * kernels, it had no command or had not begun with it. */
     uint64_t *operation_nanoseconds; /* the caller's, by number; NULL: it does not ask */
     uint64_t without_command_nanoseconds, not_begun_nanoseconds;
-    /* Where the caller wants them apart, of nanoseconds: decoding payloads, and kernels, or steps
+    /* Parts of nanoseconds, where the caller asks: decoding payloads, and kernels, or steps
      * of the host. The rest is transfers. The device is waited for between transfers and kernels.
      */
     bool is_split;
@@ -71,8 +61,9 @@ struct segment_result {
 
 struct executor;
 struct audit;
+struct launcher;
 
-/* What a session says of an upload; by the storage that it makes. */
+/* An upload of a session, by the storage that it makes. */
 struct upload {
     const void *data; /* the caller's elements, packed, in C order and the storage's dtype; NULL:
                          the payload's */
@@ -85,29 +76,27 @@ struct executor_class {
     enum healcl_status (*run_segment)(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error);
-    /* Forgets all tensors, so that the plan can run again. */
-    enum healcl_status (*reset)(struct executor *executor, struct healcl_error *error);
-    /* Forgets the storages from number first on, which is not 0, but those whose upload is filled:
-     * so that segments that make them can run again. */
+    /* Forgets the storages from number first on, but those whose upload is filled, so that segments
+     * that make them can run again. With 0 the plan's constants are set again, too. */
     enum healcl_status (*rewind)(struct executor *executor, size_t first,
                                  struct healcl_error *error);
     void (*destroy)(struct executor *executor);
-    /* Operations by call: executes some steps of the plan without waiting for the device, or for
-     * all of them so far, with the results that they hand out. */
+    /* Operations by call: executes some steps of the plan without waiting for the device. */
     enum healcl_status (*enqueue)(struct executor *executor, size_t first, size_t count,
                                   const struct result_sink *sink, struct healcl_error *error);
+    /* Waits for all steps so far, with the results that they hand out. NULL: none are awaited. */
     enum healcl_status (*wait)(struct executor *executor, const struct result_sink *sink,
                                struct healcl_error *error);
-    /* Constants of the plan from number first on are new. */
+    /* Constants of the plan from number first on are new. NULL: it reads the plan's. */
     enum healcl_status (*add_constants)(struct executor *executor, size_t first,
                                         struct healcl_error *error);
     /* Elements of a contiguous tensor from data, packed, in the order of the steps. */
     enum healcl_status (*write)(struct executor *executor, const struct tensor *tensor,
                                 const void *data, struct healcl_error *error);
-    /* Something else than a step has written to a storage. */
+    /* Something else than a step has written to a storage. NULL: nothing is derived from any. */
     void (*written)(struct executor *executor, const struct storage *storage);
     /* Elements of a contiguous tensor, at least one, for reading and writing, once all steps have
-     * been waited for; and back. */
+     * been waited for; and back, where unmap is not NULL. */
     enum healcl_status (*map)(struct executor *executor, const struct tensor *tensor, void **data,
                               struct healcl_error *error);
     enum healcl_status (*unmap)(struct executor *executor, const struct tensor *tensor, void *data,
@@ -120,7 +109,7 @@ struct executor_class {
                                       void *memory, struct healcl_error *error);
 };
 
-/* What the host did for an operation, for the device could not. */
+/* Steps of an operation that the host did, as the device could not. */
 struct fallback {
     uint64_t steps, nanoseconds;
     char *reason; /* of the first step; stays when the rest is counted anew; or NULL */
@@ -163,16 +152,10 @@ void executor_note_upload(struct executor *executor, const struct storage *stora
 enum healcl_status executor_check_cancelled(const struct executor *executor,
                                             struct healcl_error *error);
 
-/* What a device can never hold is refused before anything runs. */
+/* Refuses, before anything runs, a storage that the device can never hold. */
 enum healcl_status executor_check_device(const struct plan *plan,
                                          const struct healcl_device *device,
                                          struct healcl_error *error);
-
-/* Whether the environment's HEALCL_LACKS can be understood with a table; executors on devices check
- * it themselves. Errors: HEALCL_USAGE. */
-enum healcl_status executor_check_lacks(const struct operation_table *table,
-                                        const struct healcl_device *device,
-                                        struct healcl_error *error);
 
 /* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
  * be made to stop it or to take it up between segments (device_set_profiling). */
@@ -187,18 +170,36 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t byt
  * repetition. */
 void device_executor_price(const struct executor *executor, struct healcl_report *report);
 
-/* Tells which kernels of manifests run a plan's steps on a device; the arena owns the names, and
- * the report the list. */
-enum healcl_status report_manifest_kernels(const struct plan *plan,
-                                           const struct healcl_device *device, struct arena *arena,
-                                           struct healcl_report *report,
-                                           struct healcl_error *error);
+/* The launcher of an executor that device_executor_create has made. Its storages hold
+ * what the steps so far have left in them, once the device has been waited for. */
+struct launcher *device_executor_launcher(struct executor *executor);
+
+/* Whether a check of what only data reveal has failed, or a kernel's manifest is wrong. */
+bool device_executor_has_refused(const struct executor *executor);
+
+/* Has kernels of the plan compiled and put into the driver's cache, for another process that runs
+ * it: each one by a launch of one work-group, on data that nobody asks for, the kernels of the last
+ * step first. What fails is left out. The executor, and its device, are good for nothing else. */
+void device_executor_compile_ahead(struct executor *executor);
+
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error);
 
-/* Has steps that the device cannot run be run on the host, unless whoever has opened the device
- * does not want that; what measures and proves devices does not call this. */
-void executor_allow_fallback(struct executor *executor, const struct healcl_device *device);
+/* Makes an executor for sessions and queues: on *own, a handle that is opened beside device, or
+ * where that is NULL the reference. Steps that the device cannot run are run on the host, unless
+ * whoever has opened the device does not want that. After an error what there is, is closed too. */
+enum healcl_status executor_open(const struct plan *plan, struct healcl_device *device,
+                                 struct healcl_device **own, struct executor **executor,
+                                 struct healcl_error *error);
+/* Either may be NULL. */
+void executor_close(struct executor *executor, struct healcl_device *own);
+
+/* Has `exchange` of the options make the sums of a segment of a split plan, which has ended, whole.
+ * device: the executor's, or NULL. */
+enum healcl_status exchange_segment(struct executor *executor, struct healcl_device *device,
+                                    const struct plan *plan, size_t segment,
+                                    const struct healcl_session_options *options,
+                                    struct healcl_error *error);
 
 /* Runs all segments of its plan. */
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,

@@ -4,11 +4,9 @@
 #include <string.h>
 
 #include "opencl/device.h"
-#include "opencl/opening.h"
 #include "plan/transcript.h"
 #include "run/audit.h"
 #include "run/compare.h"
-#include "run/exchange.h"
 #include "run/run.h"
 
 struct session_result {
@@ -22,12 +20,6 @@ struct session_result {
 #define HAS_FAILED "the last run has failed"
 #define GIVEN_BACK "it was received in memory that the session has no more"
 
-/* What a segment does to tensors of segments before it; UINT32_MAX: nothing. */
-struct segment_effect {
-    uint32_t lowest_written;  /* storage */
-    uint32_t lowest_released; /* of those that are not kept */
-};
-
 enum background { BACKGROUND_NONE, BACKGROUND_RUNS, BACKGROUND_ENDED };
 
 struct healcl_session {
@@ -39,13 +31,11 @@ struct healcl_session {
     struct healcl_session_options options;
     struct upload *uploads;         /* by storage */
     bool *is_written;               /* by storage: an operation writes to what was uploaded */
-    struct segment_effect *effects; /* by segment */
     struct session_result *results; /* by number */
     size_t next_result;             /* that the segment in hand hands out */
     size_t *first_results;          /* by segment */
     size_t done;                    /* segments that have run, from the first on */
-    bool effects_are_stale;         /* what is kept has changed */
-    bool is_lost;                   /* the executor has to be reset first */
+    bool is_lost;                   /* the executor has to forget all first */
     uint64_t exchange_nanoseconds;  /* of the run in hand */
     atomic_bool is_cancelled;
     struct healcl_session_facts facts;
@@ -69,56 +59,43 @@ static bool writes(const struct step *step)
     return step->out && step->kind != STEP_UPLOAD;
 }
 
-static void note_lowest(uint32_t *lowest, const struct storage *storage)
-{
-    if (storage->id < *lowest)
-        *lowest = storage->id;
-}
-
-/* Finds what each segment does to tensors that others have made, with what is kept now. */
-static void find_effects(struct healcl_session *session)
-{
-    const struct plan *plan = session->plan;
-    for (size_t s = 0; s < plan->segment_count; s++) {
-        const struct segment *segment = &plan->segments[s];
-        struct segment_effect *effect = &session->effects[s];
-        *effect = (struct segment_effect){UINT32_MAX, UINT32_MAX};
-        for (size_t i = 0; i < segment->step_count; i++) {
-            const struct step *step = &plan->steps[segment->first_step + i];
-            if (writes(step))
-                note_lowest(&effect->lowest_written, step->out->storage);
-            if (step->kind == STEP_RELEASE && !session->uploads[step->in[0]->storage->id].is_kept)
-                note_lowest(&effect->lowest_released, step->in[0]->storage);
-        }
-    }
-    session->effects_are_stale = false;
-}
-
-/* Whether segments from first on can run on what those before them have left. */
-static enum healcl_status check_order(struct healcl_session *session, size_t first,
+/* Whether segments from first on can run again after segment s, with what is kept now. */
+static enum healcl_status check_again(const struct healcl_session *session, size_t first, size_t s,
                                       struct healcl_error *error)
 {
     const struct plan *plan = session->plan;
+    const struct segment *segment = &plan->segments[s];
+    for (size_t i = 0; i < segment->step_count; i++) {
+        const struct step *step = &plan->steps[segment->first_step + i];
+        const struct storage *gone = writes(step)                 ? step->out->storage
+                                     : step->kind == STEP_RELEASE ? step->in[0]->storage
+                                                                  : NULL;
+        if (!gone || gone->id >= plan->segments[first].first_storage ||
+            (!writes(step) && session->uploads[gone->id].is_kept))
+            continue;
+        FAIL_FOR(error, HEALCL_USAGE, STATE,
+                 "segment %zu cannot run again on its own: segment %zu has %s a tensor of an "
+                 "earlier one",
+                 first, s, writes(step) ? "written to" : "freed");
+    }
+    return HEALCL_OK;
+}
+
+/* Whether segments from first on can run on what those before them have left. */
+static enum healcl_status check_order(const struct healcl_session *session, size_t first,
+                                      struct healcl_error *error)
+{
     if (first > session->done)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "segment %zu cannot run before segment %zu", first,
                  session->done);
-    if (session->effects_are_stale)
-        find_effects(session);
-    for (size_t s = first; first > 0 && s < session->done; s++) {
-        const struct segment_effect *effect = &session->effects[s];
-        size_t made_before = plan->segments[first].first_storage;
-        if (effect->lowest_written < made_before || effect->lowest_released < made_before)
-            FAIL_FOR(error, HEALCL_USAGE, STATE,
-                     "segment %zu cannot run again on its own: segment %zu has %s a tensor of an "
-                     "earlier one",
-                     first, s, effect->lowest_written < made_before ? "written to" : "freed");
-    }
+    for (size_t s = first; first > 0 && s < session->done; s++)
+        TRY(check_again(session, first, s, error));
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- results */
 
-/* Where the result that is being handed out goes. */
+/* Finds the memory for the result that is being handed out. */
 static enum healcl_status result_memory(struct healcl_session *session, char **memory,
                                         struct healcl_error *error)
 {
@@ -153,15 +130,12 @@ static enum healcl_status run_segments(struct healcl_session *session, size_t fi
     struct executor *executor = session->executor;
     struct result_sink sink = {.context = session, .take_piece = take_piece};
     /* Number 0 is the scalars' storage. */
-    size_t storage = first == 0 ? 1 : session->plan->segments[first].first_storage;
+    size_t storage = first > 0 ? session->plan->segments[first].first_storage : !session->is_lost;
     device_turn_begin(session->device);
-    enum healcl_status status =
-        session->is_lost ? executor->class->reset(executor, error) : HEALCL_OK;
-    if (status == HEALCL_OK)
-        status = executor->class->rewind(executor, storage, error);
-    session->is_lost &= status != HEALCL_OK;
+    enum healcl_status status = executor->class->rewind(executor, storage, error);
     device_turn_end(session->device);
     TRY(status);
+    session->is_lost = false;
     for (size_t s = first; s < first + count; s++) {
         struct segment_result taken = {0};
         session->next_result = session->first_results[s];
@@ -196,8 +170,9 @@ static void start_over(struct healcl_session *session)
     for (size_t i = 0; i < session->plan->storage_count; i++)
         session->uploads[i].is_filled = false;
     session->done = 0;
+    session->is_lost = true;
     device_turn_begin(session->device);
-    session->is_lost = session->executor->class->reset(session->executor, NULL) != HEALCL_OK;
+    (void)!session->executor->class->rewind(session->executor, 0, NULL);
     device_turn_end(session->device);
 }
 
@@ -244,7 +219,8 @@ static enum healcl_status run(struct healcl_session *session, size_t first, size
 
 /* ---------------------------------------------------------------- the background */
 
-/* Until a run in the background is waited for, only what it calls at its end may read results. */
+/* Only the callback at the end of a run in the background may read results before it is waited for.
+ */
 static bool is_busy(struct healcl_session *session)
 {
     int state = atomic_load(&session->background);
@@ -374,7 +350,6 @@ enum healcl_status healcl_session_bind(struct healcl_session *session, size_t in
     if (!data && !upload->data)
         return HEALCL_OK;
     bool keeps = !data && can_keep(session, input);
-    session->effects_are_stale |= keeps != upload->is_kept;
     *upload = (struct upload){.data = data, .is_kept = keeps};
     return HEALCL_OK;
 }
@@ -387,7 +362,6 @@ enum healcl_status healcl_session_keep(struct healcl_session *session, size_t in
     if (!upload)
         return no_such(error, "input", input, session->plan->uploads);
     keep = keep && !upload->data && can_keep(session, input);
-    session->effects_are_stale |= keep != upload->is_kept;
     upload->is_kept = keep;
     upload->is_filled = upload->is_filled && keep;
     return HEALCL_OK;
@@ -395,9 +369,10 @@ enum healcl_status healcl_session_keep(struct healcl_session *session, size_t in
 
 /* ---------------------------------------------------------------- results that callers see */
 
-static enum healcl_status find_result(struct healcl_session *session, size_t number,
+enum healcl_status healcl_session_map(struct healcl_session *session, size_t number,
                                       const void **data, struct healcl_error *error)
 {
+    NEED(data, error);
     NEED_IDLE(session, error);
     if (number >= session->plan->results)
         return no_such(error, "result", number, session->plan->results);
@@ -422,18 +397,11 @@ enum healcl_status healcl_session_receive(struct healcl_session *session, size_t
     return HEALCL_OK;
 }
 
-enum healcl_status healcl_session_map(struct healcl_session *session, size_t result,
-                                      const void **data, struct healcl_error *error)
-{
-    NEED(data, error);
-    return find_result(session, result, data, error);
-}
-
 enum healcl_status healcl_session_read(struct healcl_session *session, size_t result, void *memory,
                                        size_t bytes, struct healcl_error *error)
 {
     const void *data = NULL;
-    TRY(find_result(session, result, &data, error));
+    TRY(healcl_session_map(session, result, &data, error));
     size_t wanted = session->transcript->results[result].bytes;
     if (bytes != wanted)
         FAIL(error, HEALCL_USAGE, "result %zu has %zu bytes, not %zu", result, wanted, bytes);
@@ -449,7 +417,7 @@ enum healcl_status healcl_session_compare(struct healcl_session *session, size_t
 {
     const void *data = NULL;
     NEED(different, error);
-    TRY(find_result(session, result, &data, error));
+    TRY(healcl_session_map(session, result, &data, error));
     const struct step *step = session->transcript->result_steps[result];
     if (!step->payload)
         FAIL(error, HEALCL_USAGE, "the transcript expects nothing of result %zu", result);
@@ -477,72 +445,40 @@ struct healcl_audit_facts healcl_session_audit(const struct healcl_session *sess
 
 /* ---------------------------------------------------------------- opening and closing */
 
-static enum healcl_status init_tables(struct healcl_session *session, bool keeps,
-                                      struct healcl_error *error)
+static enum healcl_status init_tables(struct healcl_session *session, struct healcl_error *error)
 {
     const struct plan *plan = session->plan;
     session->uploads = calloc(plan->storage_count + 1, sizeof *session->uploads);
     session->is_written = calloc(plan->storage_count + 1, sizeof *session->is_written);
-    session->effects = calloc(plan->segment_count + 1, sizeof *session->effects);
     session->results = calloc(plan->results + 1, sizeof *session->results);
     session->first_results = calloc(plan->segment_count + 1, sizeof *session->first_results);
-    if (!session->uploads || !session->is_written || !session->effects || !session->results ||
-        !session->first_results)
+    if (!session->uploads || !session->is_written || !session->results || !session->first_results)
         NO_MEMORY(error);
     for (size_t i = 0; i < plan->step_count; i++)
         if (writes(&plan->steps[i]))
             session->is_written[plan->steps[i].out->storage->id] = true;
     for (size_t i = 0; i < plan->uploads; i++)
-        upload_of(session, i)->is_kept = keeps && can_keep(session, i);
+        upload_of(session, i)->is_kept = !session->options.keep_nothing && can_keep(session, i);
     for (size_t s = 0; s < plan->segment_count; s++)
         session->first_results[s + 1] = session->first_results[s] + plan->segments[s].results;
     forget_results(session, 0, HAS_NOT_RUN);
-    find_effects(session);
     return HEALCL_OK;
 }
 
-static enum healcl_status make_executor(struct healcl_session *session,
-                                        struct healcl_device *device, struct healcl_error *error)
+static enum healcl_status open_session(struct healcl_session *session, struct healcl_device *device,
+                                       struct healcl_error *error)
 {
-    if (!device)
-        return reference_executor_create(session->plan, &session->executor, error);
-    TRY(executor_check_device(session->plan, device, error));
-    TRY(device_open_beside(device, &session->device, error));
-    device_turn_begin(session->device);
-    enum healcl_status status =
-        device_executor_create(session->device, session->plan, false, &session->executor, error);
-    device_turn_end(session->device);
-    if (status == HEALCL_OK)
-        executor_allow_fallback(session->executor, session->device);
-    return status;
-}
-
-static enum healcl_status make_audit(struct healcl_session *session,
-                                     const struct healcl_session_options *options,
-                                     struct healcl_error *error)
-{
-    const double share = options ? options->audit_share : 0;
-    if (share == 0)
-        return HEALCL_OK;
-    TRY(audit_create(session->plan, session->device, share, options->audit_seed, &session->audit,
-                     error));
+    const struct healcl_session_options *options = &session->options;
+    TRY(init_tables(session, error));
+    if (device)
+        TRY(executor_check_device(session->plan, device, error));
+    TRY(executor_open(session->plan, device, &session->device, &session->executor, error));
+    if (options->audit_share > 0)
+        TRY(audit_create(session->plan, session->device, options->audit_share, options->audit_seed,
+                         &session->audit, error));
     session->executor->audit = session->audit;
-    return HEALCL_OK;
-}
-
-static enum healcl_status check_options(const struct healcl_session_options *options,
-                                        const struct healcl_transcript *transcript,
-                                        const struct healcl_device *device,
-                                        struct healcl_error *error)
-{
-    if ((!options || !options->exchange) && healcl_transcript_split_facts(transcript).exchanges > 0)
-        FAIL(error, HEALCL_USAGE, "a part of a transcript wants a function that exchanges sums");
-    if (!options || options->audit_share == 0)
-        return HEALCL_OK;
-    if (!(options->audit_share > 0 && options->audit_share <= 1))
-        FAIL(error, HEALCL_USAGE, "an audit's share of the time is from 0 to 1");
-    if (!device)
-        FAIL(error, HEALCL_USAGE, "an audit of the host reference would compare it with itself");
+    session->executor->uploads = session->uploads;
+    session->executor->is_cancelled = &session->is_cancelled;
     return HEALCL_OK;
 }
 
@@ -551,26 +487,28 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
                                        const struct healcl_session_options *options,
                                        struct healcl_session **result, struct healcl_error *error)
 {
+    static const struct healcl_session_options defaults;
     NEED(transcript, error);
     NEED(result, error);
-    TRY(check_options(options, transcript, device, error));
+    if (!options)
+        options = &defaults;
+    if (!options->exchange && healcl_transcript_split_facts(transcript).exchanges > 0)
+        FAIL(error, HEALCL_USAGE, "a part of a transcript wants a function that exchanges sums");
+    if (!(options->audit_share >= 0 && options->audit_share <= 1))
+        FAIL(error, HEALCL_USAGE, "an audit's share of the time is from 0 to 1");
+    if (options->audit_share > 0 && !device)
+        FAIL(error, HEALCL_USAGE, "an audit of the host reference would compare it with itself");
     struct healcl_session *session = calloc(1, sizeof *session);
     if (!session)
         NO_MEMORY(error);
     session->transcript = transcript_retain(transcript);
     session->plan = transcript->plan;
-    session->options = options ? *options : (struct healcl_session_options){.keep_nothing = false};
-    enum healcl_status status = init_tables(session, !options || !options->keep_nothing, error);
-    if (status == HEALCL_OK)
-        status = make_executor(session, device, error);
-    if (status == HEALCL_OK)
-        status = make_audit(session, options, error);
+    session->options = *options;
+    enum healcl_status status = open_session(session, device, error);
     if (status != HEALCL_OK) {
         healcl_session_close(session);
         return status;
     }
-    session->executor->uploads = session->uploads;
-    session->executor->is_cancelled = &session->is_cancelled;
     *result = session;
     return HEALCL_OK;
 }
@@ -581,18 +519,13 @@ void healcl_session_close(struct healcl_session *session)
         return;
     if (atomic_load(&session->background) != BACKGROUND_NONE)
         join(session);
-    device_turn_begin(session->device);
-    if (session->executor)
-        session->executor->class->destroy(session->executor);
-    device_turn_end(session->device);
+    executor_close(session->executor, session->device);
     audit_free(session->audit);
-    healcl_device_close(session->device);
     for (size_t i = 0; session->results && i < session->plan->results; i++)
         free(session->results[i].memory);
     healcl_error_clear(&session->task.error);
     free(session->first_results);
     free(session->results);
-    free(session->effects);
     free(session->is_written);
     free(session->uploads);
     healcl_transcript_close(session->transcript);

@@ -3,7 +3,7 @@
 
 #include "run/queue.h"
 
-/* For a tensor, which is not NULL, nor its queue closed. */
+/* Refuses NULL, and a tensor whose queue is closed. */
 #define NEED_OPEN(tensor, error)                                                  \
     do {                                                                          \
         NEED(tensor, error);                                                      \
@@ -75,7 +75,7 @@ void queue_free_released(struct healcl_queue *queue)
     }
 }
 
-/* Of a queue that is closed: by any thread. */
+/* Frees released handles of a closed queue, by any thread. */
 static void free_left(struct handles *handles)
 {
     struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL), *before;
@@ -140,11 +140,6 @@ bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct he
 
 /* ---------------------------------------------------------------- creating */
 
-static bool is_dtype(enum healcl_dtype dtype)
-{
-    return dtype == HEALCL_INT8 || dtype == HEALCL_INT32 || dtype == HEALCL_INT64;
-}
-
 static enum healcl_status check_new(const struct healcl_queue *queue, enum healcl_dtype dtype,
                                     uint32_t rank, const int64_t *shape,
                                     struct healcl_tensor **tensor, struct healcl_error *error)
@@ -153,9 +148,7 @@ static enum healcl_status check_new(const struct healcl_queue *queue, enum healc
     NEED(tensor, error);
     NEED(shape || rank == 0, error);
     *tensor = NULL;
-    if (!is_dtype(dtype))
-        FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)dtype);
-    return HEALCL_OK;
+    return queue_check_dtype(dtype, error);
 }
 
 static enum healcl_status call_new(struct healcl_queue *queue, const char *operation,
@@ -216,7 +209,7 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
     queue->entry.index = queue->live.calls;
     TRY(live_plan_copy(&queue->live, &queue->entry, &first, error));
     TRY(queue_execute(queue, first, error));
-    return queue_end_call(queue, error);
+    return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
 }
 
 /* Elements that do not lie together: by a tensor that is packed. */
@@ -251,14 +244,14 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
     enum healcl_status status =
         queue->executor->class->write(queue->executor, &tensor->view, data, error);
     device_turn_end(queue->device);
-    queue_note_enqueued(queue);
+    queue->has_enqueued = queue->has_enqueued_more = true;
     queue_note_written(queue, tensor->view.storage);
     return status;
 }
 
 /* ---------------------------------------------------------------- memory */
 
-/* Where the elements of an empty tensor are. */
+/* The address of an empty tensor's elements. */
 static char nothing;
 
 enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
@@ -302,9 +295,10 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
     tensor->view.storage->is_mapped = false;
     if (mapped != &nothing) {
         device_turn_begin(queue->device);
-        status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
+        if (queue->executor->class->unmap)
+            status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
         device_turn_end(queue->device);
-        queue_note_enqueued(queue);
+        queue->has_enqueued = queue->has_enqueued_more = true;
     }
     queue_note_written(queue, tensor->view.storage);
     return status;

@@ -6,7 +6,7 @@
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/compare.h"
-#include "run/device_executor.h"
+#include "run/run.h"
 #include "tools/xmalloc.h"
 
 /* What one diagnosis works with. */
@@ -57,7 +57,7 @@ static enum healcl_status upload_storage(struct diagnosis_state *state, const st
 static enum healcl_status upload_state(struct diagnosis_state *state, struct healcl_error *error)
 {
     struct executor *executor = state->executor;
-    TRY(executor->class->reset(executor, error));
+    TRY(executor->class->rewind(executor, 0, error));
     for (size_t number = 0; number < state->count; number++) {
         const struct step *step = &state->first[number];
         for (int i = 0; i < STEP_INPUTS; i++)

@@ -7,7 +7,7 @@
 
 #include "kernels/variant.h"
 #include "reference/reference.h"
-#include "run/device_executor.h"
+#include "run/run.h"
 #include "tools/view.h"
 #include "tools/xmalloc.h"
 

@@ -240,9 +240,9 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
     for (int kind = 0; all && kind < STEP_KINDS; kind++) {
         const struct vendor_replacement *next = all->replacements[kind];
         const size_t first = report->count;
-        if (!next || (name && strcmp(name, next->step) != 0))
+        if (!next || (name && strcmp(name, step_traits[kind].id) != 0))
             continue;
-        const struct tune_alternative subject = {.subject = next->subject,
+        const struct tune_alternative subject = {.subject = step_traits[kind].subject,
                                                  .of = all->replacement_identities[kind]};
         for (uint32_t place = 0; next; next = next->next, place++)
             add_kernel(&lister, &subject, next->kernel, place);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "run/device_executor.h"
+#include "run/run.h"
 #include "tools/example.h"
 #include "tools/xmalloc.h"
 

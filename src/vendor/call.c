@@ -25,10 +25,10 @@ static enum healcl_status define(struct vendor_launch *launch, const char *prefi
 }
 
 static enum healcl_status make_options(const struct vendor_kernel *kernel,
-                                       const struct expression_names *names,
                                        const struct expression_values *values,
                                        struct vendor_launch *launch, struct healcl_error *error)
 {
+    const struct expression_names *names = kernel->expression_names;
     snprintf(launch->options, sizeof launch->options, "%s", kernel->options);
     for (uint32_t i = 0; i < names->count; i++)
         if (names->of[i].name && names->of[i].is_tensor && values->layouts[i])
@@ -60,40 +60,32 @@ static enum healcl_status add_argument(struct vendor_launch *launch, int tensor,
     return HEALCL_OK;
 }
 
-static enum healcl_status add_tensor(struct vendor_launch *launch, int tensor,
-                                     const struct layout *layout, bool strides, const char *name,
-                                     struct healcl_error *error)
-{
-    TRY(add_argument(launch, tensor, 0, name, error));
-    TRY(add_argument(launch, NO_INPUT, layout->offset, name, error));
-    for (uint32_t axis = 0; strides && axis < layout->rank; axis++)
-        TRY(add_argument(launch, NO_INPUT, layout->stride[axis], name, error));
-    return HEALCL_OK;
-}
-
 static enum healcl_status make_arguments(const struct vendor_kernel *kernel,
-                                         const struct expression_names *names,
                                          const struct expression_values *values,
-                                         const bool *strides_of, struct vendor_launch *launch,
-                                         struct healcl_error *error)
+                                         struct vendor_launch *launch, struct healcl_error *error)
 {
     for (uint32_t i = 0; i < kernel->argument_count; i++) {
         const int tensor = kernel->arguments[i].tensor;
-        int64_t value;
-        if (tensor != NO_INPUT) {
-            if (!values->layouts[tensor])
-                REFUSE(error, "its kernel wants a tensor that is not there");
-            if (kernel->source)
-                TRY(add_tensor(launch, tensor, values->layouts[tensor],
-                               !strides_of || strides_of[tensor], names->of[tensor].name, error));
-            else
-                TRY(add_argument(launch, tensor, 0, names->of[tensor].name, error));
+        if (tensor == NO_INPUT) {
+            const struct expression *expression = kernel->arguments[i].value;
+            const char *text = expression_text(expression);
+            int64_t value;
+            TRY_PREFIX(expression_value(expression, values, &value, error),
+                       "its kernel's argument '%s': ", text);
+            TRY(add_argument(launch, NO_INPUT, value, text, error));
             continue;
         }
-        TRY_PREFIX(expression_value(kernel->arguments[i].value, values, &value, error),
-                   "its kernel's argument '%s': ", expression_text(kernel->arguments[i].value));
-        TRY(add_argument(launch, NO_INPUT, value, expression_text(kernel->arguments[i].value),
-                         error));
+        const struct layout *layout = values->layouts[tensor];
+        const char *name = kernel->expression_names->of[tensor].name;
+        const bool strides = !kernel->strides_of || kernel->strides_of[tensor];
+        if (!layout)
+            REFUSE(error, "its kernel wants a tensor that is not there");
+        TRY(add_argument(launch, tensor, 0, name, error));
+        if (!kernel->source) /* native code gets all in one */
+            continue;
+        TRY(add_argument(launch, NO_INPUT, layout->offset, name, error));
+        for (uint32_t axis = 0; strides && axis < layout->rank; axis++)
+            TRY(add_argument(launch, NO_INPUT, layout->stride[axis], name, error));
     }
     return HEALCL_OK;
 }
@@ -116,10 +108,8 @@ static enum healcl_status make_groups(const struct vendor_kernel *kernel,
 }
 
 enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
-                                      const struct expression_names *names,
                                       const struct expression_values *values,
-                                      const bool *strides_of, struct vendor_launch *launch,
-                                      struct healcl_error *error)
+                                      struct vendor_launch *launch, struct healcl_error *error)
 {
     int64_t when = 1;
     launch->argument_count = 0;
@@ -130,10 +120,10 @@ enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
     if (!launch->possible)
         return HEALCL_OK;
     if (kernel->source) {
-        TRY(make_options(kernel, names, values, launch, error));
+        TRY(make_options(kernel, values, launch, error));
         TRY(make_groups(kernel, values, launch, error));
     }
-    return make_arguments(kernel, names, values, strides_of, launch, error);
+    return make_arguments(kernel, values, launch, error);
 }
 
 void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alternative,
@@ -150,15 +140,14 @@ void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alterna
 const struct vendor_launch *vendor_launch_tuned(const struct vendor_call *call, uint32_t kernel,
                                                 uint32_t alternative)
 {
-    const struct vendor_operation *operation = call->operation;
+    const struct vendor_kernel *tuned_kernel = call->operation->kernels[kernel];
     struct vendor_tuned *tuned = call->tuned;
     const uint32_t choice = vendor_choice(kernel, alternative);
     if (tuned->choice == choice)
         return &tuned->launch;
-    vendor_set_alternative(operation->kernels[kernel], alternative, &tuned->values);
+    vendor_set_alternative(tuned_kernel, alternative, &tuned->values);
     tuned->choice = choice;
-    if (vendor_launch_make(operation->kernels[kernel], &operation->names, &tuned->values,
-                           operation->strides_of, &tuned->launch, NULL) != HEALCL_OK)
+    if (vendor_launch_make(tuned_kernel, &tuned->values, &tuned->launch, NULL) != HEALCL_OK)
         tuned->launch.possible = false;
     return &tuned->launch;
 }
@@ -284,7 +273,7 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
     const struct vendor_operation *operation = operation_of(call);
     for (int i = 0; i < STEP_INPUTS; i++) {
         const struct tensor *tensor;
-        if (!operation->of_number[i])
+        if (!operation->names.of[i].name)
             continue;
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
@@ -324,24 +313,6 @@ static enum healcl_status make_contiguous(struct call *call, struct step *step,
     return HEALCL_OK;
 }
 
-static enum healcl_status make_launches(const struct vendor_operation *operation,
-                                        const struct step *step, struct expression_values *values,
-                                        struct vendor_call *made, struct healcl_error *error)
-{
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            set_value(values, i, step->in[i]);
-    set_value(values, VENDOR_OUT, step->out);
-    for (uint32_t i = 0; i < operation->kernel_count; i++) {
-        vendor_set_alternative(operation->kernels[i], 0, values);
-        TRY(vendor_launch_make(operation->kernels[i], &operation->names, values,
-                               operation->strides_of, &made->launches[i], error));
-    }
-    if (made->tuned)
-        made->tuned->values = *values;
-    return HEALCL_OK;
-}
-
 static enum healcl_status add_kernel(struct call *call, const struct step *whole,
                                      struct expression_values *values, struct vendor_call *made,
                                      struct healcl_error *error)
@@ -351,7 +322,16 @@ static enum healcl_status add_kernel(struct call *call, const struct step *whole
     struct step step = *whole;
     step.side = call->planner->side;
     TRY(make_contiguous(call, &step, &copies, error));
-    TRY(make_launches(operation, &step, values, made, error));
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step.in[i])
+            set_value(values, i, step.in[i]);
+    set_value(values, VENDOR_OUT, step.out);
+    for (uint32_t i = 0; i < operation->kernel_count; i++) {
+        vendor_set_alternative(operation->kernels[i], 0, values);
+        TRY(vendor_launch_make(operation->kernels[i], values, &made->launches[i], error));
+    }
+    if (made->tuned)
+        made->tuned->values = *values;
     TRY(planner_add_step(call->planner, &step, error));
     if (step.out != whole->out)
         TRY(add_copy(call, step.out, whole->out, 0, error));
@@ -361,13 +341,9 @@ static enum healcl_status add_kernel(struct call *call, const struct step *whole
 /* ---------------------------------------------------------------- the body's steps */
 
 /* Tensors by number: those of the step, and behind all names those that the body makes. */
-struct body_tensors {
-    const struct tensor *of[EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX];
-};
-
 static enum healcl_status set_argument(const struct body_argument *from,
                                        const struct expression_values *values,
-                                       const struct body_tensors *tensors, struct argument *to,
+                                       const struct tensor *const *tensors, struct argument *to,
                                        struct healcl_error *error)
 {
     to->kind = from->kind;
@@ -375,7 +351,7 @@ static enum healcl_status set_argument(const struct body_argument *from,
     case ARGUMENT_DEVICE_TENSOR:
         to->tensor.name = "";
         to->tensor.has_dtype = false;
-        to->tensor.bound = tensors->of[from->tensor];
+        to->tensor.bound = tensors[from->tensor];
         return HEALCL_OK;
     case ARGUMENT_INT: return expression_value(from->values[0], values, &to->integer, error);
     case ARGUMENT_TENSOR_TYPE: to->dtype = from->dtype; return HEALCL_OK;
@@ -391,9 +367,8 @@ static enum healcl_status set_argument(const struct body_argument *from,
 }
 
 static enum healcl_status add_entry(struct call *call, const struct body_entry *from,
-                                    const struct expression_values *values,
-                                    struct body_tensors *tensors, struct entry *entry,
-                                    struct healcl_error *error)
+                                    const struct expression_values *values, const struct tensor **tensors,
+                                    struct entry *entry, struct healcl_error *error)
 {
     struct call inner = {.planner = call->planner, .entry = entry};
     entry->name = from->name;
@@ -402,21 +377,21 @@ static enum healcl_status add_entry(struct call *call, const struct body_entry *
         TRY(set_argument(&from->arguments[i], values, tensors, &entry->arguments[i], error));
     TRY(planner_inner_operation(&inner, error));
     if (from->out != NO_INPUT)
-        tensors->of[from->out] = inner.result;
+        tensors[from->out] = inner.result;
     return HEALCL_OK;
 }
 
 /* Releases the storages of what the body has made, each once. */
 static enum healcl_status release_made(struct call *call, const struct step *step,
-                                       struct body_tensors *tensors, struct healcl_error *error)
+                                       const struct tensor *const *tensors, struct healcl_error *error)
 {
     for (uint32_t i = EXPRESSION_NAMES_MAX; i < EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX; i++) {
-        const struct tensor *tensor = tensors->of[i];
+        const struct tensor *tensor = tensors[i];
         bool kept = !tensor || tensor->storage == step->out->storage;
         for (int j = 0; !kept && j < STEP_INPUTS; j++)
             kept = step->in[j] && step->in[j]->storage == tensor->storage;
         for (uint32_t j = EXPRESSION_NAMES_MAX; !kept && j < i; j++)
-            kept = tensors->of[j] && tensors->of[j]->storage == tensor->storage;
+            kept = tensors[j] && tensors[j]->storage == tensor->storage;
         if (!kept)
             TRY(planner_release(call->planner, tensor, error));
     }
@@ -430,18 +405,18 @@ static enum healcl_status add_body(struct call *call, const struct step *step,
     const struct vendor_operation *operation = operation_of(call);
     struct planner *planner = call->planner;
     const struct origins *origins = planner->origins;
-    struct body_tensors tensors = {{NULL}};
+    const struct tensor *tensors[EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX] = {NULL};
     struct entry entry = {.index = call->entry->index, .kind = ENTRY_OPERATION};
     entry.out.kind = ARGUMENT_NONE;
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
-            TRY(plan_view(planner->plan, step->in[i]->storage, &step->in[i]->layout, &tensors.of[i],
+            TRY(plan_view(planner->plan, step->in[i]->storage, &step->in[i]->layout, &tensors[i],
                           error));
-    tensors.of[VENDOR_OUT] = call->result;
+    tensors[VENDOR_OUT] = call->result;
     planner->outer = call->form->operation;
     for (uint32_t i = 0; i < operation->body_count; i++) {
         enum healcl_status status =
-            add_entry(call, &operation->body[i], values, &tensors, &entry, error);
+            add_entry(call, &operation->body[i], values, tensors, &entry, error);
         if (status == HEALCL_OK)
             continue;
         error_prefix(error, "its body: %s: ", operation->body[i].name);
@@ -450,25 +425,17 @@ static enum healcl_status add_body(struct call *call, const struct step *step,
     }
     planner->outer = NULL;
     planner->origins = origins;
-    return release_made(call, step, &tensors, error);
+    return release_made(call, step, tensors, error);
 }
 
 /* ---------------------------------------------------------------- both */
-
-static bool has_alternatives(const struct vendor_operation *operation)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < operation->kernel_count; i++)
-        found |= operation->kernels[i]->alternative_count > 1;
-    return found;
-}
 
 /* Memory for what is planned of a call, of its launches too. */
 static enum healcl_status make_call(struct call *call, struct arena *arena,
                                     struct vendor_call **made, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
-    const bool is_tuned = has_alternatives(operation);
+    const bool is_tuned = operation->has_alternatives;
     struct vendor_call *new = arena_alloc(arena, sizeof *new);
     if (!new)
         NO_MEMORY(error);
@@ -526,7 +493,7 @@ static bool may_keep(const struct call *call)
         return false;
     for (int i = 0; i < STEP_INPUTS; i++) {
         const struct tensor *tensor =
-            operation->of_number[i] ? call->tensors[operation->parameter_of[i]] : NULL;
+            operation->names.of[i].name ? call->tensors[operation->parameter_of[i]] : NULL;
         if (tensor &&
             (tensors_overlap(tensor, call->result) || wants_contiguous(operation, i, tensor)))
             return false;
@@ -584,7 +551,7 @@ static enum healcl_status add_kept(struct call *call, const struct vendor_plan *
     struct step step = planner_step(planner, STEP_VENDOR, call->result);
     step.vendor = kept->call;
     for (int i = 0; i < STEP_INPUTS; i++) {
-        if (!operation->of_number[i])
+        if (!operation->names.of[i].name)
             continue;
         step.arguments[i].parameter = (uint8_t)operation->parameter_of[i];
         step.in[i] = call->tensors[operation->parameter_of[i]]; /* of this call alone */

@@ -13,7 +13,7 @@
 
 enum { EXPRESSION_NAMES_MAX = 20, EXPRESSION_TEXT_MAX = 512 };
 
-/* What an expression may name. */
+/* The names that an expression may use. */
 struct expression_names {
     uint32_t count;
     struct {

@@ -1,4 +1,4 @@
-/* What calls of vendors' operations have planned, found again by their arguments. */
+/* Plans of calls of vendors' operations, found again by their arguments. */
 #include <string.h>
 #include <xxhash.h>
 

@@ -10,33 +10,51 @@ enum { LIST_MAX = 64, VALUES_MAX = 1 << 17 /* of a manifest's JSON, names among 
 
 /* ---------------------------------------------------------------- parameters and results */
 
-static const struct {
-    const char *name;
-    enum healcl_parameter_kind kind;
-} parameter_kinds[] = {
-    {"tensor", HEALCL_PARAMETER_TENSOR}, {"out", HEALCL_PARAMETER_OUT},
-    {"scalar", HEALCL_PARAMETER_SCALAR}, {"modulus", HEALCL_PARAMETER_MODULUS},
-    {"int", HEALCL_PARAMETER_INT},       {"flag", HEALCL_PARAMETER_FLAG},
-    {"hint", HEALCL_PARAMETER_HINT},     {"none", HEALCL_PARAMETER_NOTHING},
-};
-
 static enum healcl_status read_kind(const struct reader *reader, const cJSON *object,
                                     enum healcl_parameter_kind *kind)
 {
+    static const enum healcl_parameter_kind kinds[] = {
+        HEALCL_PARAMETER_TENSOR,  HEALCL_PARAMETER_OUT,    HEALCL_PARAMETER_SCALAR,
+        HEALCL_PARAMETER_MODULUS, HEALCL_PARAMETER_INT,    HEALCL_PARAMETER_FLAG,
+        HEALCL_PARAMETER_HINT,    HEALCL_PARAMETER_NOTHING};
     const char *text;
     TRY(manifest_read_text(reader, object, "kind", true, TEXT_MAX, &text));
-    for (size_t i = 0; i < sizeof parameter_kinds / sizeof *parameter_kinds; i++)
-        if (strcmp(parameter_kinds[i].name, text) == 0) {
-            *kind = parameter_kinds[i].kind;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        *kind = kinds[i];
+        if (strcmp(parameter_traits[*kind].name, text) == 0)
             return HEALCL_OK;
-        }
+    }
     REFUSE_AT(reader, object, "kind", "'%s' is no kind of parameter", text);
 }
 
-/* Numbers and names of what has a value. */
-struct numbering {
-    int inputs, integers;
-};
+static enum healcl_status read_dtype(const struct reader *reader, const cJSON *node,
+                                     enum dtype *dtype)
+{
+    if (!cJSON_IsString(node) || !dtype_from_name(node->valuestring, dtype))
+        REFUSE_AT(reader, node, NULL, "must be int8, int32 or int64");
+    return HEALCL_OK;
+}
+
+/* One dtype or a list of them. */
+static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *object,
+                                      uint32_t *dtypes)
+{
+    const cJSON *node = manifest_member(object, "dtype");
+    enum dtype dtype = DTYPE_INT8;
+    if (!node)
+        REFUSE_AT(reader, object, "dtype", "is missing");
+    *dtypes = 0;
+    if (cJSON_IsArray(node) && node->child)
+        for (const cJSON *item = node->child; item; item = item->next) {
+            TRY(read_dtype(reader, item, &dtype));
+            *dtypes |= 1u << dtype;
+        }
+    else {
+        TRY(read_dtype(reader, node, &dtype));
+        *dtypes = 1u << dtype;
+    }
+    return HEALCL_OK;
+}
 
 /* "residues", or the least and the largest one. */
 static enum healcl_status read_values(const struct reader *reader, const cJSON *object,
@@ -60,7 +78,6 @@ static enum healcl_status read_values(const struct reader *reader, const cJSON *
 
 static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
                                         struct vendor_operation *operation,
-                                        struct numbering *numbering,
                                         struct healcl_parameter_info *parameter)
 {
     static const char *const members[] = {"name",   "kind",  "dtype", "layout",
@@ -88,25 +105,26 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     if (parameter->kind == HEALCL_PARAMETER_HINT || parameter->kind == HEALCL_PARAMETER_NOTHING)
         return HEALCL_OK;
     if (is_tensor)
-        TRY(manifest_read_dtypes(reader, object, &own->dtypes));
+        TRY(read_dtypes(reader, object, &own->dtypes));
     TRY(read_values(reader, object, own));
     TRY(manifest_read_choice(reader, object, "layout", layouts, "contiguous", &layout));
-    if (is_out)
-        TRY(manifest_read_bool(reader, object, "reads", &operation->reads_out));
-    own->any_layout = layout == 1;
-    own->number = is_out      ? VENDOR_OUT
-                  : is_tensor ? numbering->inputs++
-                              : VENDOR_INTEGERS + numbering->integers++;
-    if (numbering->inputs > STEP_INPUTS || numbering->integers > VENDOR_INTEGERS_MAX)
+    const cJSON *reads = manifest_member(object, "reads");
+    if (reads && !cJSON_IsBool(reads))
+        REFUSE_AT(reader, object, "reads", "must be true or false");
+    operation->reads_out |= cJSON_IsTrue(reads);
+    const int end = is_tensor ? STEP_INPUTS : VENDOR_TUNABLES;
+    own->number = is_out ? VENDOR_OUT : is_tensor ? 0 : VENDOR_INTEGERS;
+    while (!is_out && own->number < end && operation->names.of[own->number].name)
+        own->number++;
+    if (!is_out && own->number == end)
         REFUSE_AT(reader, object, NULL, "is more than %d tensors or %d integers", STEP_INPUTS,
                   VENDOR_INTEGERS_MAX);
     operation->names.of[own->number].name = parameter->name;
     operation->names.of[own->number].is_tensor = is_tensor;
     operation->names.of[own->number].is_known = true;
-    operation->of_number[own->number] = parameter->name;
     operation->parameter_of[own->number] = (int)operation->form.parameter_count;
     if (is_tensor)
-        operation->strides_of[own->number] = own->any_layout;
+        operation->strides_of[own->number] = layout == 1;
     return HEALCL_OK;
 }
 
@@ -114,7 +132,6 @@ static enum healcl_status read_parameters(const struct reader *reader, const cJS
                                           struct vendor_operation *operation)
 {
     const cJSON *list;
-    struct numbering numbering = {0};
     struct healcl_parameter_info *parameters =
         arena_alloc(reader->arena, PARAMETERS_MAX * sizeof *parameters);
     if (!parameters)
@@ -126,7 +143,7 @@ static enum healcl_status read_parameters(const struct reader *reader, const cJS
     TRY(manifest_read_list(reader, object, "parameters", true, PARAMETERS_MAX, &list));
     for (const cJSON *item = list->child; item; item = item->next) {
         struct healcl_parameter_info *parameter = &parameters[operation->form.parameter_count];
-        TRY(add_parameter(reader, item, operation, &numbering, parameter));
+        TRY(add_parameter(reader, item, operation, parameter));
         operation->form.parameter_count++;
     }
     return HEALCL_OK;
@@ -137,7 +154,7 @@ static enum healcl_status read_result(const struct reader *reader, const cJSON *
 {
     static const char *const members[] = {"dtype", "shape", NULL};
     const cJSON *result = manifest_member(object, "result"), *shape;
-    const bool has_out = operation->of_number[VENDOR_OUT] != NULL;
+    const bool has_out = operation->names.of[VENDOR_OUT].name != NULL;
     if (has_out && result)
         REFUSE_AT(reader, object, "result", "there is a parameter out already");
     if (!has_out && !result)
@@ -147,13 +164,13 @@ static enum healcl_status read_result(const struct reader *reader, const cJSON *
     TRY(manifest_check_members(reader, result, members));
     if (!manifest_member(result, "dtype"))
         REFUSE_AT(reader, result, "dtype", "is missing");
-    TRY(manifest_read_dtype(reader, manifest_member(result, "dtype"), &operation->out_dtype));
+    TRY(read_dtype(reader, manifest_member(result, "dtype"), &operation->out_dtype));
     TRY(manifest_read_list(reader, result, "shape", true, MAX_RANK, &shape));
     for (const cJSON *item = shape->child; item; item = item->next)
         TRY(manifest_read_expression(reader, item, &operation->names,
                                      &operation->out_shape[operation->out_rank++]));
     operation->makes_out = true;
-    operation->names.of[VENDOR_OUT].name = operation->of_number[VENDOR_OUT] = "out";
+    operation->names.of[VENDOR_OUT].name = "out";
     operation->names.of[VENDOR_OUT].is_tensor = true;
     return HEALCL_OK;
 }
@@ -187,7 +204,7 @@ static int tensor_number(const struct vendor_operation *operation, const struct 
                          const char *name)
 {
     for (int i = 0; i <= VENDOR_OUT; i++)
-        if (operation->of_number[i] && strcmp(operation->of_number[i], name) == 0)
+        if (operation->names.of[i].name && strcmp(operation->names.of[i].name, name) == 0)
             return i;
     for (uint32_t i = 0; i < made->count; i++)
         if (strcmp(made->of[i], name) == 0)
@@ -195,7 +212,7 @@ static int tensor_number(const struct vendor_operation *operation, const struct 
     return NO_INPUT;
 }
 
-/* What a transcript's tags are around: {"arg_type": ..., "value": ...}, {"inf_name": ...}. */
+/* Removes a transcript's tags: {"arg_type": ..., "value": ...}, {"inf_name": ...}. */
 static const cJSON *untagged(const cJSON *node)
 {
     for (int i = 0; i < 2 && cJSON_IsObject(node); i++) {
@@ -215,13 +232,9 @@ static enum healcl_status read_body_argument(const struct reader *reader,
     int number = NO_INPUT;
     if (cJSON_IsString(node))
         number = tensor_number(operation, made, node->valuestring);
-    for (int i = 0; i < DTYPE_COUNT && cJSON_IsString(node); i++)
-        if (strcmp(node->valuestring, dtype_name((enum dtype)i)) == 0) {
-            argument->kind = ARGUMENT_TENSOR_TYPE;
-            argument->dtype = (enum dtype)i;
-            return HEALCL_OK;
-        }
-    if (number != NO_INPUT) {
+    if (cJSON_IsString(node) && dtype_from_name(node->valuestring, &argument->dtype)) {
+        argument->kind = ARGUMENT_TENSOR_TYPE;
+    } else if (number != NO_INPUT) {
         argument->kind = ARGUMENT_DEVICE_TENSOR;
         argument->tensor = (uint32_t)number;
     } else if (cJSON_IsNull(node)) {
@@ -312,7 +325,6 @@ static enum healcl_status read_body(const struct reader *reader, const cJSON *ob
         TRY(check_body_entry(reader, item, entry, &form));
         TRY(read_body_out(reader, item, operation, form, &made, entry));
     }
-    operation->body_tensors = made.count;
     return HEALCL_OK;
 }
 
@@ -329,6 +341,8 @@ static enum healcl_status read_kernels(struct reader *reader, const cJSON *objec
         struct vendor_kernel **kernel = &operation->kernels[operation->kernel_count++];
         TRY(manifest_read_kernel(reader, item, &operation->names, kernel));
         TRY(manifest_add_identity(reader, item, *kernel, &operation->identity));
+        (*kernel)->strides_of = operation->strides_of;
+        operation->has_alternatives |= (*kernel)->alternative_count > 1;
     }
     if (operation->kernel_count == 0 && !manifest_member(object, "body"))
         REFUSE_AT(reader, object, "kernels", "there is neither a kernel nor a body");
@@ -415,14 +429,11 @@ static enum healcl_status read_replacement(struct reader *reader, const cJSON *o
     const int kind = replaceable_kind(name);
     if (kind == STEP_KINDS)
         REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
-    made->kind = (enum step_kind)kind;
-    made->step = step_traits[kind].id;
-    made->subject = step_traits[kind].subject;
     name_step(kind, &made->names);
     TRY(manifest_read_kernel(reader, object, &made->names, &made->kernel));
     TRY(manifest_add_identity(reader, object, made->kernel,
-                              &reader->operations->replacement_identities[made->kind]));
-    const struct vendor_replacement **last = &reader->operations->replacements[made->kind];
+                              &reader->operations->replacement_identities[kind]));
+    const struct vendor_replacement **last = &reader->operations->replacements[kind];
     while (*last) /* the first one that can run a step does */
         last = (const struct vendor_replacement **)&((struct vendor_replacement *)*last)->next;
     *last = made;

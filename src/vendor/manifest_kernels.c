@@ -261,11 +261,9 @@ static enum healcl_status read_library(struct reader *reader, const cJSON *objec
     struct pending *pending = arena_alloc(reader->arena, sizeof *pending);
     if (!pending)
         NO_MEMORY(reader->error);
-    *pending = (struct pending){object, kernel, NULL, NULL, reader->pending};
+    *pending = (struct pending){object, kernel, NULL, reader->pending};
     TRY(path_of(reader, object, "library", path));
     TRY(manifest_keep(reader, path, &pending->path));
-    TRY(manifest_read_word(reader, object, "entry", true, &pending->entry));
-    kernel->kernel = pending->entry;
     reader->pending = pending;
     return HEALCL_OK;
 }
@@ -283,10 +281,10 @@ enum healcl_status manifest_load_library(const struct reader *reader, const stru
         REFUSE_AT(reader, pending->object, "library", "%.400s", dlerror());
     library->next = all->libraries;
     all->libraries = library;
-    void *entry = dlsym(library->handle, pending->entry);
+    void *entry = dlsym(library->handle, pending->kernel->kernel);
     if (!entry)
         REFUSE_AT(reader, pending->object, "entry", "the library has no function '%s'",
-                  pending->entry);
+                  pending->kernel->kernel);
     memcpy(&pending->kernel->native, &entry, sizeof entry); /* as POSIX has it */
     return HEALCL_OK;
 }
@@ -300,6 +298,7 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
     struct vendor_kernel *kernel = arena_alloc(reader->arena, sizeof *kernel);
     if (!kernel)
         NO_MEMORY(reader->error);
+    kernel->expression_names = names;
     struct expression_names with_strides = *names;
     with_strides.strides = true;
     for (uint32_t i = 0; i < names->count; i++)
@@ -307,8 +306,7 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
     const bool is_native = manifest_member(object, "library") != NULL;
     TRY(manifest_keep_file_name(reader, &kernel->manifest));
     TRY(manifest_check_members(reader, object, is_native ? native_members : kernel_members));
-    if (!is_native)
-        TRY(manifest_read_word(reader, object, "kernel", true, &kernel->kernel));
+    TRY(manifest_read_word(reader, object, is_native ? "entry" : "kernel", true, &kernel->kernel));
     TRY(manifest_read_text(reader, object, "options", false, TEXT_MAX, &kernel->options));
     if (!kernel->options)
         kernel->options = "";
@@ -317,8 +315,6 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
     TRY(manifest_read_text(reader, object, "device", false, TEXT_MAX, &kernel->device));
     TRY(manifest_read_choice(reader, object, "type", types, "any", &type));
     kernel->type = type > 0 ? types[type] : NULL;
-    if (is_native)
-        TRY(manifest_read_word(reader, object, "entry", true, &kernel->kernel));
     TRY(read_tunables(reader, object, &with_strides, kernel));
     TRY(manifest_read_expression_member(reader, object, "when", false, &with_strides,
                                         &kernel->when));

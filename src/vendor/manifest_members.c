@@ -162,16 +162,6 @@ enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *
     return HEALCL_OK;
 }
 
-enum healcl_status manifest_read_bool(const struct reader *reader, const cJSON *object,
-                                      const char *name, bool *value)
-{
-    const cJSON *member = manifest_member(object, name);
-    if (member && !cJSON_IsBool(member))
-        REFUSE_AT(reader, object, name, "must be true or false");
-    *value = cJSON_IsTrue(member);
-    return HEALCL_OK;
-}
-
 enum healcl_status manifest_read_list(const struct reader *reader, const cJSON *object,
                                       const char *name, bool needed, int most, const cJSON **list)
 {
@@ -232,17 +222,6 @@ enum healcl_status manifest_read_expression_member(const struct reader *reader, 
     return node ? manifest_read_expression(reader, node, names, expression) : HEALCL_OK;
 }
 
-enum healcl_status manifest_read_dtype(const struct reader *reader, const cJSON *node,
-                                       enum dtype *dtype)
-{
-    for (int i = 0; i < DTYPE_COUNT && cJSON_IsString(node); i++)
-        if (strcmp(dtype_name((enum dtype)i), node->valuestring) == 0) {
-            *dtype = (enum dtype)i;
-            return HEALCL_OK;
-        }
-    REFUSE_AT(reader, node, NULL, "must be int8, int32 or int64");
-}
-
 enum healcl_status manifest_read_integer(const struct reader *reader, const cJSON *node,
                                          int64_t *value)
 {
@@ -258,25 +237,5 @@ enum healcl_status manifest_read_integer(const struct reader *reader, const cJSO
         *value = strtoll(node->valuestring, &end, 10);
     if (*end || errno == ERANGE)
         REFUSE_AT(reader, node, NULL, "must be an integer of 64 bits: one above 2^53 as a text");
-    return HEALCL_OK;
-}
-
-enum healcl_status manifest_read_dtypes(const struct reader *reader, const cJSON *object,
-                                        uint32_t *dtypes)
-{
-    const cJSON *node = manifest_member(object, "dtype");
-    enum dtype dtype = DTYPE_INT8;
-    if (!node)
-        REFUSE_AT(reader, object, "dtype", "is missing");
-    *dtypes = 0;
-    if (cJSON_IsArray(node) && node->child)
-        for (const cJSON *item = node->child; item; item = item->next) {
-            TRY(manifest_read_dtype(reader, item, &dtype));
-            *dtypes |= 1u << dtype;
-        }
-    else {
-        TRY(manifest_read_dtype(reader, node, &dtype));
-        *dtypes = 1u << dtype;
-    }
     return HEALCL_OK;
 }

@@ -1,5 +1,5 @@
-/* What readers of a manifest share: members of its JSON, each refused with the place where it
- * stands. Errors are HEALCL_REFUSED, and HEALCL_NO_MEMORY. */
+/* Readers of a manifest: members of its JSON, each refused with the place where it stands. Errors
+ * are HEALCL_REFUSED, and HEALCL_NO_MEMORY. */
 #ifndef HEALCL_VENDOR_MANIFEST_READER_H
 #define HEALCL_VENDOR_MANIFEST_READER_H
 
@@ -23,7 +23,7 @@ struct reader {
 struct pending {
     const cJSON *object;
     struct vendor_kernel *kernel;
-    const char *path, *entry;
+    const char *path;
     struct pending *next;
 };
 
@@ -73,9 +73,6 @@ bool manifest_is_word(const char *text);
 enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *object,
                                       const char *name, bool needed, const char **text);
 
-enum healcl_status manifest_read_bool(const struct reader *reader, const cJSON *object,
-                                      const char *name, bool *value);
-
 /* A list of at most so many items; NULL where it is absent. */
 enum healcl_status manifest_read_list(const struct reader *reader, const cJSON *object,
                                       const char *name, bool needed, int most, const cJSON **list);
@@ -94,20 +91,13 @@ enum healcl_status manifest_read_expression_member(const struct reader *reader, 
                                                    const struct expression_names *names,
                                                    struct expression **expression);
 
-enum healcl_status manifest_read_dtype(const struct reader *reader, const cJSON *node,
-                                       enum dtype *dtype);
-
 /* An integer, or one in a text, where JSON's numbers may not be exact. */
 enum healcl_status manifest_read_integer(const struct reader *reader, const cJSON *node,
                                          int64_t *value);
 
-/* One dtype or a list of them. */
-enum healcl_status manifest_read_dtypes(const struct reader *reader, const cJSON *object,
-                                        uint32_t *dtypes);
-
 /* ---- manifest_kernels.c ---- */
 
-/* What tells lists of kernels apart: all that manifests say of them, and what their sources hold.
+/* Hashes all that manifests say of kernels, and their sources: lists of kernels differ by it.
  */
 enum healcl_status manifest_add_identity(const struct reader *reader, const cJSON *object,
                                          const struct vendor_kernel *kernel, uint64_t *identity);

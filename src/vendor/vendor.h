@@ -1,5 +1,5 @@
 /*
- * What vendors bring: operations of their own, and other kernels for built-in ones, as manifests
+ * Vendors' own operations, and their kernels for built-in ones, as manifests
  * tell of them (docs/VENDORS.md has the format).
  *
  * A call of such an operation is planned as up to two alternatives: the kernel's step, with copies
@@ -13,7 +13,7 @@
 #include "plan/infer.h"
 #include "vendor/expression.h"
 
-/* Of a kernel, and of each of them; alternatives are all combinations of their values. */
+/* Limits for each kernel. Alternatives are all combinations of its tunables' values. */
 enum { VENDOR_TUNABLES_MAX = 4, VENDOR_TUNABLE_VALUES_MAX = 8, VENDOR_ALTERNATIVES_MAX = 32 };
 
 /* Numbers of names in expressions: inputs of the step, its output, integers, tunables. */
@@ -34,8 +34,10 @@ struct vendor_kernel {
     const char *program;                   /* its file's name and a hash of what it holds */
     const char *source, *kernel, *options; /* source is NULL for native code */
     healcl_vendor_function *native;        /* of a shared library, or NULL */
-    const char *device;        /* part of a device's name, or of its platform's; NULL: any */
-    const char *type;          /* as device_type_name has it; NULL: any */
+    const char *device; /* part of a device's name, or of its platform's; NULL: any */
+    const char *type;   /* as device_type_name has it; NULL: any */
+    const struct expression_names *expression_names; /* but for tunables */
+    const bool *strides_of;    /* by number: tensors that come with their strides; NULL: all */
     struct expression *when;   /* not 0: it can run a call; NULL: any */
     struct expression *global; /* work-items, in work-groups of local; NULL for native code */
     struct expression *local;
@@ -104,16 +106,14 @@ struct vendor_operation {
     struct vendor_parameter {
         int number;      /* of its name; NO_INPUT for what is not looked at */
         uint32_t dtypes; /* of a tensor: bit d for dtype d */
-        bool any_layout; /* the kernels take its strides */
-        /* What kernels may rely on of a tensor's elements: they are in [low, high], and in [0, q)
+        /* Kernels may rely on this: a tensor's elements are in [low, high], and in [0, q)
          * for each q of the moduli. */
         int64_t low, high;
         bool residues;
     } parameters[PARAMETERS_MAX];
-    const char *of_number[EXPRESSION_NAMES_MAX]; /* names of tensors and integers */
-    bool strides_of[VENDOR_OUT + 1];             /* any_layout by number */
-    int parameter_of[EXPRESSION_NAMES_MAX];      /* or NO_INPUT */
-    bool makes_out;                              /* a new tensor; else out is a parameter */
+    bool strides_of[VENDOR_OUT + 1];        /* tensors whose strides the kernels take, by number */
+    int parameter_of[EXPRESSION_NAMES_MAX]; /* or NO_INPUT */
+    bool makes_out;                         /* a new tensor; else out is a parameter */
     bool reads_out;
     enum dtype out_dtype;
     uint32_t out_rank;
@@ -122,12 +122,13 @@ struct vendor_operation {
     uint32_t rule_count;
     struct vendor_kernel *kernels[VENDOR_KERNELS_MAX];
     uint32_t kernel_count;
+    bool has_alternatives; /* a kernel does */
     uint64_t identity; /* a hash of the kernels, their sources included: what a choice is kept by */
     struct body_entry *body;
-    uint32_t body_count, body_tensors; /* 0: there is none; tensors that it makes */
+    uint32_t body_count; /* 0: there is none */
 };
 
-/* What a step of the kind STEP_VENDOR, and those that go with it, are of. */
+/* The call that a step of the kind STEP_VENDOR belongs to. */
 struct vendor_call {
     const struct vendor_operation *operation;
     struct vendor_launch *launches; /* by kernel, of its first alternative */
@@ -138,7 +139,7 @@ struct vendor_call {
         uint32_t choice;                 /* whose launch it is, 0: none yet */
         struct vendor_launch launch;
     } * tuned;
-    /* Of a call that may be kept: the vendor_choice that has run last, plus 1; else NULL. */
+    /* The vendor_choice that has run last, plus 1; NULL for a call that is not kept. */
     uint32_t *ran;
 };
 
@@ -149,15 +150,13 @@ struct vendor_plan {
     uint64_t bytes;    /* that its steps had beside the tensors before, at their most */
 };
 
-/* What was planned for a call that differs in nothing but its tensors' storages; NULL: nothing. */
+/* Finds the plan of a call that differs only in its tensors' storages; NULL: there is none. */
 const struct vendor_plan *kept_call_find(const struct call *call);
 enum healcl_status kept_call_add(const struct call *call, const struct vendor_plan *plan,
                                  struct healcl_error *error);
 
 /* Another kernel for a built-in kind of step. */
 struct vendor_replacement {
-    enum step_kind kind;
-    const char *step, *subject; /* "ntt", as manifests call it, and "step ntt" */
     struct expression_names names;
     struct vendor_kernel *kernel;
     const struct vendor_replacement *next; /* of the same kind */
@@ -175,7 +174,7 @@ struct vendor_operations {
     } * libraries;
 };
 
-/* Without operations yet; healcl_operations_free releases it. */
+/* Makes a handle without operations; healcl_operations_free releases it. */
 enum healcl_status vendor_operations_create(struct vendor_operations **handle,
                                             struct healcl_error *error);
 
@@ -191,13 +190,10 @@ void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alterna
 const struct vendor_launch *vendor_launch_tuned(const struct vendor_call *call, uint32_t kernel,
                                                 uint32_t alternative);
 
-/* Works out a kernel's launch. tensors: by number. strides_of: by number, which of them are handed
- * over with strides; NULL: all. */
+/* Works out a kernel's launch. */
 enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
-                                      const struct expression_names *names,
                                       const struct expression_values *values,
-                                      const bool *strides_of, struct vendor_launch *launch,
-                                      struct healcl_error *error);
+                                      struct vendor_launch *launch, struct healcl_error *error);
 
 /* The manifests whose operations a table has; NULL for one of built-in operations only. */
 const struct vendor_operations *vendor_of_table(const struct operation_table *table);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "helper_script.h"
-#include "run/device_executor.h"
+#include "kernels/launcher.h"
 #include "tools/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
@@ -365,7 +365,7 @@ static void reset_after_an_error(void **state)
         assert_string_equal(refusal.message,
                             "entry 3 (_mod_tt): argument 'b': -6 at [1] is below 1");
         healcl_error_clear(&refusal);
-        OK(executor->class->reset(executor, &error));
+        OK(executor->class->rewind(executor, 0, &error));
     }
     executor->class->destroy(executor);
     script_release(&script);

@@ -10,7 +10,7 @@
 
 #include "helper_script.h"
 #include "helper_share.h"
-#include "run/device_executor.h"
+#include "kernels/launcher.h"
 #include "tools/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
@@ -406,7 +406,7 @@ static void runs_repeat(void **state)
     assert_int_equal(dropped, reference_dropped_digits(&script)); /* each segment counts its own */
     for (int i = 0; i < 5; i++) {
         struct script_results again = {0};
-        OK(executor->class->reset(executor, &error));
+        OK(executor->class->rewind(executor, 0, &error));
         assert_int_equal(executor->dropped_digits, 0);
         OK(script_run(&script, executor, &again, &error));
         assert_true(script_same_results(&first, &again));

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "helper_script.h"
+#include "kernels/launcher.h"
 #include "kernels/variant.h"
-#include "run/device_executor.h"
 
 #define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
 #include "opencl/programs.def"

@@ -8,7 +8,7 @@
 
 #include "helper_script.h"
 #include "plan/memory.h"
-#include "run/spill.h"
+#include "run/run.h"
 
 enum { ROWS = 4, COLUMNS = 1024, BYTES = ROWS * COLUMNS * 8 }; /* of a tensor */
 

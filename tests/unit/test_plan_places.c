@@ -234,7 +234,7 @@ static void a_device_keeps_to_it(void **state)
         struct healcl_report report = {0};
         found.count = found.results = 0;
         if (repetition > 0)
-            OK(executor->class->reset(executor, &error));
+            OK(executor->class->rewind(executor, 0, &error));
         OK(script_run(&script, executor, &found, &error));
         assert_true(script_same_results(&expected, &found));
         device_executor_price(executor, &report);
