@@ -32,7 +32,6 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
     TRY(begin(&job, self, plan, error));
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
                       step->in[0] != NULL);
-    job_asks_for_each(&job, step, step->in[0] ? 3 : 1, false);
     return job_launch(&job, error);
 }
 
@@ -208,7 +207,6 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct v
     job_add_long(&job, space->operand[COPY_OUT].stride[y]);
     job_add_long(&job, space->operand[COPY_IN].stride[y]);
     job_add_long(&job, space->operand[COPY_IN].stride[x]);
-    job.launch.traffic.bytes = space->end * 2 * dtype_size(step->out->storage->dtype);
     space_divide_axis(space, y, (int64_t)1 << log2_height);
     space_divide_axis(space, x, (int64_t)1 << log2_width);
     space->elements_per_item = 1;

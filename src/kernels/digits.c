@@ -70,14 +70,6 @@ static enum healcl_status launch_values(struct job *job, size_t local_size,
                              error);
 }
 
-/* Each value is read once, and each digit written. */
-static uint64_t bytes_of_digits(const struct step *step)
-{
-    const struct tensor *a = step->in[0], *out = step->out;
-    return (uint64_t)layout_elements(&a->layout) * dtype_size(a->storage->dtype) +
-           (uint64_t)layout_elements(&out->layout) * dtype_size(out->storage->dtype);
-}
-
 static enum healcl_status launch_digits(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
@@ -98,8 +90,6 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
     if (plan->variant->style == STYLE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
     job_add_written(&job, &self->status);
-    if (plan->variant->style == STYLE_LOCAL)
-        job.launch.traffic.bytes = bytes_of_digits(step);
     return plan->variant->style == STYLE_LOCAL
                ? launch_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
@@ -228,12 +218,6 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
         job_define(&job, "IN_LOCAL", "");
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
-        /* For each value its residues' moduli, and in combine two for each but one, and an inverse
-         * for each pair. */
-        const uint64_t values = job.space.end, limbs = (uint64_t)k;
-        job.launch.traffic = (struct traffic){.bytes = bytes_of_digits(step),
-                                              .moduli = values * (3 * limbs - 2),
-                                              .twiddles = values * (limbs * (limbs - 1) / 2)};
     }
     job_add_written(&job, &self->status);
     return plan->variant->style == STYLE_LOCAL ? launch_values(&job, plan->local_size, error)

@@ -256,12 +256,6 @@ static uint32_t width_of_any(const struct step *step)
     return step->in[1] || step->kind == STEP_CHAIN ? 1 : VECTOR_MOST;
 }
 
-/* Bits of the operands that a kernel reads or writes for each element, moduli aside. */
-static uint32_t operands_of(const struct step *step)
-{
-    return 7u & ~(scalar_mask(step) << 1);
-}
-
 static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
@@ -273,9 +267,6 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
     job_add_buffer(&job, table);
     add_scalars(&job, step);
     job_allow_vectors(&job, step, width_of_any(step), 2);
-    job_asks_for_each(&job, step, operands_of(step), true);
-    if (step->kind == STEP_CHAIN) /* it reads out, too */
-        job.launch.traffic.bytes = job.space.end * dtype_size(step->out->storage->dtype);
     return job_launch(&job, error);
 }
 
@@ -399,13 +390,7 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct va
     job_add_long(&job, distance * space->operand[1].stride[0]);
     job_add_uint(&job, is_scalar(step, b));
     job_add_long(&job, is_scalar(step, b) ? scalar_value(step, b) : 0);
-    const uint64_t elements = space->end,
-                   items = elements / (uint64_t)space->shape[0] * (uint64_t)distance;
-    job.launch.traffic =
-        (struct traffic){.bytes = dtype_size(step->out->storage->dtype) *
-                                  (2 * elements + (is_scalar(step, b) ? 0 : items)),
-                         .moduli = items};
-    space->end = items;
+    space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)distance;
     space->shape[0] = distance;
     space_simplify(space);
     job.rounds = (uint64_t)rows;
@@ -473,7 +458,6 @@ static enum healcl_status launch_residues(struct launcher *self, const struct va
     job_add_uint(&job, reciprocal_of(found->count));
     if (job.space.rank > 1 || found->repeats % VECTOR_MOST == 0)
         job_allow_vectors(&job, step, VECTOR_MOST, 2);
-    job_asks_for_each(&job, step, step->in[1] ? 7 : 3, true);
     return job_launch(&job, error);
 }
 
@@ -509,7 +493,6 @@ static enum healcl_status launch_constant(struct launcher *self, const struct va
     job_add_long(&job, (int64_t)q);
     job_add_long(&job, b);
     job_allow_vectors(&job, step, VECTOR_MOST, 1);
-    job_asks_for_each(&job, step, 3, false);
     return job_launch(&job, error);
 }
 

@@ -18,11 +18,6 @@ struct job {
     uint32_t vectors; /* bit k: operand k then is one of vectors */
     bool single;      /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
     bool writes_output; /* the step's, or what becomes that */
-    struct {
-        uint32_t operands;     /* bit k: the kernel reads or writes operand k once for each */
-        uint64_t element_size; /* bytes */
-        bool moduli;           /* whether it reads a modulus for each */
-    } each;                    /* element of the space, for the launch's traffic */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
@@ -43,10 +38,6 @@ void job_define_vectors(struct job *job);
  * lie side by side in out, in the first inputs lie so too or are the same, and in other operands
  * are the same. */
 void job_allow_vectors(struct job *job, const struct step *step, uint32_t width, int inputs);
-
-/* What the kernel, over elements of out's dtype, asks for once for each element of the space, or
- * for each vector of them. operands: bits of those that it reads or writes. */
-void job_asks_for_each(struct job *job, const struct step *step, uint32_t operands, bool moduli);
 
 /* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
  * at the same time. */

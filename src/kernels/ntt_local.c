@@ -140,36 +140,6 @@ static struct group group_of(const struct launcher *self, const struct transform
     return (struct group){tiles, (size_t)1 << row};
 }
 
-/* How many rows the groups before one have. */
-static uint64_t rows_before(const struct transform *transform, const struct tiling *tiling,
-                            int64_t group)
-{
-    const struct layout *out = &transform->step->out->layout;
-    int64_t all = out->shape[1] * out->shape[2], groups = (all + tiling->rows - 1) / tiling->rows;
-    int64_t rows = group % groups * tiling->rows;
-    return (uint64_t)(group / groups * all + (rows < all ? rows : all));
-}
-
-/* What a pass over so many rows by so many work-items asks for: elements read and written; of a
- * permutation of which kinds it is, for only others than the identity and the reversal of bits are
- * looked up. A twiddle for each butterfly; where twiddles are products, as they are with moduli
- * below 2^62, a factor more for each stage of the last ones in registers. A work-item reads its
- * row's modulus, n^-1, and whether twiddles are products. */
-static struct traffic traffic_of(const struct transform *transform, const struct tile_sweep *pass,
-                                 uint32_t radix_stages, uint64_t rows, uint64_t items)
-{
-    const uint64_t elements = rows * (uint64_t)transform->n;
-    const bool products = pass->log2_low > 0;
-    struct traffic traffic = {
-        .bytes = elements * (dtype_size(pass->out_dtype) + dtype_size(pass->in_dtype)),
-        .moduli = items,
-        .twiddles = elements / 2 * pass->stages + (transform->inverse ? items : 0)};
-    traffic.bytes += pass->perm ? items * sizeof(uint32_t) : 0;
-    traffic.bytes += products ? items * sizeof(uint64_t) : 0;
-    traffic.twiddles += products ? (elements >> radix_stages) * radix_stages : 0;
-    return traffic;
-}
-
 /* The groups of rows [first, first + count). */
 static enum healcl_status launch_pass(struct launcher *self, const struct transform *transform,
                                       const struct tiling *tiling, const struct tile_sweep *pass,
@@ -214,9 +184,6 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
     uint64_t tiles = (uint64_t)(count * transform->n) >> pass->log2_tile;
     uint64_t groups = ((tiles - 1) >> group.log2_tiles) + 1;
     size_t local_size = (tiling->rows * group.row_size) << group.log2_tiles;
-    uint64_t rows =
-        rows_before(transform, tiling, first + count) - rows_before(transform, tiling, first);
-    job.launch.traffic = traffic_of(transform, pass, radix_stages, rows, groups * local_size);
     return job_launch_groups(&job, groups, local_size, error);
 }
 

@@ -72,12 +72,6 @@ const char *lacks_local(const struct step *step, const struct healcl_device *dev
                : NULL;
 }
 
-struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read, bool adds)
-{
-    uint64_t size = dtype_size(step->out->storage->dtype);
-    return (struct traffic){.bytes = size * (read + sums * (adds ? 2 : 1)), .moduli = sums};
-}
-
 static uint64_t columns_of_group(const struct sharing *sharing)
 {
     return (uint64_t)sharing->inner * sharing->rows;
@@ -293,15 +287,8 @@ static enum healcl_status launch_shared_products(struct launcher *self,
     job_add_uint(&job, sharing.reps);
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
-    const uint64_t sums = (uint64_t)(sum->batch * all_reps * k * n), columns = job.space.end;
-    uint64_t a_columns = sums; /* that a is read for */
-    if (reps > 1 && n_last && shares_a(sum, &sharing, self->device)) {
+    if (reps > 1 && n_last && shares_a(sum, &sharing, self->device))
         job_define(&job, "SAME_ALONG_N", "");
-        a_columns /= columns_of_group(&sharing);
-    }
-    job.launch.traffic =
-        traffic_of_sums(step, sums, (a_columns + columns) * (uint64_t)terms, step_adds(step));
-    job.launch.traffic.bytes += step->in[3] ? columns * sizeof(uint32_t) : 0;
     return launch_shared(&job, &sharing, error);
 }
 
@@ -417,9 +404,6 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
         job_add_long(&job, b->stride[1]);
         job_add_long(&job, out->stride[2]);
         job_add_long(&job, b->stride[3]);
-        job.launch.traffic = traffic_of_sums(
-            step, job.space.end, job.space.end * 2 * (uint64_t)count, step_adds(step) || first > 0);
-        job.launch.traffic.bytes += step->in[3] ? job.space.end * sizeof(uint32_t) : 0;
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);

@@ -31,10 +31,6 @@ struct sharing share_terms(const struct healcl_device *device, uint64_t columns,
 
 const char *lacks_local(const struct step *step, const struct healcl_device *device, int64_t terms);
 
-/* What kernels ask for that read so many factors and terms, and write sums: with adds they read
- * these too. */
-struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read, bool adds);
-
 /* Launches over all elements of the job's space, with the rest of the arguments. */
 enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
                                  struct healcl_error *error);

@@ -170,10 +170,7 @@ static enum healcl_status launch_segments(struct launcher *self, const struct va
     job_add_long(&job, sum->terms);
     job_add_long(&job, sum->stride);
     job_add_long(&job, sum->segment);
-    const uint64_t outputs = plan->space.end / (uint64_t)sum->segments;
-    job_add_uint(&job, (uint32_t)outputs);
-    job.launch.traffic =
-        traffic_of_sums(step, plan->space.end, outputs * (uint64_t)sum->terms, false);
+    job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
     return launch_shared(&job, &sum->sharing, error);
 }
 
@@ -248,8 +245,6 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
         job_add_long(&job, count);
         job_add_long(&job, stride);
         job_add_uint(&job, first > 0);
-        job.launch.traffic =
-            traffic_of_sums(step, job.space.end, job.space.end * (uint64_t)count, first > 0);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);

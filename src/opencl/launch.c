@@ -39,8 +39,7 @@ static cl_int enqueue(struct healcl_device *device, cl_kernel kernel, const stru
 static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
                            const struct launch *launch)
 {
-    size_t index =
-        trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, launch->traffic.bytes);
+    size_t index = trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, 0);
     struct trace_span *span = trace_span(trace, index);
     if (span) {
         span->program = launch->program;
@@ -48,8 +47,6 @@ static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
         span->options = trace_keep(trace, kernel->program->all_options);
         span->groups = launch->groups;
         span->local_size = (uint32_t)launch->local_size;
-        span->moduli = launch->traffic.moduli;
-        span->twiddles = launch->traffic.twiddles;
         trace_manifest_kernel(trace, index, &launch->manifest);
     }
     return index;

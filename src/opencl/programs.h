@@ -48,17 +48,6 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
                                       const char *text, struct healcl_error *error);
 
 /*
- * What all work-items of a launch ask global memory for, caches or not, as formulas of its shape
- * have it; bytes 0: none is known. Each access counts that the kernel's source has, which compilers
- * may leave out where a value is in a register already; so does one byte more than once.
- */
-struct traffic {
-    uint64_t bytes;    /* of elements, and of numbers in permutations, that are read and written */
-    uint64_t moduli;   /* structures of tables that are read, of sizeof(struct modulus) each */
-    uint64_t twiddles; /* the same of sizeof(struct twiddle) */
-};
-
-/*
  * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
  * built with options and -D LOCAL_SIZE=<local_size>.
  */
@@ -70,9 +59,8 @@ struct launch {
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     struct manifest_kernel manifest; /* for traces: which one it is */
     size_t local_size;
-    size_t groups;          /* work-groups; 0 launches nothing */
-    struct traffic traffic; /* for traces */
-    const void *tag;        /* handed back with the launch's time; NULL: that is not */
+    size_t groups;   /* work-groups; 0 launches nothing */
+    const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
 
 /* What a device has built, for healcl compile. Texts but kernels are the device's. */
