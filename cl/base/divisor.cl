@@ -156,26 +156,18 @@ static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor 
 #endif
 
 /* The same by exact high words, lane by lane. Each of three cuts is worth less than 1. */
-#define MULTIPLY_BY(way, HIGH_WORD)                                                              \
-    static inline ulong multiply_lane_by_##way(ulong a, ulong b, ulong q, ulong reciprocal,      \
-                                               ulong shift)                                      \
-    {                                                                                            \
-        ulong low = a * b, x = SHIFT_LEFT(HIGH_WORD(a, b), low, shift + 1);                      \
-        ulong rest = low - HIGH_WORD(x, reciprocal >> 1 | (ulong)1 << 63) * q;                   \
-        rest = min(rest, rest - 2 * q);                                                          \
-        return min(rest, rest - q);                                                              \
-    }                                                                                            \
-    static inline ulong8 multiply_by_##way(ulong8 a, ulong8 b, struct lane_divisor p)            \
-    {                                                                                            \
-        return EACH_LANE(multiply_lane_by_##way);                                                \
-    }
+static inline ulong multiply_lane_by_mul_hi(ulong a, ulong b, ulong q, ulong reciprocal, ulong shift)
+{
+    ulong low = a * b, x = SHIFT_LEFT(high_word(a, b), low, shift + 1);
+    ulong rest = low - high_word(x, reciprocal >> 1 | (ulong)1 << 63) * q;
+    rest = min(rest, rest - 2 * q);
+    return min(rest, rest - q);
+}
 
-MULTIPLY_BY(mul_hi, mul_hi)
-
-#ifdef __SIZEOF_INT128__
-#define HIGH_WORD_128(a, b) ((ulong)((unsigned __int128)(a) * (b) >> 64))
-MULTIPLY_BY(int128, HIGH_WORD_128)
-#endif
+static inline ulong8 multiply_by_mul_hi(ulong8 a, ulong8 b, struct lane_divisor p)
+{
+    return EACH_LANE(multiply_lane_by_mul_hi);
+}
 
 static inline ulong multiply_lane_exactly(ulong a, ulong b, ulong q, ulong reciprocal, ulong shift)
 {
@@ -213,8 +205,6 @@ static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
 #else
 #if MULTIPLY == MULTIPLY_HALVES
 #define MULTIPLY_LANES multiply_by_halves
-#elif MULTIPLY == MULTIPLY_INT128 && defined __SIZEOF_INT128__
-#define MULTIPLY_LANES multiply_by_int128
 #else
 #define MULTIPLY_LANES multiply_by_mul_hi
 #endif

@@ -24,7 +24,7 @@ enum { LANES = 8 };
 
 enum elementwise {
 #define ELEMENTWISE_KIND(KIND, name, operands) KIND,
-    ELEMENTWISE_OPERATIONS(ELEMENTWISE_KIND) ELEMENTWISE_COUNT
+    ELEMENTWISE_OPERATIONS(ELEMENTWISE_KIND) CHAIN /* two of them: cl/modular/general.cl */
 };
 
 /* Ways to multiply and divide 64 bits in vectors, -D MULTIPLY: see cl/base/divisor.cl. The same
@@ -32,7 +32,6 @@ enum elementwise {
 #define MULTIPLY_DOUBLES 0
 #define MULTIPLY_HALVES 1
 #define MULTIPLY_MUL_HI 2
-#define MULTIPLY_INT128 3
 
 #define INVERSE_MARGIN 0x1.8p-50
 

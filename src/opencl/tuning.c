@@ -57,7 +57,7 @@ const char *tunable_meaning(enum tunable tunable)
     return meanings[tunable];
 }
 
-static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi", "int128"};
+static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi"};
 
 const char *multiply_name(enum multiply multiply)
 {

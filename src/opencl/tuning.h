@@ -34,7 +34,6 @@ enum multiply {
     MULTIPLY_BY_DOUBLES, /* quotients estimated in doubles */
     MULTIPLY_BY_HALVES,  /* halves of 32 bits */
     MULTIPLY_BY_MUL_HI,  /* lane by lane */
-    MULTIPLY_BY_INT128,  /* the same with integers of 128 bits, where the compiler has them */
     MULTIPLY_COUNT
 };
 
