@@ -9,7 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- what a kernel takes */
 

@@ -3,7 +3,7 @@
 
 #include "core/array.h"
 #include "core/huge_pages.h"
-#include "opencl/device_internal.h"
+#include "opencl/internal.h"
 
 enum {
     STEP_BYTES_MIN = 256, /* sizes of buffers are multiples of it, */

@@ -2,7 +2,7 @@
  * An opened OpenCL device: context, queues, buffers. Knows nothing of programs, tensors and steps.
  *
  * Two command queues: compute runs kernels and hands out results, to its callers in order, though
- * launches may overlap where none of them can tell (overlap.c); transfer, in order, fills fresh
+ * launches may overlap where none of them can tell (commands.c); transfer, in order, fills fresh
  * buffers, so that the host never waits for computation when it uploads. Work on the compute queue
  * that is enqueued after device_upload waits, on the device, for that upload.
  * Nothing here blocks on the compute queue but device_download, device_finish, and what frees
@@ -136,17 +136,17 @@ struct buffer_place {
     uint64_t bytes;  /* of the memory */
 };
 
-/* Commands whose times are wanted, in the order of their queue: record.c. */
+/* Commands whose times are wanted, in the order of their queue: commands.c. */
 struct command_log {
     struct command *commands;
     size_t count, capacity;
     size_t read; /* those of them whose time is known and whose event is released */
 };
 
-/* What handles on the same context share: shared_context.c. */
+/* What handles on the same context share: internal.h. */
 struct device_context;
 /* Pinned memory of the host in two halves, one of which is filled or taken from while a command
- * uses the other one: staging.c. */
+ * uses the other one: transfer.c. */
 struct staging {
     cl_mem memory; /* NULL: not made yet */
     char *address;
@@ -168,7 +168,7 @@ struct healcl_device {
     cl_context context;
     cl_command_queue compute, transfer;
     bool queue_takes_times; /* that the caller has brought */
-    bool overlaps;          /* the compute queue is out of order: overlap.c */
+    bool overlaps;          /* the compute queue is out of order */
     struct recent_commands *recent;
     bool profiling;       /* the compute queue takes times */
     bool event_times;     /* while profiling: the driver does; else the host's clock counts */
@@ -196,12 +196,12 @@ struct healcl_device {
         void *context;
     } bound; /* of bytes_live */
     struct staging staging;
-    cl_event upload;               /* the last upload, until the compute queue waits for it */
-    uint32_t unflushed;            /* launches since the compute queue was flushed */
-    struct command_log launches;   /* on the compute queue, while profiling */
-    struct command_log transfers;  /* on the transfer queue, while tracing */
-    struct trace *trace;           /* or NULL: trace.c */
-    struct clock_pair trace_clock; /* when tracing began */
+    cl_event upload;                 /* the last upload, until the compute queue waits for it */
+    uint32_t unflushed;              /* launches since the compute queue was flushed */
+    struct command_log launches;     /* on the compute queue, while profiling */
+    struct command_log transfers;    /* on the transfer queue, while tracing */
+    struct trace *trace;             /* or NULL */
+    / struct clock_pair trace_clock; /* when tracing began */
 };
 
 /* Enqueues on a caller's queue from now on, which is retained. Errors: HEALCL_USAGE where it is of

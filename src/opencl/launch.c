@@ -1,5 +1,5 @@
 /* Kernel launches. */
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host goes on */
 

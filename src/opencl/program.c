@@ -6,9 +6,10 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "core/array.h"
 #include "core/clock.h"
 #include "core/numbers.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- sources */
 
@@ -217,6 +218,140 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     return build_source(device, program, texts, options, &program->id, error);
 }
 
+/* ---------------------------------------------------------------- shared by handles */
+
+/*
+ * Programs that handles on one context share: each is built once, by the handle that wants it
+ * first. A handle has kernel objects of its own, for threads set their arguments at the same time.
+ * PoCL 3.1 keeps memory of each program that is built, and none of queues and kernel objects.
+ */
+enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
+
+static void free_kernels(struct shared_kernel *kernel)
+{
+    while (kernel) {
+        struct shared_kernel *next = kernel->next;
+        free(kernel->name);
+        free(kernel);
+        kernel = next;
+    }
+}
+
+static void free_shared(const struct opencl *cl, struct shared_program *shared)
+{
+    free_kernels(shared->kernels);
+    (void)cl->clReleaseProgram(shared->id);
+    free(shared);
+}
+
+void shared_programs_free(const struct opencl *cl, struct device_context *context)
+{
+    while (context->programs) {
+        struct shared_program *shared = context->programs;
+        context->programs = shared->next;
+        free_shared(cl, shared);
+    }
+}
+
+static enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
+                                             bool *found, struct healcl_error *error)
+{
+    struct shared_program *shared = device->shared->programs;
+    while (shared && (shared->discarded || strcmp(shared->key, program->key) != 0))
+        shared = shared->next;
+    *found = shared != NULL;
+    if (!shared)
+        return HEALCL_OK;
+    TRY_CL(error, "clRetainProgram", device->cl->clRetainProgram(shared->id));
+    program->id = shared->id;
+    program->shared = shared;
+    program->loaded = shared->loaded;
+    program->prefix = shared->prefix;
+    shared->users++;
+    return HEALCL_OK;
+}
+
+static enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
+                                             struct healcl_error *error)
+{
+    struct device_context *context = device->shared;
+    struct shared_program *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        NO_MEMORY(error);
+    cl_int code = device->cl->clRetainProgram(program->id);
+    if (code != CL_SUCCESS) {
+        free(shared);
+        return opencl_error(error, code, "clRetainProgram", __FILE__, __LINE__);
+    }
+    *shared = (struct shared_program){.next = context->programs,
+                                      .users = 1,
+                                      .id = program->id,
+                                      .loaded = program->loaded,
+                                      .prefix = program->prefix};
+    memcpy(shared->key, program->key, sizeof shared->key);
+    context->programs = program->shared = shared;
+    return HEALCL_OK;
+}
+
+static enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
+                                             struct healcl_error *error)
+{
+    struct shared_kernel *shared = program->shared->kernels;
+    while (shared && strcmp(shared->name, kernel->name) != 0)
+        shared = shared->next;
+    if (!shared) {
+        shared = calloc(1, sizeof *shared);
+        if (!shared)
+            NO_MEMORY(error);
+        shared->name = strdup(kernel->name);
+        if (!shared->name) {
+            free(shared);
+            NO_MEMORY(error);
+        }
+        shared->next = program->shared->kernels;
+        program->shared->kernels = shared;
+    }
+    kernel->shared = shared;
+    return HEALCL_OK;
+}
+
+/* Frees those that have been idle for the longest, and what is discarded. */
+static void free_idle(const struct opencl *cl, struct device_context *context)
+{
+    uint32_t idle = 0;
+    for (struct shared_program **link = &context->programs, *shared; (shared = *link);) {
+        bool is_idle = shared->users == 0;
+        if (is_idle && (shared->discarded || ++idle > IDLE_PROGRAMS_MAX)) {
+            *link = shared->next;
+            free_shared(cl, shared);
+        } else {
+            link = &shared->next;
+        }
+    }
+}
+
+static void move_to_front(struct device_context *context, struct shared_program *shared)
+{
+    struct shared_program **link = &context->programs;
+    while (*link != shared)
+        link = &(*link)->next;
+    *link = shared->next;
+    shared->next = context->programs;
+    context->programs = shared;
+}
+
+static void shared_program_leave(struct healcl_device *device, struct program *program,
+                                 bool discard)
+{
+    struct device_context *context = device->shared;
+    struct shared_program *shared = program->shared;
+    shared->discarded = shared->discarded || discard;
+    if (--shared->users > 0)
+        return;
+    move_to_front(context, shared);
+    free_idle(device->cl, context);
+}
+
 /* ---------------------------------------------------------------- what is built */
 
 static void kernel_free(struct healcl_device *device, struct kernel *kernel)
@@ -235,9 +370,9 @@ static void program_free(struct healcl_device *device, struct program *program, 
         kernel_free(device, kernel);
     }
     if (program->shared) {
-        shared_programs_lock(device);
+        (void)pthread_mutex_lock(&device->shared->lock);
         shared_program_leave(device, program, discard);
-        shared_programs_unlock(device);
+        (void)pthread_mutex_unlock(&device->shared->lock);
     }
     if (program->id)
         (void)device->cl->clReleaseProgram(program->id);
@@ -248,50 +383,33 @@ static void program_free(struct healcl_device *device, struct program *program, 
     free(program);
 }
 
-bool device_programs_discard(struct healcl_device *device)
+/* discard: also what is kept of them. */
+static bool release_programs(struct healcl_device *device, bool discard)
 {
     bool loaded = false;
-    (void)!device_finish(device, NULL);
-    overlap_forget(device);
     while (device->programs->list) {
         struct program *program = device->programs->list;
         device->programs->list = program->next;
         loaded = loaded || program->loaded;
-        if (*program->binary_name && !device->programs->package)
+        if (discard && *program->binary_name && !device->programs->package)
             (void)!cache_remove(device->programs->cache_directory, program->binary_name, NULL,
                                 NULL);
-        program_free(device, program, true);
+        program_free(device, program, discard);
     }
     return loaded;
 }
 
-void device_programs_free(struct healcl_device *device)
+bool device_programs_discard(struct healcl_device *device)
 {
-    struct device_programs *programs = device->programs;
-    while (programs->list) {
-        struct program *program = programs->list;
-        programs->list = program->next;
-        program_free(device, program, false);
-    }
-    while (programs->added) {
-        struct program_source *source = programs->added;
-        programs->added = source->next;
-        free(source);
-    }
-    shared_programs_leave(device);
-    free(programs->cache_directory);
-    free(programs->warnings);
-    free(programs->failed);
-    free(programs);
-    device->programs = NULL;
+    (void)!device_finish(device, NULL);
+    overlap_forget(device);
+    return release_programs(device, true);
 }
 
-void device_programs_save(struct healcl_device *device)
+static void save_programs(struct healcl_device *device)
 {
     unsigned char *binary;
     size_t bytes;
-    if (!device->programs->keeps_binaries || device->programs->distrusted)
-        return;
     for (struct program *program = device->programs->list; program; program = program->next) {
         if (!*program->binary_name || program->loaded || !program->may_be_kept || !program->id ||
             binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
@@ -300,6 +418,22 @@ void device_programs_save(struct healcl_device *device)
                            NULL);
         free(binary);
     }
+}
+
+void device_programs_release(struct healcl_device *device)
+{
+    struct device_programs *programs = device->programs;
+    if (programs->keeps_binaries && !programs->distrusted)
+        save_programs(device);
+    (void)release_programs(device, false);
+    while (programs->added) {
+        struct program_source *source = programs->added;
+        programs->added = source->next;
+        free(source);
+    }
+    free(programs->cache_directory);
+    free(programs->warnings);
+    free(programs->failed);
 }
 
 void record_release(struct record *record)
@@ -452,9 +586,9 @@ static enum healcl_status build_or_share(struct healcl_device *device, struct pr
     TRY(find_texts(device, program->name, program->text, line, texts, error));
     TRY(find_options(device, program, error));
     find_key(device, program, texts);
-    shared_programs_lock(device);
+    (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = share_or_build(device, program, texts, error);
-    shared_programs_unlock(device);
+    (void)pthread_mutex_unlock(&device->shared->lock);
     return status;
 }
 
@@ -497,9 +631,9 @@ static struct kernel *find_kernel(struct program *program, const char *name)
 static enum healcl_status make_object(struct healcl_device *device, struct program *program,
                                       struct kernel *kernel, struct healcl_error *error)
 {
-    shared_programs_lock(device);
+    (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = shared_kernel_find(program, kernel, error);
-    shared_programs_unlock(device);
+    (void)pthread_mutex_unlock(&device->shared->lock);
     TRY(status);
     cl_int code = CL_SUCCESS;
     char symbol[256];
@@ -573,4 +707,53 @@ enum healcl_status device_build_kernel(struct healcl_device *device, const struc
 {
     struct kernel *kernel;
     return device_kernel(device, launch, &kernel, error);
+}
+
+/* ---------------------------------------------------------------- what a device lacks */
+
+bool device_lacks(const struct healcl_device *device, const char *name)
+{
+    for (const char *item = device->programs->forced_lacks; item && *item;) {
+        size_t length = strcspn(item, ",");
+        if ((strlen(name) == length && strncmp(item, name, length) == 0) ||
+            (length == 3 && strncmp(item, "all", length) == 0))
+            return true;
+        item += length + (item[length] == ',');
+    }
+    return false;
+}
+
+const char *device_warning(const struct healcl_device *device, size_t number)
+{
+    const char *warnings[2];
+    size_t count = 0;
+    if (device->programs->arguments_untold)
+        warnings[count++] = ARGUMENTS_UNTOLD;
+    if (device->tuning.kept_is_unreadable)
+        warnings[count++] = KEPT_UNREADABLE;
+    return number < count ? warnings[number] : NULL;
+}
+
+enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status)
+{
+    device->programs->lack_met = true;
+    return status;
+}
+
+bool device_has_failed(const struct healcl_device *device, const void *kernel)
+{
+    for (size_t i = 0; i < device->programs->failed_count; i++)
+        if (device->programs->failed[i] == kernel)
+            return true;
+    return false;
+}
+
+enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
+                                      struct healcl_error *error)
+{
+    struct device_programs *programs = device->programs;
+    if (!ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity))
+        NO_MEMORY(error);
+    programs->failed[programs->failed_count++] = kernel;
+    return HEALCL_OK;
 }

@@ -5,13 +5,11 @@
 #include <stdio.h>
 
 #include "opencl/device.h"
-#include "opencl/tuning_kept.h"
 
 /* Programs of a device, and what is known of them. */
 struct device_programs {
     struct program *list;           /* built so far, the last one used first */
     struct program_source *added;   /* beside cl/ */
-    struct shared_programs *shared; /* with the other handles on its context */
     struct package *package;        /* all programs come from there; or NULL. Shared too */
     struct kernel_choices choices;  /* among kernels of manifests */
     uint64_t compile_nanoseconds;   /* spent building programs and making kernels */

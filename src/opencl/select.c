@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "opencl/device_internal.h"
+#include "opencl/internal.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
