@@ -200,8 +200,8 @@ struct healcl_device {
     uint32_t unflushed;              /* launches since the compute queue was flushed */
     struct command_log launches;     /* on the compute queue, while profiling */
     struct command_log transfers;    /* on the transfer queue, while tracing */
-    struct trace *trace;             /* or NULL */
-    / struct clock_pair trace_clock; /* when tracing began */
+    struct trace *trace;           /* or NULL */
+    struct clock_pair trace_clock; /* when tracing began */
 };
 
 /* Enqueues on a caller's queue from now on, which is retained. Errors: HEALCL_USAGE where it is of
