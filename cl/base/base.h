@@ -174,9 +174,8 @@ typedef long place_t;
 
 /*
  * A work-item's walk through its elements of a space, in spans along the last axis:
- *     EACH_SPAN(space, span)
- *         for (count_t i = 0; i < span.length; i++)
- *             AT(out, POSITION(space, span, 0, i)) = ...;
+ *     EACH_ELEMENT(space, span, i)
+ *         AT(out, POSITION(space, span, 0, i)) = ...;
  */
 struct span {
     count_t linear;                   /* C-order number of the span's first element */
@@ -196,6 +195,9 @@ struct span {
 #define EACH_SPAN(space, span) \
     PIPELINE                   \
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+#define EACH_ELEMENT(space, span, i) \
+    EACH_SPAN(space, span)           \
+    for (count_t i = 0; i < span.length; i++)
 
 #ifdef THIN /* i is 0 */
 #define POSITION(space, span, k, i) ((span).position[k])

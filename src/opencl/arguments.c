@@ -65,8 +65,7 @@ static size_t integer_bytes(const char *type)
 
 static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type)
 {
-    return (address == CL_KERNEL_ARG_ADDRESS_GLOBAL ||
-            address == CL_KERNEL_ARG_ADDRESS_CONSTANT) &&
+    return (address == CL_KERNEL_ARG_ADDRESS_GLOBAL || address == CL_KERNEL_ARG_ADDRESS_CONSTANT) &&
            strncmp(type, "image", 5) != 0;
 }
 

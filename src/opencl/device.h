@@ -196,10 +196,10 @@ struct healcl_device {
         void *context;
     } bound; /* of bytes_live */
     struct staging staging;
-    cl_event upload;                 /* the last upload, until the compute queue waits for it */
-    uint32_t unflushed;              /* launches since the compute queue was flushed */
-    struct command_log launches;     /* on the compute queue, while profiling */
-    struct command_log transfers;    /* on the transfer queue, while tracing */
+    cl_event upload;               /* the last upload, until the compute queue waits for it */
+    uint32_t unflushed;            /* launches since the compute queue was flushed */
+    struct command_log launches;   /* on the compute queue, while profiling */
+    struct command_log transfers;  /* on the transfer queue, while tracing */
     struct trace *trace;           /* or NULL */
     struct clock_pair trace_clock; /* when tracing began */
 };

@@ -119,7 +119,8 @@ enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_q
 
 /* What handles on the same context share. */
 struct device_context {
-    pthread_mutex_t turn; /* recursive: opening and closing a handle takes one, and so may callers */
+    pthread_mutex_t
+        turn; /* recursive: opening and closing a handle takes one, and so may callers */
     struct healcl_device *latest; /* whose turn was the last, and may have left commands; or NULL */
     pthread_mutex_t lock; /* of what follows; held while a program is built: it is built once */
     uint32_t handles;
