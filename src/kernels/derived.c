@@ -52,13 +52,13 @@ static enum healcl_status modulus_table(struct launcher *self, const struct step
         return HEALCL_OK;
     void *made = host_moduli(self, step, i, layout);
     if (made)
-        return derived_add_made(self, step->in[i], &key, layout_elements(layout),
-                                sizeof(struct modulus), made, table, error);
+        return derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus),
+                           made, table, error);
     struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
     struct job job;
     TRY(begin_check(&job, self, "moduli", &check, error));
-    TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), table,
-                    error));
+    TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), NULL,
+                    table, error));
     job_add_written(&job, *table);
     return launch_check(&job, &check, error);
 }
@@ -80,7 +80,7 @@ enum healcl_status derive_moduli(struct launcher *self, const struct step *step,
                                  const struct buffer **table, struct healcl_error *error)
 {
     struct layout own = layout_own_elements(&step->in[i]->layout);
-    return step->in[i]->storage->scalars ? derive_scalar_moduli(self, table, error)
+    return step->in[i]->storage->scalars ? derive_scalars(self, false, table, error)
                                          : modulus_table(self, step, i, &own, table, error);
 }
 
@@ -110,12 +110,12 @@ static enum healcl_status lane_moduli(struct launcher *self, const struct step *
         return HEALCL_OK;
     void *made = host_lane_moduli(self, step, i, layout, moduli->period);
     if (made)
-        return derived_add_made(self, step->in[i], &key, moduli->period,
-                                sizeof(struct scalar_lanes), made, &moduli->lanes, error);
+        return derived_add(self, step->in[i], &key, moduli->period, SCALAR_LANES_BYTES, made,
+                           &moduli->lanes, error);
     struct layout vectors;
     struct job job;
     TRY(layout_init(&vectors, 1, (int64_t[]){moduli->period * LANES}, 1, error));
-    TRY(derived_add(self, step->in[i], &key, moduli->period, sizeof(struct scalar_lanes),
+    TRY(derived_add(self, step->in[i], &key, moduli->period, SCALAR_LANES_BYTES, NULL,
                     &moduli->lanes, error));
     job_init(&job, self, step, "vectors", "lane_moduli");
     job_define_vectors(&job);
@@ -147,7 +147,7 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
     struct layout own = layout_own_elements(input);
     *moduli = (struct periodic_moduli){.k = 1, .period = 1, .first = input->offset};
     if (step->in[i]->storage->scalars)
-        return derive_scalar_lanes(self, &moduli->lanes, error);
+        return derive_scalars(self, true, &moduli->lanes, error);
     int64_t k = layout_elements(&own);
     *moduli = (struct periodic_moduli){.k = k, .period = k}; /* lcm(k, 8) / 8 */
     for (int64_t power = 8; power > 1 && moduli->period % 2 == 0; power /= 2)
@@ -201,14 +201,14 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
     const struct layout q_vector = last_axis(&step->in[q_input]->layout);
     void *made = host_twiddles(self, step, i, &key.layout, q_input, &q_vector);
     if (made)
-        return derived_add_made(self, step->in[i], &key, layout_elements(&key.layout),
-                                sizeof(struct twiddle), made, table, error);
+        return derived_add(self, step->in[i], &key, layout_elements(&key.layout),
+                           sizeof(struct twiddle), made, table, error);
     const struct buffer *moduli;
     struct job job;
     TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
     TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
     TRY(derived_add(self, step->in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
-                    table, error));
+                    NULL, table, error));
     job_add_buffer(&job, moduli);
     job_add_uint(&job, log2_of((uint64_t)(layout_elements(&key.layout) / key.layout.shape[0])));
     job_add_written(&job, *table);
@@ -234,7 +234,7 @@ enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct st
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
     TRY(begin(&job, self, step, factors, "scaled_twiddles", &step->in[factors]->layout, error));
     TRY(derived_add(self, step->in[factors], &key, step->in[factors]->layout.shape[0],
-                    sizeof(struct twiddle), table, error));
+                    sizeof(struct twiddle), NULL, table, error));
     job_add_buffer(&job, moduli);
     job_add_buffer(&job, twiddles);
     job_add_written(&job, *table);
@@ -255,11 +255,11 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     const struct layout q_vector = last_axis(&step->in[q_input]->layout);
     void *made = host_lane_twiddles(self, step, i, &key.layout, q_input, &q_vector, word_bits);
     if (made)
-        return derived_add_made(self, step->in[i], &key, words, word_bits / 8, made, table, error);
+        return derived_add(self, step->in[i], &key, words, word_bits / 8, made, table, error);
     const struct buffer *twiddles;
     struct job job;
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-    TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, table, error));
+    TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, NULL, table, error));
     job_init(&job, self, step, "core", "lane_twiddles");
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     job_add_buffer(&job, twiddles);
@@ -287,7 +287,7 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
     TRY(layout_init(&all, 2, (int64_t[]){k, n}, sizeof(struct twiddle), error));
     TRY(derived_add(self, step->in[i], &key, k * ((n >> log2_low) + 1), sizeof(struct twiddle),
-                    table, error));
+                    NULL, table, error));
     TRY(fill_table(self, step, i, *table, -1, error));
     job_init(&job, self, step, "core", "twiddle_products");
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
@@ -342,10 +342,9 @@ enum healcl_status derive_permutation(struct launcher *self, const struct step *
                    launcher_refuse(self, step, i), (long long)n);
     void *made = host_permutation(self, step, i, false);
     if (made)
-        return derived_add_made(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table,
-                                error);
+        return derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table, error);
     struct buffer first = {0};
-    TRY(derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), table, error));
+    TRY(derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), NULL, table, error));
     TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false, &first,
                               error));
     enum healcl_status status = launch_permutation(self, step, i, &first, *table, error);
@@ -366,10 +365,9 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     int64_t n = layout->shape[0];
     void *made = host_permutation(self, step, i, true);
     if (made)
-        return derived_add_made(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table,
-                                error);
+        return derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table, error);
     TRY(derive_permutation(self, step, i, &permutation, error));
-    TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), table, error));
+    TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), NULL, table, error));
     /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
     TRY(fill_table(self, step, i, *table, 0, error));
     job_init(&job, self, step, "core", "inverse_permutation");
@@ -393,15 +391,15 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
     int64_t k = layout->shape[0];
     void *made = host_crt_inverses(self, step, i);
     if (made)
-        return derived_add_made(self, step->in[i], &key, k * k, sizeof(struct twiddle), made, table,
-                                error);
+        return derived_add(self, step->in[i], &key, k * k, sizeof(struct twiddle), made, table,
+                           error);
     const struct buffer *moduli;
     struct layout pairs;
     struct job job;
     TRY(derive_modulus_vector(self, step, i, &moduli, error));
     TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
-    TRY(derived_add(self, step->in[i], &key, layout_elements(&pairs), sizeof(struct twiddle), table,
-                    error));
+    TRY(derived_add(self, step->in[i], &key, layout_elements(&pairs), sizeof(struct twiddle), NULL,
+                    table, error));
     struct check check = {
         .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
     job_init(&job, self, step, "core", "crt_inverses");
@@ -429,7 +427,7 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     if (derived_find(self, step->in[i], &key, &none))
         return HEALCL_OK;
     if (host_indices_in_range(self, step, i, &own, key.first, size))
-        return derived_add(self, step->in[i], &key, 0, 0, &none, error);
+        return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
     struct check check = {
         .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
     struct job job;
@@ -437,5 +435,5 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     job_add_long(&job, key.first);
     job_add_long(&job, size);
     TRY(launch_check(&job, &check, error));
-    return derived_add(self, step->in[i], &key, 0, 0, &none, error);
+    return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
 }

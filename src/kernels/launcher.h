@@ -30,10 +30,10 @@ struct check {
 };
 
 /* What was derived from tensors, by its key: see derived_kept.c. */
+enum { KEPT_BUCKETS = 1024 };
 struct kept {
-    struct derived **buckets;
-    size_t bucket_count, count;
-    uint64_t bytes; /* of host and device */
+    struct derived **buckets; /* NULL before the first one */
+    uint64_t bytes;           /* of host and device */
 };
 
 struct launcher {
