@@ -135,12 +135,6 @@ void job_add_uint(struct job *job, uint32_t value)
 
 enum { FEW_ROUNDS = 128 }; /* for each element: finding it, and what all kernels do */
 
-int64_t job_rounds_max(const struct launcher *self)
-{
-    uint64_t limit = self->device->info.loop_limit;
-    return limit > 0 ? (int64_t)(limit / 2) : INT64_MAX;
-}
-
 /* Whether every buffer has less than 2^32 bytes. */
 static bool is_narrow(const struct launch *launch)
 {
@@ -291,11 +285,6 @@ enum healcl_status job_launch_of(struct job *job, size_t local_size, struct heal
 enum healcl_status job_launch(struct job *job, struct healcl_error *error)
 {
     return job_launch_of(job, job->launcher->device->tuning.local_size, error);
-}
-
-enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error)
-{
-    return job_launch_of(job, 1, error);
 }
 
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,

@@ -54,19 +54,13 @@ void job_add_uint(struct job *job, uint32_t value);
 /* Whether a job without a granule has its kernel compiled for the axes of such a space. */
 bool axes_are_compiled(const struct space *space, const struct healcl_device *device);
 
-/* Rounds of loops that a work-item can be charged with for one element, at most. */
-int64_t job_rounds_max(const struct launcher *self);
-
 /* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the device cannot go round
  * loops as often as that takes; also of job_launch_groups. */
 enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
-/* The same in work-groups of local_size work-items. */
+/* The same in work-groups of local_size work-items: of one, for those with large private arrays.
+ * PoCL keeps the arrays of a whole group on a thread's stack. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error);
-
-/* The same in work-groups of one, for work-items with large private arrays: PoCL keeps those of a
- * whole group on a thread's stack. */
-enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error);
 
 /* Launches that many work-groups of local_size work-items. */
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,

@@ -118,7 +118,7 @@ static enum healcl_status launch_stages_of_rows(struct launcher *self,
     if (n < NTT_ROW_MIN && count / units >= together)
         job.granule *= (uint64_t)together;
     job.rounds = log2_of(n);
-    return job_launch_alone(&job, error);
+    return job_launch_of(&job, 1, error);
 }
 
 static const char *plan_stages(const struct step *step, const struct healcl_device *device,

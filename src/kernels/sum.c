@@ -21,8 +21,8 @@ static const char *lacks_sum_vectors(const struct healcl_device *device, int64_t
  * loop as often as they like. */
 static int64_t terms_at_once(const struct launcher *self, int64_t terms)
 {
-    int64_t most = job_rounds_max(self);
-    return terms < most ? terms : most;
+    const int64_t most = (int64_t)(self->device->info.loop_limit / 2);
+    return most == 0 || terms < most ? terms : most;
 }
 
 enum {
@@ -158,7 +158,7 @@ static enum healcl_status launch_columns(struct launcher *self, const struct var
     job_add_long(&job, moduli.period);
     add_summed_axis(&job, step);
     job.granule = LANES;
-    return job_launch_alone(&job, error);
+    return job_launch_of(&job, 1, error);
 }
 
 /* The axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
@@ -200,7 +200,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     job_add_long(&job, terms_of(step));
     job_add_long(&job, a->shape[a->rank - 1]);
     job_add_long(&job, out->stride[out->rank - 1]);
-    return job_launch_alone(&job, error);
+    return job_launch_of(&job, 1, error);
 }
 
 /* The vector of moduli as an operand of out's shape: it varies along the last axis only. */
@@ -451,7 +451,7 @@ static enum healcl_status launch_product_columns(struct launcher *self,
     operand[2].stride[axis_n] = b->stride[3];
     operand[1].stride[axis_terms] = a->stride[1];
     operand[2].stride[axis_terms] = b->stride[1];
-    return job_launch_alone(&job, error);
+    return job_launch_of(&job, 1, error);
 }
 
 /* In HEAL's layout: see modmul_axis_sum_rows. */
@@ -497,7 +497,7 @@ static enum healcl_status launch_product_rows(struct launcher *self,
     job_add_long(&job, b->stride[3]);
     job_add_long(&job, out->stride[2]);
     job_add_long(&job, out->stride[1]);
-    return job_launch_alone(&job, error);
+    return job_launch_of(&job, 1, error);
 }
 
 static const char *plan_products(const struct step *step, const struct healcl_device *device,
@@ -653,7 +653,7 @@ static enum healcl_status launch_product_groups(struct launcher *self,
     job_add_long(&job, found.strides[streamed][found.rows]);
     job_add_long(&job, found.strides[packed][found.rows]);
     job_add_long(&job, found.strides[0][found.rows]);
-    return job_launch_alone(&job, error);
+    return job_launch_of(&job, 1, error);
 }
 
 /* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */

@@ -135,48 +135,32 @@ enum { AVX512_DOUBLES = 8 };
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    cl_device_type kind = kind_of(info);
-    uint32_t queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0; /* whatever it is shaped as */
-    bool given = parse_kind(getenv("HEALCL_AS")) != 0;
-    bool shared = given ? kind & CL_DEVICE_TYPE_CPU : info->unified_memory;
-    uint32_t staging_bytes = shared ? 0 : STAGING_BYTES;
-    if (kind & CL_DEVICE_TYPE_CPU) {
-        struct device_tuning tuning = {
-            .local_size = 1,
-            .elements_per_item = ELEMENTS_PER_ITEM_CPU,
-            .access_bytes = 1,
-            .transform_local_size = 1,
-            .transform_rows = TRANSFORM_ROWS,
-            .transform_tile = TRANSFORM_TILE,
-            .transform_radix = TRANSFORM_RADIX,
-            .transform_products = TRANSFORM_PRODUCTS,
-            .launches_at_once = info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
-            .queues_overlap = queues_overlap,
-            .staging_bytes = staging_bytes,
-            .multiply =
-                info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES : MULTIPLY_BY_DOUBLES,
-            .past_caches_bytes = PAST_CACHES_BYTES};
-        if (info->little_endian)
-            (void)take_style(&tuning, STYLE_VECTORS);
-        return tuning;
-    }
-    uint64_t most =
+    const cl_device_type kind = kind_of(info);
+    const bool is_cpu = kind & CL_DEVICE_TYPE_CPU;
+    const bool shared = parse_kind(getenv("HEALCL_AS")) != 0 ? is_cpu : info->unified_memory;
+    const uint64_t most =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
-    uint32_t local_size = (uint32_t)1 << log2_of(most);
-    struct device_tuning tuning = {.local_size = local_size,
-                                   .elements_per_item = 1,
-                                   .access_bytes = ACCESS_BYTES,
-                                   .compiled_axes = COMPILED_AXES_MOST,
-                                   .transform_local_size = local_size,
-                                   .transform_rows = TRANSFORM_ROWS,
-                                   .transform_tile = TRANSFORM_TILE,
-                                   .transform_radix = TRANSFORM_RADIX,
-                                   .transform_products = TRANSFORM_PRODUCTS,
-                                   .launches_at_once = 1,
-                                   .queues_overlap = queues_overlap,
-                                   .staging_bytes = staging_bytes,
-                                   .past_caches_bytes = PAST_CACHES_BYTES};
-    (void)take_style(&tuning, kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE : STYLE_LOCAL);
+    const uint32_t local_size = is_cpu ? 1 : (uint32_t)1 << log2_of(most);
+    struct device_tuning tuning = {
+        .local_size = local_size,
+        .elements_per_item = is_cpu ? ELEMENTS_PER_ITEM_CPU : 1,
+        .access_bytes = is_cpu ? 1 : ACCESS_BYTES,
+        .compiled_axes = is_cpu ? 0 : COMPILED_AXES_MOST,
+        .transform_local_size = local_size,
+        .transform_rows = TRANSFORM_ROWS,
+        .transform_tile = TRANSFORM_TILE,
+        .transform_radix = TRANSFORM_RADIX,
+        .transform_products = TRANSFORM_PRODUCTS,
+        .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
+        .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0, /* whatever it is shaped as */
+        .staging_bytes = shared ? 0 : STAGING_BYTES,
+        .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
+                                                                  : MULTIPLY_BY_DOUBLES,
+        .past_caches_bytes = PAST_CACHES_BYTES};
+    if (!is_cpu || info->little_endian)
+        (void)take_style(&tuning, is_cpu                              ? STYLE_VECTORS
+                                  : kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE
+                                                                      : STYLE_LOCAL);
     return tuning;
 }
 
@@ -209,47 +193,36 @@ static bool parse_kernel_style(const char *text, size_t length, enum kernel_styl
     return false;
 }
 
-static bool parse_family(struct device_tuning *tuning, enum kernel_family family, const char *text,
-                         size_t length)
+/* A value of that tunable: one of these names, or a number. */
+static bool parse_tunable(enum tunable tunable, const char *text, size_t length,
+                          const struct device_info *info, uint32_t *value)
 {
-    enum kernel_style style;
-    if (!parse_kernel_style(text, length, &style) || !kernel_family_has(family, style))
+    const struct {
+        uint64_t least, most;
+        bool is_power; /* of two */
+    } ranges[TUNABLE_COUNT] = {
+#define TUNABLE(name, least, most, is_power, meaning) {least, most, is_power},
+#include "opencl/tunables.def"
+#undef TUNABLE
+    };
+    uint64_t number = 0;
+    if (tunable == TUNABLE_multiply)
+        while (number < MULTIPLY_COUNT && !is_name(text, length, multiply_names[number]))
+            number++;
+    else if (!parse_number(text, length, &number))
         return false;
-    tuning->styles[family] = style;
-    return true;
-}
-
-static bool parse_multiply(const char *text, size_t length, uint32_t *multiply)
-{
-    for (uint32_t i = 0; i < MULTIPLY_COUNT; i++)
-        if (is_name(text, length, multiply_names[i])) {
-            *multiply = i;
-            return true;
-        }
-    return false;
-}
-
-struct number {
-    uint32_t *value;
-    uint64_t least, most;
-    bool is_power; /* of two */
-};
-
-static bool parse_tunable(const struct number *tunable, const char *text, size_t length)
-{
-    uint64_t value;
-    if (!parse_number(text, length, &value) || value < tunable->least || value > tunable->most ||
-        (tunable->is_power && (value & (value - 1)) != 0))
+    if (number < ranges[tunable].least || number > ranges[tunable].most ||
+        (ranges[tunable].is_power && (number & (number - 1)) != 0))
         return false;
-    *tunable->value = (uint32_t)value;
+    *value = (uint32_t)number;
     return true;
 }
 
 static bool parse_item(struct device_tuning *tuning, const char *item, size_t length,
                        const struct device_info *info)
 {
-    const struct number tunables[TUNABLE_COUNT] = {
-#define TUNABLE(name, least, most, is_power, meaning) {&tuning->name, least, most, is_power},
+    uint32_t *const values[TUNABLE_COUNT] = {
+#define TUNABLE(name, ...) &tuning->name,
 #include "opencl/tunables.def"
 #undef TUNABLE
     };
@@ -257,17 +230,17 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
     const char *equals = memchr(item, '=', length);
     if (!equals)
         return parse_kernel_style(item, length, &style) && take_style(tuning, style);
-    size_t name_length = (size_t)(equals - item);
-    const char *value = equals + 1;
-    size_t value_length = length - name_length - 1;
-    if (is_name(item, name_length, tunable_name(TUNABLE_multiply)))
-        return parse_multiply(value, value_length, &tuning->multiply);
+    size_t name_length = (size_t)(equals - item), value_length = length - name_length - 1;
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (is_name(item, name_length, tunable_name((enum tunable)i)))
-            return parse_tunable(&tunables[i], value, value_length);
+            return parse_tunable((enum tunable)i, equals + 1, value_length, info, values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (is_name(item, name_length, families[family].name))
-            return parse_family(tuning, (enum kernel_family)family, value, value_length);
+        if (is_name(item, name_length, families[family].name) &&
+            parse_kernel_style(equals + 1, value_length, &style) &&
+            kernel_family_has((enum kernel_family)family, style)) {
+            tuning->styles[family] = style;
+            return true;
+        }
     return false;
 }
 
