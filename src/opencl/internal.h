@@ -192,7 +192,6 @@ struct kernel {
     struct kernel *next;
     struct program *program;
     cl_kernel id;
-    char *name;
     bool is_checked; /* by kernel_check_arguments */
     struct shared_kernel *shared;
 };
@@ -261,8 +260,8 @@ void device_programs_release(struct healcl_device *device);
 /* Behind the lock of struct device_context, but for launched. */
 struct shared_kernel {
     struct shared_kernel *next;
-    char *name;
     atomic_bool launched; /* on some handle: the driver has compiled it */
+    char name[];
 };
 
 struct shared_program {

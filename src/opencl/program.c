@@ -231,7 +231,6 @@ static void free_kernels(struct shared_kernel *kernel)
 {
     while (kernel) {
         struct shared_kernel *next = kernel->next;
-        free(kernel->name);
         free(kernel);
         kernel = next;
     }
@@ -293,25 +292,23 @@ static enum healcl_status shared_program_add(struct healcl_device *device, struc
     return HEALCL_OK;
 }
 
-static enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
+/* What handles share of a kernel. */
+static enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
+                                             struct shared_kernel **found,
                                              struct healcl_error *error)
 {
-    struct shared_kernel *shared = program->shared->kernels;
-    while (shared && strcmp(shared->name, kernel->name) != 0)
+    struct shared_kernel *shared = program->kernels;
+    while (shared && strcmp(shared->name, name) != 0)
         shared = shared->next;
     if (!shared) {
-        shared = calloc(1, sizeof *shared);
+        shared = calloc(1, sizeof *shared + strlen(name) + 1);
         if (!shared)
             NO_MEMORY(error);
-        shared->name = strdup(kernel->name);
-        if (!shared->name) {
-            free(shared);
-            NO_MEMORY(error);
-        }
-        shared->next = program->shared->kernels;
-        program->shared->kernels = shared;
+        strcpy(shared->name, name);
+        shared->next = program->kernels;
+        program->kernels = shared;
     }
-    kernel->shared = shared;
+    *found = shared;
     return HEALCL_OK;
 }
 
@@ -354,20 +351,13 @@ static void shared_program_leave(struct healcl_device *device, struct program *p
 
 /* ---------------------------------------------------------------- what is built */
 
-static void kernel_free(struct healcl_device *device, struct kernel *kernel)
-{
-    if (kernel->id)
-        (void)device->cl->clReleaseKernel(kernel->id);
-    free(kernel->name);
-    free(kernel);
-}
-
 static void program_free(struct healcl_device *device, struct program *program, bool discard)
 {
     while (program->kernels) {
         struct kernel *kernel = program->kernels;
         program->kernels = kernel->next;
-        kernel_free(device, kernel);
+        (void)device->cl->clReleaseKernel(kernel->id);
+        free(kernel);
     }
     if (program->shared) {
         (void)pthread_mutex_lock(&device->shared->lock);
@@ -451,10 +441,10 @@ static char *kernel_names(const struct program *program)
 {
     size_t size = 1;
     for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
-        size += strlen(kernel->name) + 1;
+        size += strlen(kernel->shared->name) + 1;
     char *names = calloc(1, size);
     for (const struct kernel *kernel = program->kernels; names && kernel; kernel = kernel->next)
-        strcat(strcat(names, *names ? " " : ""), kernel->name);
+        strcat(strcat(names, *names ? " " : ""), kernel->shared->name);
     return names;
 }
 
@@ -623,30 +613,9 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
 static struct kernel *find_kernel(struct program *program, const char *name)
 {
     struct kernel *kernel = program->kernels;
-    while (kernel && strcmp(kernel->name, name) != 0)
+    while (kernel && strcmp(kernel->shared->name, name) != 0)
         kernel = kernel->next;
     return kernel;
-}
-
-static enum healcl_status make_object(struct healcl_device *device, struct program *program,
-                                      struct kernel *kernel, struct healcl_error *error)
-{
-    (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status = shared_kernel_find(program, kernel, error);
-    (void)pthread_mutex_unlock(&device->shared->lock);
-    TRY(status);
-    cl_int code = CL_SUCCESS;
-    char symbol[256];
-    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "",
-             kernel->name);
-    cl_kernel id = device->cl->clCreateKernel(program->id, symbol, &code);
-    if (code != CL_SUCCESS) {
-        (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
-        error_prefix(error, "kernel '%s' of program '%s': ", kernel->name, program->name);
-        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
-    }
-    kernel->id = id;
-    return HEALCL_OK;
 }
 
 static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
@@ -655,26 +624,28 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
     struct kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
         NO_MEMORY(error);
-    kernel->name = strdup(name);
-    enum healcl_status status = kernel->name ? make_object(device, program, kernel, error)
-                                             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    cl_int code = CL_SUCCESS;
+    char symbol[256];
+    (void)pthread_mutex_lock(&device->shared->lock);
+    enum healcl_status status = shared_kernel_find(program->shared, name, &kernel->shared, error);
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "", name);
+    if (status == HEALCL_OK)
+        kernel->id = device->cl->clCreateKernel(program->id, symbol, &code);
+    if (code != CL_SUCCESS) {
+        status = opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
+        error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
+        if (!is_out_of_memory(code))
+            (void)device_note_lack(device, status);
+    }
     if (status != HEALCL_OK) {
-        kernel_free(device, kernel);
+        free(kernel);
         return status;
     }
     kernel->program = program;
     kernel->next = program->kernels;
     program->kernels = kernel;
     return HEALCL_OK;
-}
-
-/* Builds what is missing; the wanted program is then the first one. */
-static enum healcl_status make_kernel(struct healcl_device *device, const struct launch *launch,
-                                      uint64_t hash, struct healcl_error *error)
-{
-    if (!find_program(device, launch, hash))
-        TRY(add_program(device, launch, hash, error));
-    return add_kernel(device, device->programs->list, launch->kernel, error);
 }
 
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
@@ -692,7 +663,9 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
         struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
         size_t span = trace_begin(trace, "build", launch->kernel);
         await_compilation(device, launch);
-        enum healcl_status status = make_kernel(device, launch, hash, error);
+        enum healcl_status status = program ? HEALCL_OK : add_program(device, launch, hash, error);
+        if (status == HEALCL_OK) /* the program is the first one of the list */
+            status = add_kernel(device, device->programs->list, launch->kernel, error);
         trace_end(trace, span);
         device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
         TRY(status);
