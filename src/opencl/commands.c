@@ -348,8 +348,7 @@ static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem 
     return status;
 }
 
-/* *advance: whether the device's clock does. */
-static enum healcl_status read_clocks(struct healcl_device *device, struct clock_pair *best,
+enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
                                       bool *advance, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
@@ -370,13 +369,6 @@ static enum healcl_status read_clocks(struct healcl_device *device, struct clock
     return status;
 }
 
-enum healcl_status device_takes_event_times(struct healcl_device *device, bool *takes,
-                                            struct healcl_error *error)
-{
-    struct clock_pair ignored;
-    return read_clocks(device, &ignored, takes, error);
-}
-
 /* ---------------------------------------------------------------- begin and end */
 
 enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
@@ -388,7 +380,7 @@ enum healcl_status device_trace_begin(struct healcl_device *device, struct trace
     TRY(device_finish(device, error));
     TRY(device_renew_queue(device, &device->transfer, CL_QUEUE_PROFILING_ENABLE, error));
     bool advance;
-    TRY(read_clocks(device, &device->trace_clock, &advance, error));
+    TRY(device_read_clocks(device, &device->trace_clock, &advance, error));
     device->trace = trace;
     return HEALCL_OK;
 }
@@ -399,7 +391,7 @@ void device_trace_end(struct healcl_device *device)
     bool advance;
     if (!device->trace)
         return;
-    if (!device->event_times || read_clocks(device, &last, &advance, NULL) != HEALCL_OK)
+    if (!device->event_times || device_read_clocks(device, &last, &advance, NULL) != HEALCL_OK)
         last = device->trace_clock;
     if (device->event_times)
         trace_convert(device->trace, &device->trace_clock, &last);

@@ -254,8 +254,9 @@ enum healcl_status device_set_profiling(struct healcl_device *device, bool profi
         return HEALCL_OK;
     TRY(renew_compute(device, profiling, error));
     device->event_times = false;
+    struct clock_pair ignored;
     if (profiling && !(device->brought.queue && !device->queue_takes_times))
-        TRY(device_takes_event_times(device, &device->event_times, error));
+        TRY(device_read_clocks(device, &ignored, &device->event_times, error));
     device->profiling = profiling;
     return HEALCL_OK;
 }

@@ -72,11 +72,11 @@ struct device_listing {
     char silent[128]; /* the first platform that has no device, or "" */
 };
 
-/* Lists all devices of all platforms, and the platforms that cannot list theirs. No devices at all
- * are not an error. What the self-test has found is not in it: device_list_all. Released with
- * device_listing_release, also where this fails. */
-enum healcl_status device_query_all(const struct opencl *cl, struct device_listing *listing,
-                                    struct healcl_error *error);
+/* Lists all devices of all platforms, with what the self-test has found, and the platforms that
+ * cannot list theirs. No devices at all are not an error. Released with device_listing_release,
+ * also where this fails. */
+enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error);
 void device_listing_release(struct device_listing *listing);
 
 /* HEALCL_OK, or the error that device_list gives where there is no device. */

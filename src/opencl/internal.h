@@ -152,10 +152,10 @@ enum healcl_status overlap_init(struct healcl_device *device, struct healcl_erro
 /* Forgets what has no times yet. */
 void command_log_clear(struct healcl_device *device, struct command_log *log);
 
-/* Whether the driver takes times of commands that go on with the host's: rusticl's do not. The
+/* Reads the device's clock beside the host's. *advance: whether it does; rusticl's do not. The
  * compute queue takes times. */
-enum healcl_status device_takes_event_times(struct healcl_device *device, bool *takes,
-                                            struct healcl_error *error);
+enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
+                                      bool *advance, struct healcl_error *error);
 
 /* What transfers do around an enqueued command of theirs, where it is traced: */
 struct traced_command {

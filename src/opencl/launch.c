@@ -28,14 +28,6 @@ static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel 
 
 /* ---------------------------------------------------------------- launches */
 
-static cl_int enqueue(struct healcl_device *device, cl_kernel kernel, const struct launch *launch,
-                      const struct awaited_events *awaited, cl_event *event)
-{
-    size_t work_items = launch->groups * launch->local_size;
-    return device->cl->clEnqueueNDRangeKernel(device->compute, kernel, 1, NULL, &work_items,
-                                              &launch->local_size, AWAITED(*awaited), event);
-}
-
 static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
                            const struct launch *launch)
 {
@@ -63,18 +55,6 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
 }
 
-/* A driver may compile a kernel when it first runs. Nothing overlaps with that launch: on PoCL a
- * cold start is shorter so. */
-static void find_order(struct healcl_device *device, const struct kernel *kernel,
-                       const struct launch *launch, struct awaited_events *awaited)
-{
-    const struct command_use use = {.argument_count = launch->argument_count,
-                                    .arguments = launch->arguments,
-                                    .kernel = kernel,
-                                    .groups = launch->groups};
-    overlap_begin(device, kernel->shared->launched ? &use : &(struct command_use){0}, awaited);
-}
-
 static enum healcl_status enqueue_recorded(struct healcl_device *device, struct kernel *kernel,
                                            const struct launch *launch, struct healcl_error *error)
 {
@@ -87,13 +67,23 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
         command.span = trace_kernel(device->trace, kernel, launch);
         command_begin(device, &command);
     }
-    struct awaited_events awaited;
-    find_order(device, kernel, launch, &awaited);
-    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
-    cl_int code = enqueue(device, kernel->id, launch, &awaited, wanted);
-    if (device_recovers(device, code)) {
-        find_order(device, kernel, launch, &awaited);
-        code = enqueue(device, kernel->id, launch, &awaited, wanted);
+    /* A driver may compile a kernel when it first runs. Nothing overlaps with that launch: on PoCL
+     * a cold start is shorter so. */
+    const struct command_use everything = {0},
+                             arguments = {.argument_count = launch->argument_count,
+                                          .arguments = launch->arguments,
+                                          .kernel = kernel,
+                                          .groups = launch->groups};
+    const size_t work_items = launch->groups * launch->local_size;
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
+        code = device->cl->clEnqueueNDRangeKernel(
+            device->compute, kernel->id, 1, NULL, &work_items, &launch->local_size,
+            AWAITED(awaited), device->profiling || device->overlaps ? &command.event : NULL);
+        if (!device_recovers(device, code))
+            break;
     }
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);

@@ -9,15 +9,6 @@
 
 /* ---------------------------------------------------------------- what there is */
 
-enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
-                                   struct healcl_error *error)
-{
-    TRY(device_query_all(cl, listing, error));
-    for (size_t i = 0; i < listing->count; i++)
-        self_test_take_findings(&listing->devices[i]);
-    return HEALCL_OK;
-}
-
 enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
                                struct healcl_error *error)
 {

@@ -7,10 +7,6 @@
 
 #include "opencl/programs.h"
 
-/* As device_query_all, with what the self-test has found. */
-enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
-                                   struct healcl_error *error);
-
 /* The devices alone. No devices at all is not an error: *count is 0. A platform that cannot list
  * its devices is one only where no other can: platform 0 NAME: clGetDeviceIDs failed: ... The list
  * is freed with free(). */

@@ -227,18 +227,12 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
  */
 enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
 
-static void free_kernels(struct shared_kernel *kernel)
-{
-    while (kernel) {
-        struct shared_kernel *next = kernel->next;
-        free(kernel);
-        kernel = next;
-    }
-}
-
 static void free_shared(const struct opencl *cl, struct shared_program *shared)
 {
-    free_kernels(shared->kernels);
+    for (struct shared_kernel *kernel = shared->kernels, *next; kernel; kernel = next) {
+        next = kernel->next;
+        free(kernel);
+    }
     (void)cl->clReleaseProgram(shared->id);
     free(shared);
 }
@@ -252,22 +246,20 @@ void shared_programs_free(const struct opencl *cl, struct device_context *contex
     }
 }
 
-static enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
-                                             bool *found, struct healcl_error *error)
+/* Takes the program of that key that another handle has built; returns whether there is one. */
+static bool shared_program_use(struct healcl_device *device, struct program *program)
 {
     struct shared_program *shared = device->shared->programs;
     while (shared && (shared->discarded || strcmp(shared->key, program->key) != 0))
         shared = shared->next;
-    *found = shared != NULL;
     if (!shared)
-        return HEALCL_OK;
-    TRY_CL(error, "clRetainProgram", device->cl->clRetainProgram(shared->id));
+        return false;
     program->id = shared->id;
     program->shared = shared;
     program->loaded = shared->loaded;
     program->prefix = shared->prefix;
     shared->users++;
-    return HEALCL_OK;
+    return true;
 }
 
 static enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
@@ -277,11 +269,6 @@ static enum healcl_status shared_program_add(struct healcl_device *device, struc
     struct shared_program *shared = calloc(1, sizeof *shared);
     if (!shared)
         NO_MEMORY(error);
-    cl_int code = device->cl->clRetainProgram(program->id);
-    if (code != CL_SUCCESS) {
-        free(shared);
-        return opencl_error(error, code, "clRetainProgram", __FILE__, __LINE__);
-    }
     *shared = (struct shared_program){.next = context->programs,
                                       .users = 1,
                                       .id = program->id,
@@ -327,16 +314,6 @@ static void free_idle(const struct opencl *cl, struct device_context *context)
     }
 }
 
-static void move_to_front(struct device_context *context, struct shared_program *shared)
-{
-    struct shared_program **link = &context->programs;
-    while (*link != shared)
-        link = &(*link)->next;
-    *link = shared->next;
-    shared->next = context->programs;
-    context->programs = shared;
-}
-
 static void shared_program_leave(struct healcl_device *device, struct program *program,
                                  bool discard)
 {
@@ -345,7 +322,12 @@ static void shared_program_leave(struct healcl_device *device, struct program *p
     shared->discarded = shared->discarded || discard;
     if (--shared->users > 0)
         return;
-    move_to_front(context, shared);
+    struct shared_program **link = &context->programs;
+    while (*link != shared)
+        link = &(*link)->next;
+    *link = shared->next;
+    shared->next = context->programs;
+    context->programs = shared;
     free_idle(device->cl, context);
 }
 
@@ -363,8 +345,7 @@ static void program_free(struct healcl_device *device, struct program *program, 
         (void)pthread_mutex_lock(&device->shared->lock);
         shared_program_leave(device, program, discard);
         (void)pthread_mutex_unlock(&device->shared->lock);
-    }
-    if (program->id)
+    } else if (program->id)
         (void)device->cl->clReleaseProgram(program->id);
     free(program->name);
     free(program->options);
@@ -551,9 +532,7 @@ static struct program *find_program(struct healcl_device *device, const struct l
 static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
                                          const char *texts[TEXT_COUNT], struct healcl_error *error)
 {
-    bool found = false;
-    TRY(shared_program_use(device, program, &found, error));
-    if (found)
+    if (shared_program_use(device, program))
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
     _Atomic uint64_t *building = begin_build(device, program->hash);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "opencl/internal.h"
+#include "opencl/self_test.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
@@ -35,10 +36,7 @@ const char *device_type_name(cl_device_type type)
 
 /* ---------------------------------------------------------------- queries */
 
-enum {
-    TEXT_MAX = 2048,
-    OUT_OF_MEMORY = 1 /* this process's own: no code of OpenCL's, which are 0 and below */
-};
+enum { TEXT_MAX = 2048, DIMENSIONS_MAX = 64 };
 
 /* Copies what a driver calls itself, without the blanks that some put around it. */
 static void copy_text(char *field, size_t size, const char *text)
@@ -118,18 +116,11 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
 /* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
 static cl_int query_first_work_item_size(const struct opencl *cl, struct device_info *info)
 {
-    size_t bytes = 0;
-    cl_int code =
-        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, 0, NULL, &bytes);
-    if (code != CL_SUCCESS)
-        return code;
-    size_t *sizes = calloc(1, bytes + sizeof *sizes);
-    if (!sizes)
-        return OUT_OF_MEMORY;
-    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, bytes, sizes, NULL);
+    size_t sizes[DIMENSIONS_MAX];
+    cl_int code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes,
+                                      sizes, NULL);
     if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
         info->max_work_group_size = sizes[0];
-    free(sizes);
     return code;
 }
 
@@ -207,8 +198,6 @@ static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id pl
         info->platform_id = platform;
         info->device_id = ids[i];
         info->fault = query_device(cl, info);
-        if (info->fault == OUT_OF_MEMORY)
-            NO_MEMORY(error);
     }
     return HEALCL_OK;
 }
@@ -264,12 +253,14 @@ static enum healcl_status list_all(const struct opencl *cl, struct device_listin
     return status;
 }
 
-enum healcl_status device_query_all(const struct opencl *cl, struct device_listing *listing,
-                                    struct healcl_error *error)
+enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error)
 {
     opening_begin();
     enum healcl_status status = list_all(cl, listing, error);
     opening_end();
+    for (size_t i = 0; i < listing->count; i++)
+        self_test_take_findings(&listing->devices[i]);
     return status;
 }
 
@@ -361,20 +352,11 @@ static bool contains(const char *text, const char *part)
 
 bool device_is_emulator(const struct device_info *info)
 {
-    /* In what a device or its platform is called, whatever the letters' case. */
-    static const char *const words[] = {
-        /* Intel's FPGAs, Xilinx's hw_emu */
-        "emulat",
-        "oclgrind",
-        "simulator",
-        "gpgpu-sim",
-        /* Mesa's renderers, and Google's */
-        "llvmpipe",
-        "softpipe",
-        "swrast",
-        "lavapipe",
-        "swiftshader",
-    };
+    /* In what a device or its platform is called, whatever the letters' case: Intel's FPGAs and
+     * Xilinx's hw_emu, simulators, renderers of Mesa and of Google. */
+    static const char *const words[] = {"emulat",    "oclgrind", "simulator",
+                                        "gpgpu-sim", "llvmpipe", "softpipe",
+                                        "swrast",    "lavapipe", "swiftshader"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (contains(info->name, words[i]) || contains(info->platform, words[i]))
             return true;

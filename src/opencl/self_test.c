@@ -14,45 +14,42 @@ __extension__ typedef unsigned __int128 uint128;
 
 /* ---------------------------------------------------------------- known answers */
 
-/* Values at which carries, signs and shifts go wrong. */
-static const uint64_t values[] = {
-    0,
-    1,
-    2,
-    63,
-    UINT64_MAX,              /* -1 */
-    (uint64_t)1 << 63,       /* the least int64 */
-    ((uint64_t)1 << 63) - 1, /* the largest */
-    ((uint64_t)1 << 63) + 1,
-    ((uint64_t)1 << 32) - 1,
-    (uint64_t)1 << 32,
-    ((uint64_t)1 << 31) + 1,
-    ((uint64_t)1 << 62) - 1,
-    UINT64_MAX << 32,
-    0x0123456789abcdef,
-    0xfedcba9876543210,
-    0x80ff7f0180ff7f01,
-};
+/* Values at which carries, signs and shifts go wrong: -1, the least and the largest int64, ... */
+static const uint64_t values[] = {0,
+                                  1,
+                                  2,
+                                  63,
+                                  UINT64_MAX,
+                                  (uint64_t)1 << 63,
+                                  ((uint64_t)1 << 63) - 1,
+                                  ((uint64_t)1 << 63) + 1,
+                                  ((uint64_t)1 << 32) - 1,
+                                  (uint64_t)1 << 32,
+                                  ((uint64_t)1 << 31) + 1,
+                                  ((uint64_t)1 << 62) - 1,
+                                  UINT64_MAX << 32,
+                                  0x0123456789abcdef,
+                                  0xfedcba9876543210,
+                                  0x80ff7f0180ff7f01};
 
-static const uint64_t moduli[] = {
-    1,
-    2,
-    3,
-    255,
-    ((uint64_t)1 << 31) - 1,
-    (uint64_t)1 << 31,
-    ((uint64_t)1 << 32) - 1,
-    (uint64_t)1 << 32,
-    ((uint64_t)1 << 32) + 1,
-    1152921504606830593, /* a prime of 60 bits */
-    ((uint64_t)1 << 60) - 1,
-    ((uint64_t)1 << 61) + 1,
-    ((uint64_t)1 << 62) - 1,
-    (uint64_t)1 << 62,
-    ((uint64_t)1 << 62) + 1,
-    ((uint64_t)1 << 63) - 25, /* a prime */
-    ((uint64_t)1 << 63) - 1,
-};
+/* A prime of 60 bits and the largest one below 2^63 are among them. */
+static const uint64_t moduli[] = {1,
+                                  2,
+                                  3,
+                                  255,
+                                  ((uint64_t)1 << 31) - 1,
+                                  (uint64_t)1 << 31,
+                                  ((uint64_t)1 << 32) - 1,
+                                  (uint64_t)1 << 32,
+                                  ((uint64_t)1 << 32) + 1,
+                                  1152921504606830593,
+                                  ((uint64_t)1 << 60) - 1,
+                                  ((uint64_t)1 << 61) + 1,
+                                  ((uint64_t)1 << 62) - 1,
+                                  (uint64_t)1 << 62,
+                                  ((uint64_t)1 << 62) + 1,
+                                  ((uint64_t)1 << 63) - 25,
+                                  ((uint64_t)1 << 63) - 1};
 
 enum {
     VALUES = sizeof values / sizeof *values,
