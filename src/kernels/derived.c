@@ -2,18 +2,25 @@
 #include "kernels/derived.h"
 #include "core/numbers.h"
 
-/* A job of a kernel of cl/base/derive.cl over the elements of input i, seen through a layout; the
- * space and the input are its first arguments. */
+/* A job of a kernel of cl/core.cl, made for input i's type, over a space of that shape: its first
+ * argument. */
+static void begin_core(struct job *job, struct launcher *self, const struct step *step, int i,
+                       const char *kernel, const struct layout *shape)
+{
+    job_init(job, self, step, "core", kernel);
+    job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
+    space_init(&job->space, shape);
+    space_set_operand(&job->space, 0, shape);
+    job_add_space(job);
+}
+
+/* The same over the elements of input i, seen through a layout: the second argument. */
 static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
                                 int i, const char *kernel, const struct layout *layout,
                                 struct healcl_error *error)
 {
-    job_init(job, self, step, "core", kernel);
-    job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job->space, layout);
-    space_set_operand(&job->space, 0, layout);
+    begin_core(job, self, step, i, kernel, layout);
     space_simplify(&job->space);
-    job_add_space(job);
     return job_add_input(job, step->in[i], error);
 }
 
@@ -166,11 +173,7 @@ static enum healcl_status fill_table(struct launcher *self, const struct step *s
     struct layout elements = {
         .rank = 1, .shape = {(int64_t)(table->bytes / dtype_size(dtype))}, .stride = {1}};
     struct job job;
-    job_init(&job, self, step, "core", "fill");
-    job_define_type(&job, "ELEMENT", dtype);
-    space_init(&job.space, &elements);
-    space_set_operand(&job.space, 0, &elements);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "fill", &elements);
     job_add_written(&job, table);
     job_add_long(&job, value);
     return job_launch(&job, error);
@@ -263,8 +266,7 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     job_init(&job, self, step, "core", "lane_twiddles");
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     job_add_buffer(&job, twiddles);
-    job_add_long(&job, n);
-    job_add_long(&job, k);
+    JOB_ADD_LONGS(&job, n, k);
     job_add_uint(&job, word_bits);
     job_add_written(&job, *table);
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
@@ -289,10 +291,7 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
     TRY(derived_add(self, step->in[i], &key, k * ((n >> log2_low) + 1), sizeof(struct twiddle),
                     NULL, table, error));
     TRY(fill_table(self, step, i, *table, -1, error));
-    job_init(&job, self, step, "core", "twiddle_products");
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job.space, &all);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "twiddle_products", &all);
     job_add_buffer(&job, moduli);
     job_add_buffer(&job, twiddles);
     job_add_uint(&job, (uint32_t)n);
@@ -370,10 +369,7 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), NULL, table, error));
     /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
     TRY(fill_table(self, step, i, *table, 0, error));
-    job_init(&job, self, step, "core", "inverse_permutation");
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job.space, layout);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "inverse_permutation", layout);
     job_add_buffer(&job, permutation);
     job_add_written(&job, *table);
     return job_launch(&job, error);
@@ -402,10 +398,7 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
                     table, error));
     struct check check = {
         .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
-    job_init(&job, self, step, "core", "crt_inverses");
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job.space, &pairs);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "crt_inverses", &pairs);
     TRY(launcher_add_check(self, &check, &job.space.key, error));
     job_add_buffer(&job, moduli);
     job_add_uint(&job, (uint32_t)k);
@@ -432,8 +425,7 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
         .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
     struct job job;
     TRY(begin_check(&job, self, "check_indices", &check, error));
-    job_add_long(&job, key.first);
-    job_add_long(&job, size);
+    JOB_ADD_LONGS(&job, key.first, size);
     TRY(launch_check(&job, &check, error));
     return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
 }

@@ -212,8 +212,7 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
         job_add_uint(&job, (uint32_t)out->shape[1]);
     else
         job_add_long(&job, out->shape[1]);
-    job_add_long(&job, out->stride[1]);
-    job_add_long(&job, a->stride[1]);
+    JOB_ADD_LONGS(&job, out->stride[1], a->stride[1]);
     if (plan->variant->style == STYLE_LOCAL) {
         job_define(&job, "IN_LOCAL", "");
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));

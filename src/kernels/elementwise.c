@@ -62,8 +62,7 @@ static void add_scalars(struct job *job, const struct step *step)
     struct step arranged;
     if (step->kind == STEP_CHAIN) {
         job_add_uint(job, bind_chain_operands(step, &arranged));
-        job_add_long(job, step->value[0] - STEP_MODMUL);
-        job_add_long(job, step->value[1] - STEP_MODMUL);
+        JOB_ADD_LONGS(job, step->value[0] - STEP_MODMUL, step->value[1] - STEP_MODMUL);
         return;
     }
     job_add_uint(job, scalar_mask(step));
@@ -143,8 +142,7 @@ static enum healcl_status launch_vectors(struct launcher *self, const struct var
     job_add_buffer(&job, moduli.lanes);
     int64_t n = job.space.shape[job.space.rank - 1];
     bool is_whole = n % LANES == 0 || job.space.rank == 1;
-    job_add_long(&job, moduli.period);
-    job_add_long(&job, last_moduli(&moduli, n));
+    JOB_ADD_LONGS(&job, moduli.period, last_moduli(&moduli, n));
     add_scalars(&job, step);
     job.granule = (uint64_t)(is_whole ? VECTORS_GRANULE : VECTORS_GRANULE / n * n);
     return job_launch(&job, error);
@@ -229,9 +227,8 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
     space_move_axis(space, blocks + 1, &old, found.groups);
     space_divide_axis(space, blocks, INTERLEAVED_GROUPS);
     job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_GROUPS * found.k));
-    job_add_long(&job, found.k);
-    job_add_long(&job, old.shape[found.groups]);
-    job_add_long(&job, found.k > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0);
+    JOB_ADD_LONGS(&job, found.k, old.shape[found.groups],
+                  found.k > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0);
     add_scalars(&job, step);
     return job_launch(&job, error);
 }
@@ -386,8 +383,8 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct va
     const int64_t rows = repeated_rows(space, self->device);
     const int64_t distance = (space->shape[0] + rows - 1) / rows;
     job_add_uint(&job, (uint32_t)space->end);
-    job_add_long(&job, distance * space->operand[0].stride[0]);
-    job_add_long(&job, distance * space->operand[1].stride[0]);
+    JOB_ADD_LONGS(&job, distance * space->operand[0].stride[0],
+                  distance * space->operand[1].stride[0]);
     job_add_uint(&job, is_scalar(step, b));
     job_add_long(&job, is_scalar(step, b) ? scalar_value(step, b) : 0);
     space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)distance;
@@ -488,10 +485,8 @@ static enum healcl_status launch_constant(struct launcher *self, const struct va
     struct job job;
     TRY(job_begin(&job, self, step, plan, 0, error));
     TRY(job_add_input(&job, step->in[a], error));
-    job_add_long(&job, (int64_t)factor);
-    job_add_long(&job, (int64_t)(uint64_t)(((uint128)factor << 64) / q));
-    job_add_long(&job, (int64_t)q);
-    job_add_long(&job, b);
+    JOB_ADD_LONGS(&job, (int64_t)factor, (int64_t)(uint64_t)(((uint128)factor << 64) / q),
+                  (int64_t)q, b);
     job_allow_vectors(&job, step, VECTOR_MOST, 1);
     return job_launch(&job, error);
 }

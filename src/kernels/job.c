@@ -124,6 +124,12 @@ void job_add_long(struct job *job, int64_t value)
     argument->size = sizeof *kept;
 }
 
+void job_add_longs(struct job *job, size_t count, const int64_t *values)
+{
+    for (size_t i = 0; i < count; i++)
+        job_add_long(job, values[i]);
+}
+
 void job_add_uint(struct job *job, uint32_t value)
 {
     int64_t *kept = &job->values[job->launch.argument_count];

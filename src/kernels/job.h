@@ -49,6 +49,10 @@ enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
 void job_add_buffer(struct job *job, const struct buffer *buffer);
 void job_add_written(struct job *job, const struct buffer *buffer);
 void job_add_long(struct job *job, int64_t value);
+void job_add_longs(struct job *job, size_t count, const int64_t *values);
+#define JOB_ADD_LONGS(job, ...)                                              \
+    job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+                  (int64_t[]){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
 
 /* Whether a job without a granule has its kernel compiled for the axes of such a space. */

@@ -126,8 +126,7 @@ static struct space space_of_sum(const struct step *step)
 
 static void add_summed_axis(struct job *job, const struct step *step)
 {
-    job_add_long(job, terms_of(step));
-    job_add_long(job, step->in[0]->layout.stride[step->value[0]]);
+    JOB_ADD_LONGS(job, terms_of(step), step->in[0]->layout.stride[step->value[0]]);
 }
 
 static const char *plan_columns(const struct step *step, const struct healcl_device *device,
@@ -196,10 +195,8 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     TRY(job_begin(&job, self, step, plan, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job_add_buffer(&job, moduli.table);
-    job_add_long(&job, moduli.k);
-    job_add_long(&job, terms_of(step));
-    job_add_long(&job, a->shape[a->rank - 1]);
-    job_add_long(&job, out->stride[out->rank - 1]);
+    JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
+                  out->stride[out->rank - 1]);
     return job_launch_of(&job, 1, error);
 }
 
@@ -273,9 +270,7 @@ static enum healcl_status launch_segments(struct launcher *self, const struct va
         job.launch.arguments[2].buffer = a;
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
     job_add_buffer(&job, q);
-    job_add_long(&job, sum->terms);
-    job_add_long(&job, sum->stride);
-    job_add_long(&job, sum->segment);
+    JOB_ADD_LONGS(&job, sum->terms, sum->stride, sum->segment);
     job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
     return launch_shared(&job, &sum->sharing, error);
 }
@@ -348,8 +343,7 @@ static enum healcl_status launch_axis_modsum(struct launcher *self, const struct
         job.rounds = (uint64_t)count;
         job.space.operand[1].offset += first * stride;
         job_add_buffer(&job, q);
-        job_add_long(&job, count);
-        job_add_long(&job, stride);
+        JOB_ADD_LONGS(&job, count, stride);
         job_add_uint(&job, first > 0);
         TRY(job_launch(&job, error));
         first += count;
@@ -490,13 +484,8 @@ static enum healcl_status launch_product_rows(struct launcher *self,
     job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
     add_batch(&job.space, 1, sum);
     job_add_buffer(&job, moduli.lanes);
-    job_add_long(&job, n);
-    job_add_long(&job, a->shape[1]);
-    job_add_long(&job, out->shape[1]);
-    job_add_long(&job, a->stride[3]);
-    job_add_long(&job, b->stride[3]);
-    job_add_long(&job, out->stride[2]);
-    job_add_long(&job, out->stride[1]);
+    JOB_ADD_LONGS(&job, n, a->shape[1], out->shape[1], a->stride[3], b->stride[3], out->stride[2],
+                  out->stride[1]);
     return job_launch_of(&job, 1, error);
 }
 
@@ -559,13 +548,8 @@ static enum healcl_status launch_shared_products(struct launcher *self,
     operand[1].stride[n_axis] = a->stride[3];
     add_batch(&job.space, 0, sum);
     job.rounds = (uint64_t)(terms / sharing.parts + reps);
-    job_add_long(&job, terms);
-    job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b->stride[1]);
-    job_add_long(&job, out->stride[2]);
-    job_add_long(&job, b->stride[3]);
-    job_add_long(&job, out->stride[0]);
-    job_add_long(&job, a->stride[0]);
+    JOB_ADD_LONGS(&job, terms, a->stride[1], b->stride[1], out->stride[2], b->stride[3],
+                  out->stride[0], a->stride[0]);
     job_add_uint(&job, (uint32_t)all_reps);
     job_add_uint(&job, n_last);
     job_add_uint(&job, sharing.reps);
@@ -645,14 +629,9 @@ static enum healcl_status launch_product_groups(struct launcher *self,
         swapped.b_distance = found.sum.a_distance;
     }
     add_batch(&job.space, 1, &swapped);
-    job_add_long(&job, n);
-    job_add_long(&job, a->shape[1]);
-    job_add_long(&job, found.k);
-    job_add_long(&job, found.swaps ? b->stride[1] : a->stride[1]);
-    job_add_long(&job, found.swaps ? a->stride[1] : b->stride[1]);
-    job_add_long(&job, found.strides[streamed][found.rows]);
-    job_add_long(&job, found.strides[packed][found.rows]);
-    job_add_long(&job, found.strides[0][found.rows]);
+    JOB_ADD_LONGS(&job, n, a->shape[1], found.k, found.swaps ? b->stride[1] : a->stride[1],
+                  found.swaps ? a->stride[1] : b->stride[1], found.strides[streamed][found.rows],
+                  found.strides[packed][found.rows], found.strides[0][found.rows]);
     return job_launch_of(&job, 1, error);
 }
 
@@ -683,11 +662,7 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
         job.space.operand[1].offset += first * a->stride[1];
         job.space.operand[2].offset += first * b->stride[1];
         add_batch(&job.space, 0, sum);
-        job_add_long(&job, count);
-        job_add_long(&job, a->stride[1]);
-        job_add_long(&job, b->stride[1]);
-        job_add_long(&job, out->stride[2]);
-        job_add_long(&job, b->stride[3]);
+        JOB_ADD_LONGS(&job, count, a->stride[1], b->stride[1], out->stride[2], b->stride[3]);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);
