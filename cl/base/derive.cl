@@ -1,5 +1,5 @@
 /*
- * What is worked out once from a tensor and kept until the tensor is written: checks and tables.
+ * Checks and tables that are worked out once from a tensor and kept until it is written.
  * In every space operand 0 is the tensor.
  */
 
@@ -68,7 +68,7 @@ KERNEL scaled_twiddles(SPACE(space), global const ELEMENT *in, global const stru
     }
 }
 
-/* Of each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
+/* For each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
  * factor remains other than 0, which it begins as, only if each twiddle i from 2^log2_low on is the
  * product of that before it and of twiddle i mod 2^log2_low, as those of roots of unity are. The
  * space is [k,n]. */

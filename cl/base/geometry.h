@@ -76,7 +76,7 @@ enum { INTERLEAVED_GROUPS = 512 };
 /* Sums of products: whether there is a permutation, and whether what out holds is added to. */
 enum { PRODUCTS_PERMUTED = 1, PRODUCTS_ADDED = 2 };
 
-/* The same in cl/modular/interleaved.cl: vectors of columns in a block, and terms that are packed
+/* cl/sum/product_groups.cl: vectors of columns in a block, and terms that are packed
  * at a time, in 32 KiB. */
 enum { PRODUCT_COLUMNS = 8, PRODUCT_TERMS = 64 };
 

@@ -28,7 +28,7 @@ static inline long8 groups_at(struct group_operand x, long i, ulong k)
     return x.repeats ? x.value : load_groups(x.from + i * x.stride, x.stride, k);
 }
 
-/* The same where fewer groups are left than fill a vector; other lanes are 0. */
+/* As groups_at, where fewer groups are left than fill a vector. Other lanes are 0. */
 static inline long8 last_groups_at(struct group_operand x, long i, ulong k, ulong left)
 {
     long values[LANES];
@@ -40,7 +40,7 @@ static inline long8 last_groups_at(struct group_operand x, long i, ulong k, ulon
     return vload8(0, values);
 }
 
-/* What the kernels do whose arguments these are, as operate_on_vectors. */
+/* The body of the kernels below, with their arguments, as operate_on_vectors. */
 INLINE void operate_on_groups(const enum elementwise operation, const struct space *space,
                               global ELEMENT *out, global const ELEMENT *a, global const ELEMENT *b,
                               global const struct modulus *q, ulong k, long m, long q_stride,

@@ -97,7 +97,7 @@ NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
     return a;
 }
 
-/* The same by an operation or a chain of two. own: what out holds; sources, first and second: see
+/* Applies an operation or a chain of two. own: what out holds; sources, first and second: see
  * chain_table in general.cl. */
 INLINE long8 lanes_apply(const enum elementwise operation, long8 own, long8 a, long8 b,
                          const struct lane_divisor *p, uint sources, long first, long second)
@@ -146,8 +146,8 @@ static inline long8 operand_vector(struct vector_operand x, long i)
     return x.repeats ? x.value : load_vector(x.from + i);
 }
 
-/* What the kernels do whose arguments these are. A chain has its sources and operations in the place
- * of scalars. */
+/* The body of the kernels below, with their arguments. A chain has its sources and operations in
+ * the place of scalars. */
 INLINE void operate_on_vectors(const enum elementwise operation, const struct space *space,
                                global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct lane_divisor *table,

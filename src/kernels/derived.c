@@ -14,7 +14,7 @@ static void begin_core(struct job *job, struct launcher *self, const struct step
     job_add_space(job);
 }
 
-/* The same over the elements of input i, seen through a layout: the second argument. */
+/* As begin_core, over the elements of input i, seen through a layout: the second argument. */
 static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
                                 int i, const char *kernel, const struct layout *layout,
                                 struct healcl_error *error)
@@ -24,7 +24,7 @@ static enum healcl_status begin(struct job *job, struct launcher *self, const st
     return job_add_input(job, step->in[i], error);
 }
 
-/* The same of one that checks these elements. */
+/* As begin, for a kernel that checks these elements. */
 static enum healcl_status begin_check(struct job *job, struct launcher *self, const char *kernel,
                                       const struct check *check, struct healcl_error *error)
 {
@@ -367,7 +367,8 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
         return derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table, error);
     TRY(derive_permutation(self, step, i, &permutation, error));
     TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), NULL, table, error));
-    /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
+    /* Something else than a permutation, which has been reported, leaves entries out: they are 0.
+     */
     TRY(fill_table(self, step, i, *table, 0, error));
     begin_core(&job, self, step, i, "inverse_permutation", layout);
     job_add_buffer(&job, permutation);

@@ -1,4 +1,4 @@
-/* What is derived from tensors, as the files derived*.c share it. */
+/* Tables derived from tensors, as the files derived*.c share them. */
 #ifndef HEALCL_KERNELS_DERIVED_H
 #define HEALCL_KERNELS_DERIVED_H
 
@@ -18,7 +18,7 @@ enum derived_kind {
     DERIVED_INDEX_CHECK,
 };
 
-/* What a derived table depends on, beside the contents of its own storage. */
+/* A derived table depends on this, and on the contents of its own storage. */
 struct derived_key {
     enum derived_kind kind;
     struct layout layout;
@@ -43,8 +43,8 @@ struct derived {
 bool derived_find(const struct launcher *self, const struct tensor *tensor,
                   const struct derived_key *key, const struct buffer **table);
 
-/* The same of a table that has a row for each modulus: one of more moduli, which begins with these,
- * will do, as levels of ciphertexts have fewer and fewer. */
+/* As derived_find, for a table that has a row for each modulus: one of more moduli, which begins
+ * with these, will do, as levels of ciphertexts have fewer and fewer. */
 bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
                        const struct derived_key *key, const struct buffer **table);
 
@@ -66,7 +66,7 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
 /* struct modulus for each element of a view of input i. */
 void *host_moduli(const struct launcher *self, const struct step *step, int i,
                   const struct layout *layout);
-/* The same as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
+/* The same moduli as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
 enum { SCALAR_LANES_BYTES = 4 * LANES * sizeof(uint64_t) };
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period);

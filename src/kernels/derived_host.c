@@ -2,7 +2,8 @@
  * Tables of small tensors, as moduli, permutations and twiddles of some rows are, worked out on the
  * host: where it has kept what was uploaded, that costs less than the launches that it saves, and
  * much less than compiling their kernels.
- * What the device would report is left to it, so that refusals come in the order of launches.
+ * The device reports what is wrong with data itself, so that refusals come in the order of
+ * launches.
  */
 #include <stdlib.h>
 
@@ -61,7 +62,7 @@ static int64_t *read_values(const struct launcher *self, const struct step *step
     return values;
 }
 
-/* The same as struct modulus. */
+/* As read_values, as struct modulus. */
 static struct modulus *read_moduli(const struct launcher *self, const struct step *step, int i,
                                    const struct layout *layout, int64_t *count)
 {

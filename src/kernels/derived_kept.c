@@ -1,4 +1,4 @@
-/* What has been derived, found by its key: a list for each storage, and a
+/* Derived tables, found by their keys: a list for each storage, and a
  * hash table for all. */
 #include "kernels/derived.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* What is kept may take so many times the memory of all tensors, at their most, and some more.
+/* Kept tables may take so many times the memory of all tensors, at their most, and some more.
  * Twiddles take up to six times the memory of their tensor, moduli up to sixteen of theirs, but
  * these are few of all: only views of the same elements again and again lead to more than this. */
 enum { KEPT_TIMES = 4, KEPT_BYTES = 64 << 20 };

@@ -39,7 +39,7 @@ static const char *plan_digit_vectors(const struct step *step, const struct heal
                : "digits of a value are few, or not in order";
 }
 
-/* What a work-group's values are many enough for, and bytes of local memory for one. */
+/* The most digits of a value in a work-group, and bytes of local memory for a value. */
 enum { DIGITS_MAX = 1 << 16, DIGITS_LOCAL_BYTES = 2 * sizeof(uint64_t) };
 
 static const char *plan_local(const struct step *step, const struct healcl_device *device,
@@ -111,7 +111,7 @@ const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
 /* ---------------------------------------------------------------- digits of the full modulus */
 
 /*
- * What work-items of digits_full_q keep in arrays for each modulus: a word, and where they take
+ * Work-items of digits_full_q keep in arrays for each modulus a word, and where they take
  * blocks of values as vectors one for each of these. Some devices have private ones on a thread's
  * stack, for a whole work-group.
  */
@@ -134,7 +134,7 @@ static size_t local_size_for(const struct step *step, const struct healcl_device
     return local_size;
 }
 
-/* Of a work-group: NVIDIA's compilers take no more, whatever a device has. */
+/* Local memory of a work-group: NVIDIA's compilers take no more, whatever a device has. */
 static uint64_t local_bytes(const struct healcl_device *device)
 {
     enum { LOCAL_BYTES_MAX = 48 << 10 };

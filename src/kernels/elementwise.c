@@ -36,8 +36,9 @@ static uint32_t scalar_mask(const struct step *step)
                : (uint32_t)is_scalar(step, 0) | (uint32_t)is_scalar(step, 1) << 1;
 }
 
-/* Of a chain: two bits for each of a, b and the second operation's b tell where they are, in out,
- * or x or y, which are in[0] and in[1] of *arranged; that is any other step as it is. */
+/* Binds a chain's operands: two bits for each of a, b and the second operation's b tell where they
+ * are, in out, or x or y, which are in[0] and in[1] of *arranged; that is any other step as it is.
+ */
 static uint32_t bind_chain_operands(const struct step *step, struct step *arranged)
 {
     static const int operands[] = {0, 1, 3};

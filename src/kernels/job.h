@@ -31,7 +31,7 @@ void job_define(struct job *job, const char *name, const char *value);
 void job_define_number(struct job *job, const char *name, uint32_t value);
 void job_define_type(struct job *job, const char *name, enum dtype dtype);
 
-/* What the device's tuning says of vectors: "-D MULTIPLY=1". */
+/* Adds what the device's tuning says of vectors: "-D MULTIPLY=1". */
 void job_define_vectors(struct job *job);
 
 /* The kernel, of cl/core.cl, can take up to so many elements together, a power of two, where these
@@ -62,8 +62,8 @@ bool axes_are_compiled(const struct space *space, const struct healcl_device *de
  * loops as often as that takes; also of job_launch_groups. */
 enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
-/* The same in work-groups of local_size work-items: of one, for those with large private arrays.
- * PoCL keeps the arrays of a whole group on a thread's stack. */
+/* As job_launch, in work-groups of local_size work-items: of one, for those with large private
+ * arrays. PoCL keeps the arrays of a whole group on a thread's stack. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error);
 
 /* Launches that many work-groups of local_size work-items. */

@@ -51,7 +51,7 @@ static void transform_begin(struct job *job, struct launcher *self,
     job_add_space(job);
 }
 
-/* What all variants need of a step: its tables. */
+/* Fills in what all variants need of a step: its tables. */
 static enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
                                          struct transform *transform, struct healcl_error *error)
 {
@@ -263,7 +263,7 @@ static const char *plan_local(const struct step *step, const struct healcl_devic
     return find_tiling(&plan->tiling, step, device) ? NULL : "rows do not fit two passes";
 }
 
-/* Of a work-group: tiles, and work-items for each row of one. */
+/* A work-group's tiles, and work-items for each row of one. */
 struct group {
     uint32_t log2_tiles;
     size_t row_size;

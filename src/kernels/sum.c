@@ -17,7 +17,7 @@ static const char *lacks_sum_vectors(const struct healcl_device *device, int64_t
                                 : NULL;
 }
 
-/* Of so many terms, those that one launch adds up: work-items of some devices cannot go round a
+/* How many of these terms one launch adds up: work-items of some devices cannot go round a
  * loop as often as they like. */
 static int64_t terms_at_once(const struct launcher *self, int64_t terms)
 {

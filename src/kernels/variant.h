@@ -12,7 +12,7 @@
 #include "kernels/launcher.h"
 #include "kernels/space.h"
 
-/* What variants work out of a step for a device, and their launches take. */
+/* Variants work these out of a step for a device, and their launches take them. */
 
 /* Elementwise operations: where their moduli are, and what their variants find. */
 struct elementwise_plan {
@@ -115,7 +115,7 @@ const char *variant_obstacle(const struct family *family, const struct variant *
 void plan_variant(const struct step *step, const struct healcl_device *device,
                   struct variant_plan *plan);
 
-/* That variant alone. */
+/* Returns that variant alone. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
 
 /* Why a device must not run a step that takes kernels: the self-test of their family has failed
@@ -139,7 +139,7 @@ bool vendor_has_failed(const struct plan *plan, const struct step *step,
 /* Whether a step of a vendor's operation has a kernel of a manifest that can run it. */
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device);
 
-/* Of the same of a call that is kept: whether its launch would be the one that ran last. */
+/* Whether the launch of a call that is kept would be the one that ran last. */
 bool vendor_runs_again(const struct step *step, const struct healcl_device *device);
 
 /* Whether a step is not executed: another side of its vendor's operation is. device: NULL for the

@@ -154,7 +154,7 @@ bool step_is_left_out(const struct step *step, const struct healcl_device *devic
     return (device && vendor_has_kernel(step, device)) != (step->side == STEP_OF_KERNEL);
 }
 
-/* What traces and reports say of it. */
+/* As traces and reports name it. */
 static struct manifest_kernel told_of(const struct step *step, const struct pick *picked)
 {
     if (!picked->kernel)
@@ -218,7 +218,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
             .stride = tensor->layout.stride};
         native.arguments[i].tensor = &native.tensors[i];
     }
-    /* What it enqueues is its own: only the call can be seen. */
+    /* Its commands are its own: only the call can be seen. */
     const size_t span = trace_begin(device->trace, "native", kernel->kernel);
     trace_manifest_kernel(device->trace, span, &told);
     enum healcl_status status = device_call(device, call_native, &native, error);

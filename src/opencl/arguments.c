@@ -1,8 +1,9 @@
 /*
- * What kernels of manifests take. A manifest may say anything of a kernel's arguments, and a driver
- * that gets an integer where the kernel has a pointer may crash: PoCL does. So the kernel is asked
- * before its arguments are first set. Drivers tell of programs that were built from a source, with
- * -cl-kernel-arg-info; of binaries they may not, so a binary is for the same arguments alone.
+ * Checks of the arguments that manifests' kernels take. A manifest may say anything of a kernel's
+ * arguments, and a driver that gets an integer where the kernel has a pointer may crash: PoCL does.
+ * So the kernel is asked before its arguments are first set. Drivers tell of programs that were
+ * built from a source, with -cl-kernel-arg-info; of binaries they may not, so a binary is for the
+ * same arguments alone.
  */
 #include <stdio.h>
 #include <stdlib.h>

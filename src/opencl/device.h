@@ -63,7 +63,7 @@ struct platform_fault {
     cl_int code;
 };
 
-/* What there is, in the order of indices. */
+/* Devices and faulty platforms, in the order of indices. */
 struct device_listing {
     struct device_info *devices;
     size_t count;
@@ -143,7 +143,7 @@ struct command_log {
     size_t read; /* those of them whose time is known and whose event is released */
 };
 
-/* What handles on the same context share: internal.h. */
+/* Shared by handles on the same context: internal.h. */
 struct device_context;
 /* Pinned memory of the host in two halves, one of which is filled or taken from while a command
  * uses the other one: transfer.c. */
@@ -260,8 +260,8 @@ enum healcl_status device_finish(struct healcl_device *device, struct healcl_err
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
                                          struct buffer *buffer, struct healcl_error *error);
 
-/* The same for what is small and comes in numbers: it may be a part of a slab, so that one transfer
- * takes several of them. */
+/* As device_buffer_acquire, for many small buffers: one may be a part of a slab, so that one
+ * transfer takes several of them. */
 enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
                                               struct buffer *buffer, struct healcl_error *error);
 
@@ -273,7 +273,7 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
 uint64_t device_places_begin(struct healcl_device *device, uint64_t count);
 void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count);
 
-/* The same as device_buffer_acquire for at most the bytes of a place: its buffer if it is in the
+/* As device_buffer_acquire, for at most the bytes of a place: its buffer if it is in the
  * pool. Where fresh is asked for and it is not idle, waits
  * for the compute queue. Where it is in use, or there was none yet, another one, which has that
  * place too. place: NULL for none. */
@@ -305,7 +305,7 @@ void device_limit_memory(struct healcl_device *device, uint64_t bytes,
                                                          struct healcl_error *error),
                          void *context);
 
-/* What scratch memory of one launch should take at most. */
+/* Bytes that scratch memory of one launch should take at most. */
 uint64_t device_scratch_bytes(const struct healcl_device *device);
 
 /* Frees all pooled buffers. */
@@ -349,7 +349,7 @@ bool device_shares_memory(const struct healcl_device *device);
 /* Whether an upload of so many bytes is a copy by the host, and no command. */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 
-/* The same as device_upload with a copy of memory. */
+/* As device_upload, with a copy of memory. */
 enum healcl_status device_upload_memory(struct healcl_device *device,
                                         const struct buffer_place *place, uint64_t bytes,
                                         const void *memory, struct buffer *buffer,
@@ -369,7 +369,7 @@ enum healcl_status device_buffer_map(struct healcl_device *device, const struct 
 enum healcl_status device_buffer_unmap(struct healcl_device *device, const struct buffer *buffer,
                                        void *address, struct healcl_error *error);
 
-/* What is enqueued from here on comes after the uploads so far. */
+/* Commands enqueued from here on come after the uploads so far. */
 enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error);
 
 /* Waits for the compute queue and hands out bytes [offset, offset + bytes) of a buffer piece by
@@ -384,8 +384,8 @@ enum healcl_status device_read(struct healcl_device *device, const struct buffer
                                uint64_t offset, uint64_t bytes, void *memory,
                                struct healcl_error *error);
 
-/* The same without waiting, in the order of the compute queue: memory has them once that has been
- * waited for, and stays until then. Errors: HEALCL_DEVICE. */
+/* As device_read, without waiting, in the order of the compute queue: memory has them once that has
+ * been waited for, and stays until then. Errors: HEALCL_DEVICE. */
 enum healcl_status device_read_later(struct healcl_device *device, const struct buffer *buffer,
                                      uint64_t offset, uint64_t bytes, void *memory,
                                      struct healcl_error *error);
@@ -394,7 +394,7 @@ enum healcl_status device_read_later(struct healcl_device *device, const struct 
 
 enum { LAUNCH_ARGUMENTS_MAX = 32 };
 
-/* Of a kernel, or what else a command uses. */
+/* An argument of a kernel, or what else a command uses. */
 struct launch_argument {
     const struct buffer *buffer; /* or NULL */
     const void *value;           /* of size bytes, by value */

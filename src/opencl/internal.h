@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* Declarations that the files of this folder share. */
 #ifndef HEALCL_OPENCL_INTERNAL_H
 #define HEALCL_OPENCL_INTERNAL_H
 
@@ -18,7 +18,7 @@
  */
 enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error);
 
-/* The same on the context of another handle, whose settings it gets. */
+/* As device_create, on the context of another handle, whose settings the device has. */
 enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
                                         struct healcl_error *error);
 
@@ -56,7 +56,7 @@ struct awaited_events {
     cl_uint count;
 };
 
-/* What a command uses: the memory among its arguments. */
+/* A command uses this: the memory among its arguments. */
 struct command_use {
     uint32_t argument_count; /* 0: everything there is */
     const struct launch_argument *arguments;
@@ -70,7 +70,7 @@ struct command_use {
 void overlap_begin(struct healcl_device *device, const struct command_use *use,
                    struct awaited_events *awaited);
 
-/* What overlap_begin was called for was enqueued. Takes over its event, which is not NULL where
+/* The command of overlap_begin was enqueued. Takes over its event, which is not NULL where
  * device->overlaps. */
 void overlap_end(struct healcl_device *device, cl_event event);
 
@@ -117,7 +117,7 @@ enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_q
                                       cl_command_queue_properties properties,
                                       struct healcl_error *error);
 
-/* What handles on the same context share. */
+/* Shared by handles on the same context. */
 struct device_context {
     pthread_mutex_t
         turn; /* recursive: opening and closing a handle takes one, and so may callers */
@@ -135,7 +135,7 @@ void context_enter(struct healcl_device *device, struct device_context *shared);
 
 /* ---------------------------------------------------------------- buffer.c */
 
-/* What is allocated for so many bytes: few distinct sizes, so that buffers fit again. */
+/* Bytes that are allocated for so many: few distinct sizes, so that buffers fit again. */
 uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes);
 
 /* A new buffer with a copy of data, device_round_bytes(bytes) of them. Otherwise as
@@ -157,7 +157,7 @@ void command_log_clear(struct healcl_device *device, struct command_log *log);
 enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
                                       bool *advance, struct healcl_error *error);
 
-/* What transfers do around an enqueued command of theirs, where it is traced: */
+/* Transfers use this around an enqueued command, for traces. */
 struct traced_command {
     struct command command;
     struct command_log *log;

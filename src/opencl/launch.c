@@ -44,7 +44,7 @@ static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
     return index;
 }
 
-/* What a driver does before it begins with a kernel that has not run: PoCL compiles it. */
+/* Traces the time before a driver begins with a kernel that has not run: PoCL compiles it. */
 static size_t trace_first_launch(struct trace *trace, const char *kernel)
 {
     char name[96];

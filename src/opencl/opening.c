@@ -197,7 +197,7 @@ static enum healcl_status add_sources(struct healcl_device *device,
     return device_add_program(device, source->name, source->text, error);
 }
 
-/* What the handles on a context have alike, each its own. */
+/* Copies what the handles on a context have alike, each its own. */
 static enum healcl_status copy_settings(struct healcl_device *device,
                                         const struct healcl_device *first,
                                         struct healcl_error *error)
@@ -250,8 +250,8 @@ static enum healcl_status open_and_test(const struct opencl *cl,
         opening = &nothing;
     TRY(device_open_with(cl, options, device, error));
     (*device)->programs->ahead.board = opening->board;
-    /* What is in a package proves itself each time: an image may be the whole device, as an FPGA's
-     * is. */
+    /* A package's programs prove themselves each time: an image may be the whole device, as an
+     * FPGA's is. */
     if ((*device)->programs->package ||
         self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
         device_log(*device, "%s is tested%s", (*device)->info.name,

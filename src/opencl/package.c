@@ -136,7 +136,7 @@ static enum healcl_status zip_failed(zip_error_t *failure, const char *what,
     REFUSE(error, "%s: %s", what, zip_error_strerror(failure));
 }
 
-/* What is asked for beyond the end makes libzip compare its checksum. */
+/* Reading beyond the end makes libzip compare its checksum. */
 static enum healcl_status unpack(zip_t *zip, zip_uint64_t index, const char *name,
                                  unsigned char *data, size_t bytes, struct healcl_error *error)
 {
@@ -278,7 +278,7 @@ static bool add_member(zip_t *zip, const char *name, char *head, unsigned char *
     const zip_int64_t index = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
     if (source && index < 0)
         zip_source_free(source);
-    /* Of no day: 1980-01-01, the first one that a zip knows. */
+    /* No day is given: 1980-01-01 is the first one that a zip knows. */
     return index >= 0 && zip_file_set_dostime(zip, (zip_uint64_t)index, 0, 0x21, 0) == 0;
 }
 

@@ -58,7 +58,7 @@ enum { TEXT_COUNT = 6, LINE_SIZE = 384 };
  */
 #define PROGRAM_ABI "healcl binary 3"
 
-/* What the compiler said, behind a head; freed with free(). NULL where nobody knows. */
+/* The compiler's messages, behind a head; freed with free(). NULL where nobody knows. */
 static char *build_log(struct healcl_device *device, cl_program id, const char *head)
 {
     size_t bytes = 0, start = strlen(head);
@@ -279,7 +279,7 @@ static enum healcl_status shared_program_add(struct healcl_device *device, struc
     return HEALCL_OK;
 }
 
-/* What handles share of a kernel. */
+/* Finds or makes what handles share of a kernel. */
 static enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
                                              struct shared_kernel **found,
                                              struct healcl_error *error)

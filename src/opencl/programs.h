@@ -61,7 +61,7 @@ struct launch {
     const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
 
-/* What a device has built, for healcl compile. Texts but kernels are the device's. */
+/* Programs that a device has built, for healcl compile. Texts but kernels are the device's. */
 struct recorded_program {
     const char *name, *options, *key;
     char *kernels;         /* those that were wanted, separated by blanks */
@@ -81,8 +81,8 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
                                        FILE *stream, struct healcl_error *error);
 
 /*
- * What a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels for the
- * operations and families of that list, or all.
+ * Capabilities that a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels
+ * for the operations and families of that list, or all.
  */
 
 /* Whether HEALCL_LACKS has a name, or all. */
@@ -92,7 +92,7 @@ bool device_lacks(const struct healcl_device *device, const char *name);
  * package or its compiler has not, a kernel, or a capability. Returns status. */
 enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status);
 
-/* What is to be told of an opened device, whatever runs on it; NULL behind the last one. */
+/* Warnings about an opened device, whatever runs on it; NULL behind the last one. */
 const char *device_warning(const struct healcl_device *device, size_t number);
 
 /* Kernels of others that could not be built, by what they are called by. */
@@ -114,7 +114,7 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
  * first kernel of another program, and from then on all. */
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
 
-/* Of a driver that does not answer clGetKernelArgInfo. */
+/* For a driver that does not answer clGetKernelArgInfo. */
 #define ARGUMENTS_UNTOLD                                                        \
     "the driver does not tell what kernels of manifests take: their arguments " \
     "were checked by their number and sizes alone"

@@ -1,4 +1,4 @@
-/* What devices there are, which of them can be used, and which one a selector names. */
+/* Lists devices: which there are, which of them can be used, and which one a selector names. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -466,7 +466,7 @@ static int type_rank(cl_device_type type)
     }
 }
 
-/* What runs where nothing is named: hardware that is there goes first. */
+/* Orders devices where nothing is named: hardware that is there goes first. */
 static bool is_better(const struct device_info *a, const struct device_info *b)
 {
     if (device_is_emulator(a) != device_is_emulator(b))
@@ -529,7 +529,7 @@ static const struct device_info *find_best(const struct device_info *list, size_
     return best;
 }
 
-/* What selector names, or where it is NULL or "" HEALCL_DEVICE; NULL: neither names anything. */
+/* The name in selector, or where it is NULL or "" HEALCL_DEVICE; NULL: neither names anything. */
 static const char *named(const char *selector, const char **origin)
 {
     const bool is_given = selector && *selector;

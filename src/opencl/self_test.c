@@ -141,7 +141,7 @@ static void know_answers(const struct operands *operands, uint64_t answers[ANSWE
 static const struct self_test_counters counters_before = {.least = UINT32_MAX,
                                                           .common = UINT32_MAX};
 
-/* What a device gave, or should give. */
+/* Outputs that a device gave, or should give. */
 struct outputs {
     uint64_t answers[CASES][ANSWERS];
     int8_t bytes[CASES];
@@ -228,7 +228,7 @@ static enum healcl_status compare_counters(const struct device_info *info,
     return HEALCL_OK;
 }
 
-/* What so many rounds of the loop come to; G. Marsaglia, "Xorshift RNGs", 2003. */
+/* The result of so many rounds of the loop; G. Marsaglia, "Xorshift RNGs", 2003. */
 static uint32_t mix(uint32_t rounds)
 {
     uint32_t mixed = 1;
@@ -406,7 +406,8 @@ static enum healcl_status find_overlap(struct healcl_device *device, struct test
     return HEALCL_OK;
 }
 
-/* What all launches together have left: each of them has found what the one before it left. */
+/* Compares what all launches together have left: each of them has found what the one before it
+ * left. */
 static enum healcl_status compare_repetitions(struct healcl_device *device,
                                               const struct operands cases[CASES],
                                               const struct test_launch *test,
@@ -467,7 +468,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
         NO_MEMORY(error);
     device->programs->distrusted = false;
     enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
-    /* What fails leaves nothing behind; a binary that was there may be at fault, and not what the
+    /* A failure leaves nothing behind; a binary that was there may be at fault, and not what the
      * compiler makes now. */
     bool fails = status == HEALCL_DEVICE || device->info.failed_families != 0;
     if (fails && device_programs_discard(device)) {
@@ -508,7 +509,7 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
     return names[outcome];
 }
 
-/* What is kept begins with one of these. Behind the latter is the message, behind the former what
+/* A kept result begins with one of these. Behind the latter is the message, behind the former what
  * self_test_take_findings takes. */
 #define PASSED "passed"
 #define FAILED "failed "
@@ -577,7 +578,7 @@ enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct t
     device->programs->opening_trace = trace;
     enum healcl_status status = self_test_run(device, &failure);
     keep(device, status, &failure);
-    /* What is told of a device's memory later is not about this. */
+    /* Later reports of a device's memory are not about this. */
     device->bytes_peak = device->used_peak = 0;
     if (status != HEALCL_OK && error)
         *error = failure;

@@ -8,7 +8,7 @@
  * mapping takes 45, most of it for two threads to wake each other. */
 enum { SMALL_UPLOAD_BYTES = 1 << 16 };
 
-/* The same of data that lie in memory, and would be copied to what is mapped as well. */
+/* The limit for data that lie in memory, and would be copied to what is mapped as well. */
 enum { COPIED_UPLOAD_BYTES = 1 << 20 };
 
 /* Up to this, what is downloaded is read to the host's memory: one command, where mapping takes
@@ -570,7 +570,7 @@ static enum healcl_status download_staged(struct healcl_device *device, const st
     enum healcl_status status = read_and_take(device, buffer, offset, bytes, taker, error);
     if (status == HEALCL_OK)
         return HEALCL_OK;
-    /* What is on its way reads a buffer that the caller may give back, and may have failed. */
+    /* A read on its way uses a buffer that the caller may give back, and may have failed. */
     for (uint32_t half = 0; half < 2; half++)
         (void)!staging_await(device, half, NULL);
     (void)!device_finish_compute(device);

@@ -66,7 +66,7 @@ const char *tuning_source_name(const struct device_tuning *tuning);
 /* "local_size" ... */
 const char *tunable_name(enum tunable tunable);
 
-/* What it stands for, for docs/PORTING.md. */
+/* Its meaning, for docs/PORTING.md. */
 const char *tunable_meaning(enum tunable tunable);
 
 /* Its value as tuning_format writes it: a number, or a name of enum multiply. */
@@ -96,15 +96,15 @@ struct device_tuning tuning_default(const struct device_info *info);
 enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,
                                 const struct device_info *info, struct healcl_error *error);
 
-/* What tuning_parse turns into the same tuning. */
+/* Writes a text that tuning_parse turns into the same tuning. */
 enum { TUNING_TEXT_SIZE = 1024 };
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE]);
 
 /* ---------------------------------------------------------------- kept */
 
 /*
- * What a device is opened with: the default of its kind, changed by what `healcl tune` has kept for
- * it, unless HEALCL_AS names another kind, by HEALCL_TUNING, and by HEALCL_VARIANT.
+ * A device is opened with this tuning: the default of its kind, changed by what `healcl tune` has
+ * kept for it, unless HEALCL_AS names another kind, by HEALCL_TUNING, and by HEALCL_VARIANT.
  * Errors: HEALCL_USAGE where the environment cannot be understood; *tuning then is without it.
  */
 enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
@@ -140,7 +140,7 @@ struct kernel_choices {
 /* The choice; 0 where there is none. */
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of);
 
-/* Of each choice "<of, in hexadecimal>=<choice>", and a space or the end. */
+/* A text has of each choice "<of, in hexadecimal>=<choice>", and a space or the end. */
 enum {
     KERNEL_CHOICE_SIZE = 16 + 1 + 10 + 1,
     KERNEL_CHOICES_SIZE = KERNEL_CHOICES_MAX * KERNEL_CHOICE_SIZE + 1
