@@ -112,9 +112,7 @@ KERNEL digits_local(SPACE(space), global ELEMENT *out, global const A *a, long b
         piece = next_piece(piece, count, side_by_side);
     }
 }
-#endif
 
-#ifndef SINGLE
 #define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
 
 /* Eight digits at any place. (Not vstore8: PoCL's takes each char for itself.) */

@@ -29,7 +29,9 @@ struct device_info {
     char name[256], vendor[128], driver[128];
     char version[128];   /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
     char c_version[128]; /* of OpenCL C */
+    char profile[32];    /* "FULL_PROFILE" */
     cl_device_type type;
+    cl_command_queue_properties queue_properties;
     uint32_t compute_units, clock_mhz, address_bits;
     uint64_t global_memory_bytes; /* a hint: PoCL reports too little */
     uint64_t max_allocation_bytes;

@@ -74,7 +74,9 @@ static const struct query queries[] = {
     {CL_DRIVER_VERSION, QUERY_TEXT, FIELD(driver)},
     {CL_DEVICE_VERSION, QUERY_TEXT, FIELD(version)},
     {CL_DEVICE_OPENCL_C_VERSION, QUERY_TEXT, FIELD(c_version)},
+    {CL_DEVICE_PROFILE, QUERY_TEXT, FIELD(profile)},
     {CL_DEVICE_TYPE, QUERY_NUMBER, FIELD(type)},
+    {CL_DEVICE_QUEUE_PROPERTIES, QUERY_NUMBER, FIELD(queue_properties)},
     {CL_DEVICE_MAX_COMPUTE_UNITS, QUERY_NUMBER, FIELD(compute_units)},
     {CL_DEVICE_MAX_CLOCK_FREQUENCY, QUERY_NUMBER, FIELD(clock_mhz)},
     {CL_DEVICE_ADDRESS_BITS, QUERY_NUMBER, FIELD(address_bits)},
@@ -113,53 +115,28 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
     return code;
 }
 
-/* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
-static cl_int query_first_work_item_size(const struct opencl *cl, struct device_info *info)
-{
-    size_t sizes[DIMENSIONS_MAX];
-    cl_int code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes,
-                                      sizes, NULL);
-    if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
-        info->max_work_group_size = sizes[0];
-    return code;
-}
-
-static cl_int query_profile(const struct opencl *cl, struct device_info *info)
-{
-    char profile[TEXT_MAX] = "";
-    cl_int code =
-        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_PROFILE, sizeof profile - 1, profile, NULL);
-    info->full_profile = code == CL_SUCCESS && strcmp(profile, "FULL_PROFILE") == 0;
-    return code;
-}
-
-static cl_int query_queues(const struct opencl *cl, struct device_info *info)
-{
-    cl_command_queue_properties properties = 0;
-    cl_int code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_QUEUE_PROPERTIES,
-                                      sizeof properties, &properties, NULL);
-    info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    return code;
-}
-
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
+    size_t sizes[DIMENSIONS_MAX];
     info->fault_call = "clGetPlatformInfo";
     cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
                                 sizeof info->platform);
     if (code == CL_SUCCESS)
         code = platform_text(cl, info->platform_id, CL_PLATFORM_VERSION, info->platform_version,
                              sizeof info->platform_version);
-    if (code == CL_SUCCESS)
-        info->fault_call = "clGetDeviceInfo";
+    if (code != CL_SUCCESS)
+        return code;
+    info->fault_call = "clGetDeviceInfo";
     for (size_t i = 0; code == CL_SUCCESS && i < sizeof queries / sizeof *queries; i++)
         code = query(cl, info, &queries[i]);
     if (code == CL_SUCCESS)
-        code = query_first_work_item_size(cl, info);
-    if (code == CL_SUCCESS)
-        code = query_profile(cl, info);
-    if (code == CL_SUCCESS)
-        code = query_queues(cl, info);
+        code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes,
+                                   sizes, NULL);
+    /* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
+    if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
+        info->max_work_group_size = sizes[0];
+    info->full_profile = strcmp(info->profile, "FULL_PROFILE") == 0;
+    info->out_of_order = info->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return code;
 }
 
