@@ -32,7 +32,7 @@ CPUS = [
 ]
 LOOPS = {  # of scripts/cpu_loops.cl, and how many units a trip of each has
     "ntt": 8, "intt": 8, "ntt_32": 16, "intt_32": 16, "modmul_doubles": 8, "modmul_halves": 8,
-    "modmul_int128": 8, "modsum": 8, "mod": 8}
+    "modmul_mul_hi": 8, "modsum": 8, "mod": 8}
 TRIPS = 100  # that llvm-mca follows
 MULTIPLY = {"doubles": 0, "halves": 1}  # cl/base/geometry.h: what else kernels compile differently for
 

@@ -43,7 +43,7 @@ BUTTERFLY(ntt, forward_butterfly)
 BUTTERFLY(intt, inverse_butterfly)
 LOOP(modmul_doubles, x[i] = multiply_by_doubles(x[i], y[i], p))
 LOOP(modmul_halves, x[i] = multiply_by_halves(x[i], y[i], p))
-LOOP(modmul_int128, x[i] = multiply_by_int128(x[i], y[i], p))
+LOOP(modmul_mul_hi, x[i] = multiply_by_mul_hi(x[i], y[i], p))
 LOOP(modsum, x[i] = subtract_once(x[i] + y[i], p.q))
 LOOP(mod, x[i] = lane_reduce(y[i], p))
 #else

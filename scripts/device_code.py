@@ -15,7 +15,6 @@ import argparse
 import collections
 import concurrent.futures
 import glob
-import gzip
 import json
 import os
 import pathlib
@@ -265,17 +264,12 @@ def uses_of(trace):
 GPU = {"HEALCL_AS": "gpu", "HEALCL_TUNING": "transform_tile=4096"}
 
 
-def traced_run(healcl, device, transcript, folder, environment, passes="all"):
-    """-> the trace, and what was printed"""
+def trace_of(healcl, device, transcript, folder):
     with tempfile.TemporaryDirectory(dir=folder) as own:
         path = os.path.join(own, "trace.json")
-        log = run([healcl, "run", "-q", "--no-warmup", "--passes", passes, "--device", device,
-                   "--trace", path, transcript], env={**os.environ, **environment})
-        return json.loads(pathlib.Path(path).read_text()), log
-
-
-def trace_of(healcl, device, transcript, folder, passes="all"):
-    return traced_run(healcl, device, transcript, folder, GPU, passes)[0]
+        run([healcl, "run", "-q", "--no-warmup", "--device", device, "--trace", path, transcript],
+            env={**os.environ, **GPU})
+        return json.loads(pathlib.Path(path).read_text())
 
 
 def launched(healcl, device, transcripts, folder):
@@ -531,97 +525,6 @@ def check_counts(counts):
     return report(broken)
 
 
-# ------------------------------------------------------------------ bytes of each launch
-
-# Transcripts whose launches ask for as many bytes as the formulas in their traces say, to the byte:
-# name, passes, tuning. The first one runs only the first of its many equal blocks.
-LAUNCHES = (
-    ("encrypted_digits_toy", "all", ""),
-    ("encrypted_digits_toy", "none", ""),
-    ("encrypted_hybrid_toy", "all", "transform_tile=64"),  # transforms in two passes
-)
-STRUCTURES = {"moduli": 32, "twiddles": 16}  # bytes
-
-
-def first_block(text):
-    """The entries of a transcript before its first segment of downloads."""
-    lines = text.split("\n")
-    end = [i for i, line in enumerate(lines) if '"SEGMENT_START"' in line and '"download_' in line]
-    return "\n".join(lines[:end[0]]).rstrip(",") + "\n]}\n" if end else text
-
-
-def hold_to_counts(trace, log):
-    """-> the number of launches whose bytes have a formula, [differences]. Launches that compute
-    tables, once for all others, have no formulas."""
-    refuse_faults(log)
-    spans = [span for span in trace["traceEvents"] if span.get("cat") == "kernel"]
-    launches = parse_launches(log)[-len(spans):]  # the self-test goes before
-    if [span["name"] for span in spans] != [name for name, _ in launches]:
-        return 0, ["the trace has other launches than Oclgrind"]
-    compared, differs = 0, []
-    for span, (name, counts) in zip(spans, launches):
-        told, counted = span["args"], asked_for(counts)
-        if "bytes" not in told:
-            if FAMILIES[family_of(name)][1] and name != "fill":
-                differs.append("%s of entry %s has no formula" % (name, told.get("entry")))
-            continue
-        compared += 1
-        formula = [told["bytes"], told["moduli"] + told["twiddles"]]
-        if formula != counted:
-            differs.append("%s of entry %s asks for %d bytes and %d table entries, by its formula "
-                           "%d and %d" % (name, told.get("entry"), *counted, *formula))
-    return compared, differs
-
-
-def count_launches(row, healcl, environment, folder):
-    """-> as hold_to_counts, or a Failure"""
-    name, passes, tuning = row
-    with tempfile.TemporaryDirectory(dir=folder) as own:
-        path = os.path.join(own, name + ".json")
-        packed = (ROOT / "transcripts" / (name + ".json.gz")).read_bytes()
-        pathlib.Path(path).write_text(first_block(gzip.decompress(packed).decode()))
-        try:
-            return hold_to_counts(*traced_run(healcl, "Oclgrind", path, own, {
-                **environment, "HEALCL_TUNING": tuning}, passes))
-        except Failure as failure:
-            return failure
-
-
-def check_launches(found):
-    """Whether all formulas hold. found: [(row of LAUNCHES, what count_launches has found)]"""
-    broken = []
-    for row, result in found:
-        lines = [str(result)] if isinstance(result, Failure) else result[1]
-        if not lines and result[0] == 0:
-            lines = ["no launch was compared"]
-        broken += ["launches of %s, passes %s: %s" % (*row[:2], line) for line in lines]
-    return report(broken)
-
-
-def bytes_of(trace):
-    """-> {kernel: [bytes of elements, bytes of tables]} by formulas, without what works out tables"""
-    sums = collections.defaultdict(lambda: [0, 0])
-    for span in trace["traceEvents"]:
-        told = span.get("args", {})
-        if span.get("cat") == "kernel" and "bytes" in told:
-            sums[span["name"]][0] += told["bytes"]
-            sums[span["name"]][1] += sum(size * told[name] for name, size in STRUCTURES.items())
-    return sums
-
-
-def print_bytes(healcl, device, transcripts, folder):
-    for transcript in transcripts:
-        after, before = (bytes_of(trace_of(healcl, device, transcript, folder, passes))
-                         for passes in ("all", "none"))
-        print("%s: bytes that kernels ask global memory for, with all passes and none"
-              % os.path.basename(transcript))
-        for name in sorted({*after, *before}):
-            print("    %-24s %12d %12d" % (name, after[name][0], before[name][0]))
-        for what, place in ("elements", 0), ("table entries", 1):
-            sums = [sum(row[place] for row in rows.values()) for rows in (after, before)]
-            print("    %-24s %12d %12d, %.3f" % (what, *sums, sums[0] / sums[1]))
-
-
 # ------------------------------------------------------------------ tables
 
 FAMILIES = [
@@ -738,8 +641,6 @@ def parse(arguments):
     parser.add_argument("--device", default="cpu", help="what runs them, as healcl run --device has it")
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
                         help="may be given several times; by default all: " + " ".join(TARGETS))
-    parser.add_argument("--bytes", action="store_true",
-                        help="only print the share of bytes of global memory that passes leave")
     parser.add_argument("--check", action="store_true",
                         help="exit with 1 where a bar is broken; print only what concerns that")
     options = parser.parse_args(arguments)
@@ -767,9 +668,6 @@ def main(arguments=None):
     with tempfile.TemporaryDirectory(prefix="healcl-device-code-") as folder:
         try:
             healcl = options.healcl or healcl_program()
-            if options.bytes:
-                print_bytes(healcl, options.device, options.transcripts, folder)
-                return 0
             return look(options, healcl, folder)
         except Failure as failure:
             print("device_code.py: %s" % failure, file=sys.stderr)
@@ -781,15 +679,13 @@ def look(options, healcl, folder):
     if not tools:
         print("device_code.py: NOTHING was looked at", file=sys.stderr)
         return 0
-    oclgrind, counts, launches = find_oclgrind(), [], []
+    oclgrind, counts = find_oclgrind(), []
     if oclgrind is None:
         print("device_code.py: SKIPPED bytes of global memory: they take Oclgrind "
               "(scripts/setup-vendors.sh oclgrind)", file=sys.stderr)
     else:
         counts = in_parallel(count, share("operations", TRAFFIC, 2) if options.check else TRAFFIC,
                              healcl, oclgrind, folder)
-        launches = in_parallel(count_launches, LAUNCHES if options.check else (), healcl, oclgrind,
-                               folder)
     uses = launched(healcl, options.device, options.transcripts, folder)
     codes = compile_all(uses, tools, folder, IS_ALL or not options.check)
     if not options.check:
@@ -797,10 +693,10 @@ def look(options, healcl, folder):
         print_families(uses, codes, tools)
         print_counts(counts)
         return 0
-    good = check(codes) & check_counts(counts) & check_launches(launches)
-    print("%d kernels on %s%s, bytes of %d operations and %d runs' launches: %s%s%s" % (
+    good = check(codes) & check_counts(counts)
+    print("%d kernels on %s%s, bytes of %d operations: %s%s%s" % (
         len(uses), " ".join(tools), "" if IS_ALL else " (%s and one of the others each)" % BARRED,
-        len(counts), len(launches),
+        len(counts),
         "all bars hold" if good else "bars are broken",
         "; NOT on %s" % " ".join(skipped) if skipped else "",
         "" if counts else "; NOT bytes of global memory"))

@@ -75,7 +75,7 @@ FUNCTION ulong reduce_signed(long x, struct modulus m)
     return x < 0 && rest != 0 ? m.value - rest : rest;
 }
 
-/* The same for what mostly is in [0, q) already; seen as unsigned, negative x are above every q. */
+/* As reduce_signed, for x mostly in [0, q). Seen as unsigned, negative x are above every q. */
 FUNCTION ulong residue_of(long x, struct modulus m)
 {
     return (ulong)x < m.value ? (ulong)x : reduce_signed(x, m);
@@ -157,7 +157,7 @@ FUNCTION struct modulus make_modulus(ulong value)
     return m;
 }
 
-/* Of a factor: what it makes of residues counts as below 0. Kernels of transforms ask for it. */
+/* Marks a factor whose products count as below 0. Kernels of transforms ask for it. */
 #define TWIDDLE_NEGATIVE ((ulong)1 << 63)
 
 /* factor in [0, q) */

@@ -1,5 +1,5 @@
 /*
- * What every kernel program starts with. The first part is read by the host's compiler too, so
+ * Every kernel program starts with this. The first part is read by the host's compiler too, so
  * that both sides agree on the structures that are passed by value.
  *
  * Specialisation macros, given with -D; a program checks those of its own:
@@ -71,7 +71,7 @@ struct twiddle {
     cl_base_ulong quotient;
 };
 
-/* What all work-items of the self-test count together; see there. */
+/* Counters that all work-items of the self-test share; see there. */
 struct self_test_counters {
     cl_base_uint count, sum, least, common, first;
     cl_base_uint winner;        /* the one that put itself first, by its own word */
@@ -79,8 +79,8 @@ struct self_test_counters {
     cl_base_uint changed;       /* those that found other values than they come to */
 };
 
-/* What comments say of ranges: x, or each lane of vectors, is below limit. With -D CHECK_RANGES
- * kernels say so where it is not, on the host's standard output. */
+/* Checks ranges that comments give: x, or each lane of vectors, is below limit. With -D
+ * CHECK_RANGES kernels say so where it is not, on the host's standard output. */
 #if defined CHECK_RANGES && defined __OPENCL_C_VERSION__
 #define CHECK_BELOW(x, limit) CHECK_RANGE((x) < (limit), #x " is not below " #limit "\n")
 #define CHECK_LANES_BELOW(x, limit) \
@@ -174,9 +174,8 @@ typedef long place_t;
 
 /*
  * A work-item's walk through its elements of a space, in spans along the last axis:
- *     EACH_SPAN(space, span)
- *         for (count_t i = 0; i < span.length; i++)
- *             AT(out, POSITION(space, span, 0, i)) = ...;
+ *     EACH_ELEMENT(space, span, i)
+ *         AT(out, POSITION(space, span, 0, i)) = ...;
  */
 struct span {
     count_t linear;                   /* C-order number of the span's first element */
@@ -196,6 +195,9 @@ struct span {
 #define EACH_SPAN(space, span) \
     PIPELINE                   \
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+#define EACH_ELEMENT(space, span, i) \
+    EACH_SPAN(space, span)           \
+    for (count_t i = 0; i < span.length; i++)
 
 #ifdef THIN /* i is 0 */
 #define POSITION(space, span, k, i) ((span).position[k])
@@ -216,7 +218,7 @@ static inline count_t divide_by_axis(count_t a, const struct space *space, uint 
 #endif
 }
 
-/* That of a work-item, or of what else the space's elements are for. */
+/* The span of a work-item, or of what else the space's elements are for. */
 static inline struct span span_at(const struct space *space, count_t item)
 {
     struct span span;

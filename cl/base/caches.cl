@@ -1,4 +1,4 @@
-/* What programs ask of the caches of a device. */
+/* Requests to the caches of a device. */
 
 /* Asks for a line of memory. OpenCL C's prefetch() means nothing to PoCL. An address may lie behind
  * the end of a buffer. Where a device cannot run what Clang makes of it (docs/DRIVERS.md), -D

@@ -1,5 +1,5 @@
 /*
- * What is worked out once from a tensor and kept until the tensor is written: checks and tables.
+ * Checks and tables that are worked out once from a tensor and kept until it is written.
  * In every space operand 0 is the tensor.
  */
 
@@ -19,12 +19,11 @@ KERNEL check_indices(SPACE(space), global const ELEMENT *in, long first, long si
                      volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            if (value < first || value >= size)
-                report(status, space.key, span.linear + i);
-        }
+    EACH_ELEMENT(space, span, i) {
+        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+        if (value < first || value >= size)
+            report(status, space.key, span.linear + i);
+    }
 }
 
 /* table[i] = the constants of modulus i. Reports elements below 1, which then count as 1. */
@@ -32,13 +31,12 @@ KERNEL moduli(SPACE(space), global const ELEMENT *in, global struct modulus *tab
               volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            if (value < 1)
-                report(status, space.key, span.linear + i);
-            table[span.linear + i] = make_modulus((ulong)max(value, 1L));
-        }
+    EACH_ELEMENT(space, span, i) {
+        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+        if (value < 1)
+            report(status, space.key, span.linear + i);
+        table[span.linear + i] = make_modulus((ulong)max(value, 1L));
+    }
 }
 
 /* table[j,i] = element (j, i) of [k,n] reduced modulo q[j], with its quotient; n = 2^log2_n. */
@@ -46,12 +44,11 @@ KERNEL twiddles(SPACE(space), global const ELEMENT *in, global const struct modu
                 global struct twiddle *table)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            struct modulus modulus = q[(span.linear + i) >> log2_n];
-            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            table[span.linear + i] = make_twiddle(residue_of(value, modulus), modulus);
-        }
+    EACH_ELEMENT(space, span, i) {
+        struct modulus modulus = q[(span.linear + i) >> log2_n];
+        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+        table[span.linear + i] = make_twiddle(residue_of(value, modulus), modulus);
+    }
 }
 
 /* table[j] = twiddle j times the magnitude of element j, marked TWIDDLE_NEGATIVE where that is below
@@ -60,19 +57,18 @@ KERNEL scaled_twiddles(SPACE(space), global const ELEMENT *in, global const stru
                        global const struct twiddle *twiddles, global struct twiddle *table)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            ulong j = span.linear + i;
-            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            ulong size = reduce(magnitude(value), q[j]);
-            struct twiddle w =
-                make_twiddle(multiply_mod(size, twiddles[j].factor, q[j]), q[j]);
-            w.factor |= value < 0 ? TWIDDLE_NEGATIVE : 0;
-            table[j] = w;
-        }
+    EACH_ELEMENT(space, span, i) {
+        ulong j = span.linear + i;
+        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+        ulong size = reduce(magnitude(value), q[j]);
+        struct twiddle w =
+            make_twiddle(multiply_mod(size, twiddles[j].factor, q[j]), q[j]);
+        w.factor |= value < 0 ? TWIDDLE_NEGATIVE : 0;
+        table[j] = w;
+    }
 }
 
-/* Of each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
+/* For each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
  * factor remains other than 0, which it begins as, only if each twiddle i from 2^log2_low on is the
  * product of that before it and of twiddle i mod 2^log2_low, as those of roots of unity are. The
  * space is [k,n]. */
@@ -111,12 +107,11 @@ static inline uint reverse_bits(uint i, ulong n)
 KERNEL permutation_first(SPACE(space), global const ELEMENT *in, volatile global uint *first)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            if (value >= 0 && value < (long)space.end)
-                atomic_min(&first[value], (uint)(span.linear + i));
-        }
+    EACH_ELEMENT(space, span, i) {
+        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+        if (value >= 0 && value < (long)space.end)
+            atomic_min(&first[value], (uint)(span.linear + i));
+    }
 }
 
 /* table[i] = perm[i]; table[n] keeps its bits PERMUTATION_... only where the permutation is that.
@@ -127,30 +122,28 @@ KERNEL permutation(SPACE(space), global const ELEMENT *in, global const uint *fi
 {
     TAKE_SPACE(space);
     uint n = (uint)space.end;
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            uint place = (uint)(span.linear + i);
-            bool good = value >= 0 && value < (long)space.end;
-            good = good && first[good ? value : 0] == place;
-            if (!good)
-                report(status, space.key, place);
-            table[place] = good ? (uint)value : place;
-            uint kinds = value == place ? PERMUTATION_IDENTITY : 0;
-            if ((n & (n - 1)) == 0 && value == reverse_bits(place, n))
-                kinds |= PERMUTATION_REVERSES_BITS;
-            if (kinds != (PERMUTATION_IDENTITY | PERMUTATION_REVERSES_BITS))
-                atomic_and(&table[n], kinds);
-        }
+    EACH_ELEMENT(space, span, i) {
+        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+        uint place = (uint)(span.linear + i);
+        bool good = value >= 0 && value < (long)space.end;
+        good = good && first[good ? value : 0] == place;
+        if (!good)
+            report(status, space.key, place);
+        table[place] = good ? (uint)value : place;
+        uint kinds = value == place ? PERMUTATION_IDENTITY : 0;
+        if ((n & (n - 1)) == 0 && value == reverse_bits(place, n))
+            kinds |= PERMUTATION_REVERSES_BITS;
+        if (kinds != (PERMUTATION_IDENTITY | PERMUTATION_REVERSES_BITS))
+            atomic_and(&table[n], kinds);
+    }
 }
 
 /* inverse[perm[i]] = i, for the space [n] and a table perm of permutation; of the same kind. */
 KERNEL inverse_permutation(SPACE(space), global const uint *perm, global uint *inverse)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++)
-            inverse[perm[span.linear + i]] = (uint)(span.linear + i);
+    EACH_ELEMENT(space, span, i)
+        inverse[perm[span.linear + i]] = (uint)(span.linear + i);
     if (get_global_id(0) == 0)
         inverse[space.shape[0]] = perm[space.shape[0]];
 }
@@ -161,28 +154,27 @@ KERNEL crt_inverses(SPACE(space), global const struct modulus *q, uint k,
                     global struct twiddle *table, volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            ulong row = (span.linear + i) / k, column = (span.linear + i) % k;
-            if (row >= column)
-                continue;
-            struct modulus modulus = q[column];
-            ulong old_rest = modulus.value, rest = reduce(q[row].value, modulus);
-            ulong old_factor = 0, factor = 1 % modulus.value;
-            while (rest != 0) {
-                ulong quotient = old_rest / rest;
-                ulong next_rest = old_rest - quotient * rest;
-                ulong product = multiply_mod(reduce(quotient, modulus), factor, modulus);
-                ulong next_factor = subtract_mod(old_factor, product, modulus.value);
-                old_rest = rest;
-                rest = next_rest;
-                old_factor = factor;
-                factor = next_factor;
-            }
-            if (old_rest != 1)
-                report(status, space.key, span.linear + i);
-            table[span.linear + i] = make_twiddle(old_factor, modulus);
+    EACH_ELEMENT(space, span, i) {
+        ulong row = (span.linear + i) / k, column = (span.linear + i) % k;
+        if (row >= column)
+            continue;
+        struct modulus modulus = q[column];
+        ulong old_rest = modulus.value, rest = reduce(q[row].value, modulus);
+        ulong old_factor = 0, factor = 1 % modulus.value;
+        while (rest != 0) {
+            ulong quotient = old_rest / rest;
+            ulong next_rest = old_rest - quotient * rest;
+            ulong product = multiply_mod(reduce(quotient, modulus), factor, modulus);
+            ulong next_factor = subtract_mod(old_factor, product, modulus.value);
+            old_rest = rest;
+            rest = next_rest;
+            old_factor = factor;
+            factor = next_factor;
         }
+        if (old_rest != 1)
+            report(status, space.key, span.linear + i);
+        table[span.linear + i] = make_twiddle(old_factor, modulus);
+    }
 }
 
 #if LOCAL_SIZE == 1

@@ -29,7 +29,7 @@ static inline ulong make_inverse(ulong q)
 #endif
 }
 
-/* The same modulus in all lanes. */
+/* Eight times one modulus. */
 static inline struct lane_divisor make_divisor(struct modulus m)
 {
     struct lane_divisor p;
@@ -155,27 +155,21 @@ static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor 
 #define EACH_LANE(f) f(a, b, p.q, p.reciprocal, p.shift)
 #endif
 
-/* The same by exact high words, lane by lane. Each of three cuts is worth less than 1. */
-#define MULTIPLY_BY(way, HIGH_WORD)                                                              \
-    static inline ulong multiply_lane_by_##way(ulong a, ulong b, ulong q, ulong reciprocal,      \
-                                               ulong shift)                                      \
-    {                                                                                            \
-        ulong low = a * b, x = SHIFT_LEFT(HIGH_WORD(a, b), low, shift + 1);                      \
-        ulong rest = low - HIGH_WORD(x, reciprocal >> 1 | (ulong)1 << 63) * q;                   \
-        rest = min(rest, rest - 2 * q);                                                          \
-        return min(rest, rest - q);                                                              \
-    }                                                                                            \
-    static inline ulong8 multiply_by_##way(ulong8 a, ulong8 b, struct lane_divisor p)            \
-    {                                                                                            \
-        return EACH_LANE(multiply_lane_by_##way);                                                \
-    }
+/* As multiply_by_halves, by exact high words, lane by lane. Each of three cuts is worth less than 1.
+ */
+static inline ulong multiply_lane_by_mul_hi(ulong a, ulong b, ulong q, ulong reciprocal,
+                                            ulong shift)
+{
+    ulong low = a * b, x = SHIFT_LEFT(high_word(a, b), low, shift + 1);
+    ulong rest = low - high_word(x, reciprocal >> 1 | (ulong)1 << 63) * q;
+    rest = min(rest, rest - 2 * q);
+    return min(rest, rest - q);
+}
 
-MULTIPLY_BY(mul_hi, mul_hi)
-
-#ifdef __SIZEOF_INT128__
-#define HIGH_WORD_128(a, b) ((ulong)((unsigned __int128)(a) * (b) >> 64))
-MULTIPLY_BY(int128, HIGH_WORD_128)
-#endif
+static inline ulong8 multiply_by_mul_hi(ulong8 a, ulong8 b, struct lane_divisor p)
+{
+    return EACH_LANE(multiply_lane_by_mul_hi);
+}
 
 static inline ulong multiply_lane_exactly(ulong a, ulong b, ulong q, ulong reciprocal, ulong shift)
 {
@@ -200,7 +194,7 @@ NOINLINE static ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor 
 #define are_factors are_residues
 #define lane_multiply_factors multiply_by_doubles
 
-/* What lane_multiply takes of any b in [0, 2^63]. */
+/* A factor for lane_multiply, made of any b in [0, 2^63]. */
 #define lane_factor(b, p) (b)
 
 /* x mod q in [0, q); x in [0, 2^64). What is shrunk twice is below q + (q + 2^16) * 2^-48. */
@@ -213,8 +207,6 @@ static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
 #else
 #if MULTIPLY == MULTIPLY_HALVES
 #define MULTIPLY_LANES multiply_by_halves
-#elif MULTIPLY == MULTIPLY_INT128 && defined __SIZEOF_INT128__
-#define MULTIPLY_LANES multiply_by_int128
 #else
 #define MULTIPLY_LANES multiply_by_mul_hi
 #endif

@@ -24,7 +24,7 @@ enum { LANES = 8 };
 
 enum elementwise {
 #define ELEMENTWISE_KIND(KIND, name, operands) KIND,
-    ELEMENTWISE_OPERATIONS(ELEMENTWISE_KIND) ELEMENTWISE_COUNT
+    ELEMENTWISE_OPERATIONS(ELEMENTWISE_KIND) CHAIN /* two of them: cl/modular/general.cl */
 };
 
 /* Ways to multiply and divide 64 bits in vectors, -D MULTIPLY: see cl/base/divisor.cl. The same
@@ -32,7 +32,6 @@ enum elementwise {
 #define MULTIPLY_DOUBLES 0
 #define MULTIPLY_HALVES 1
 #define MULTIPLY_MUL_HI 2
-#define MULTIPLY_INT128 3
 
 #define INVERSE_MARGIN 0x1.8p-50
 
@@ -77,7 +76,7 @@ enum { INTERLEAVED_GROUPS = 512 };
 /* Sums of products: whether there is a permutation, and whether what out holds is added to. */
 enum { PRODUCTS_PERMUTED = 1, PRODUCTS_ADDED = 2 };
 
-/* The same in cl/modular/interleaved.cl: vectors of columns in a block, and terms that are packed
+/* cl/sum/product_groups.cl: vectors of columns in a block, and terms that are packed
  * at a time, in 32 KiB. */
 enum { PRODUCT_COLUMNS = 8, PRODUCT_TERMS = 64 };
 

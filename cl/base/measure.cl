@@ -1,4 +1,4 @@
-/* What `healcl devices --measure` times. */
+/* Kernels that `healcl devices --measure` times. */
 #include "caches.cl"
 
 /* rounds * 8 products of 64-bit integers in each work-item, both halves of each. */
@@ -12,7 +12,7 @@ KERNEL multiply(global ulong *out, uint rounds)
     out[get_global_id(0)] = half_sum.x + half_sum.y + half_sum.z + half_sum.w;
 }
 
-/* The same number of products modulo an odd q below 2^60, as butterflies have them: by a factor and
+/* As many products modulo an odd q below 2^60, as butterflies have them: by a factor and
  * a quotient, left in [0, 2q). None of the eight waits for another. */
 KERNEL multiply_lazily(global ulong *out, uint rounds)
 {

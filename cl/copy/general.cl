@@ -4,9 +4,8 @@
 KERNEL copy(SPACE(space), global ELEMENT *out, global const ELEMENT *in)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++)
-            PUT(out, space, span, i, TAKE(in, space, span, 1, i));
+    EACH_ELEMENT(space, span, i)
+        PUT(out, space, span, i, TAKE(in, space, span, 1, i));
 }
 
 /* Operand: out. */
@@ -16,7 +15,6 @@ KERNEL fill(SPACE(space), global ELEMENT *out, long value)
     union elements x;
     EACH_OF_WIDTH(j)
         x.element[j] = (ELEMENT)value;
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++)
-            PUT(out, space, span, i, x);
+    EACH_ELEMENT(space, span, i)
+        PUT(out, space, span, i, x);
 }

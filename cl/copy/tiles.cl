@@ -125,7 +125,7 @@ static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, lo
                                bool past, struct block block)
 {
     long height = (long)(block.height + TILE_HEIGHT - 1) / TILE_HEIGHT * TILE_HEIGHT;
-    /* What lies ahead is asked for where columns lie side by side: devices foresee no reads of
+    /* Fetches ahead where columns lie side by side: devices foresee no reads of
      * pieces, as of int8. */
     bool fetches = past && block.in_x <= (long)block.height;
     long columns_bytes = TILE_WIDTH * block.in_x * (long)sizeof(ELEMENT);

@@ -68,16 +68,15 @@ KERNEL digits(SPACE(space), global ELEMENT *out, global const A *a, long base_bi
 {
     TAKE_SPACE(space);
     uint dropped = 0;
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            ulong rest = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
-            long at = POSITION(space, span, 0, i);
-            for (long digit = 0; digit < count; digit++, at += out_stride) {
-                AT(out, at) = (ELEMENT)low_bits(rest, base_bits);
-                rest = base_bits >= 64 ? 0 : rest >> base_bits;
-            }
-            dropped += rest != 0;
+    EACH_ELEMENT(space, span, i) {
+        ulong rest = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
+        long at = POSITION(space, span, 0, i);
+        for (long digit = 0; digit < count; digit++, at += out_stride) {
+            AT(out, at) = (ELEMENT)low_bits(rest, base_bits);
+            rest = base_bits >= 64 ? 0 : rest >> base_bits;
         }
+        dropped += rest != 0;
+    }
     count_dropped(status, dropped);
 }
 
@@ -113,9 +112,7 @@ KERNEL digits_local(SPACE(space), global ELEMENT *out, global const A *a, long b
         piece = next_piece(piece, count, side_by_side);
     }
 }
-#endif
 
-#ifndef SINGLE
 #define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
 
 /* Eight digits at any place. (Not vstore8: PoCL's takes each char for itself.) */
@@ -295,28 +292,27 @@ KERNEL digits_full_q(SPACE(space), global ELEMENT *out, global const A *a,
     const int limbs = LIMBS;
     uint dropped = 0;
     ulong x[LIMBS];
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
-            for (int j = 0; j < limbs; j++)
-                x[j] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
-            combine(limbs, x, q, inverses);
-            struct bit bit = {0, 0};
-            for (long digit = 0; digit < count; digit++, out_at += out_stride) {
-                ulong value = 0;
-                if (bit.word < limbs) {
-                    value = x[bit.word] >> bit.shift;
-                    if (bit.shift > 0 && bit.word + 1 < limbs)
-                        value |= x[bit.word + 1] << (64 - bit.shift);
-                    bit = next_digit(bit, base_bits, limbs);
-                }
-                AT(out, out_at) = (ELEMENT)low_bits(value, base_bits);
+    EACH_ELEMENT(space, span, i) {
+        long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
+        for (int j = 0; j < limbs; j++)
+            x[j] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
+        combine(limbs, x, q, inverses);
+        struct bit bit = {0, 0};
+        for (long digit = 0; digit < count; digit++, out_at += out_stride) {
+            ulong value = 0;
+            if (bit.word < limbs) {
+                value = x[bit.word] >> bit.shift;
+                if (bit.shift > 0 && bit.word + 1 < limbs)
+                    value |= x[bit.word + 1] << (64 - bit.shift);
+                bit = next_digit(bit, base_bits, limbs);
             }
-            bool rest = bit.word < limbs && x[bit.word] >> bit.shift != 0;
-            for (long word = bit.word + 1; word < limbs; word++)
-                rest = rest || x[word] != 0;
-            dropped += rest;
+            AT(out, out_at) = (ELEMENT)low_bits(value, base_bits);
         }
+        bool rest = bit.word < limbs && x[bit.word] >> bit.shift != 0;
+        for (long word = bit.word + 1; word < limbs; word++)
+            rest = rest || x[word] != 0;
+        dropped += rest;
+    }
     count_dropped(status, dropped);
 }
 

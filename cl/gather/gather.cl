@@ -12,14 +12,13 @@ KERNEL gather(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
               global const INDEX *idx, long size, long stride)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            long index = WIDEN(AT(idx, POSITION(space, span, 2, i)));
-            index += index < 0 ? size : 0;
-            bool inside = index >= 0 && index < size;
-            long at = POSITION(space, span, 1, i) + (inside ? index * stride : 0);
-            AT(out, POSITION(space, span, 0, i)) = inside ? AT(a, at) : 0;
-        }
+    EACH_ELEMENT(space, span, i) {
+        long index = WIDEN(AT(idx, POSITION(space, span, 2, i)));
+        index += index < 0 ? size : 0;
+        bool inside = index >= 0 && index < size;
+        long at = POSITION(space, span, 1, i) + (inside ? index * stride : 0);
+        AT(out, POSITION(space, span, 0, i)) = inside ? AT(a, at) : 0;
+    }
 }
 
 #ifndef SINGLE

@@ -45,7 +45,7 @@ static inline long compute_modneg(long a, long b, struct modulus p)
     return rest ? (long)(p.value - rest) : 0;
 }
 
-/* The same of residues, a and b in [0, p), which have no signs and are not reduced first. */
+/* As compute_NAME, of residues a and b in [0, p). They have no signs and are not reduced first. */
 static inline long residues_modmul(long a, long b, struct modulus p)
 {
     CHECK_BELOW((ulong)b, p.value);

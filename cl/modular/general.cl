@@ -13,8 +13,7 @@
                         long b_scalar)                                                            \
     {                                                                                             \
         TAKE_SPACE(space);                                                                        \
-        EACH_SPAN(space, span)                                                                    \
-            for (count_t i = 0; i < span.length; i++) {                                           \
+        EACH_ELEMENT(space, span, i) { \
                 union elements x = scalars & 1 ? NO_ELEMENTS : TAKE(a, space, span, 1, i);        \
                 union elements y = scalars & 2 ? NO_ELEMENTS : TAKE(b, space, span, 2, i);        \
                 struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));                   \
@@ -34,17 +33,16 @@ KERNEL chain_table(SPACE(space), global ELEMENT *out, global const ELEMENT *x,
 {
     TAKE_SPACE(space);
     uint a = sources & 3, b = sources >> 2 & 3, c = sources >> 4;
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));
-            long own = WIDEN(AT(out, POSITION(space, span, 0, i)));
-            long x_value = WIDEN(AT(x, POSITION(space, span, 1, i)));
-            long y_value = WIDEN(AT(y, POSITION(space, span, 2, i)));
-            long between = compute(first, a == 0 ? own : a == 1 ? x_value : y_value,
-                                   b == 0 ? own : b == 1 ? x_value : y_value, modulus);
-            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute(
-                second, (ELEMENT)between, c == 0 ? own : c == 1 ? x_value : y_value, modulus);
-        }
+    EACH_ELEMENT(space, span, i) {
+        struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));
+        long own = WIDEN(AT(out, POSITION(space, span, 0, i)));
+        long x_value = WIDEN(AT(x, POSITION(space, span, 1, i)));
+        long y_value = WIDEN(AT(y, POSITION(space, span, 2, i)));
+        long between = compute(first, a == 0 ? own : a == 1 ? x_value : y_value,
+                               b == 0 ? own : b == 1 ? x_value : y_value, modulus);
+        AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute(
+            second, (ELEMENT)between, c == 0 ? own : c == 1 ? x_value : y_value, modulus);
+    }
 }
 
 #if defined AXES && !defined SINGLE
@@ -96,28 +94,26 @@ KERNEL modmul_constant(SPACE(space), global ELEMENT *out, global const ELEMENT *
 {
     TAKE_SPACE(space);
     struct twiddle w = {factor, quotient};
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            union elements x = TAKE(a, space, span, 1, i);
-            EACH_OF_WIDTH(j)
-            {
-                long value = WIDEN(x.element[j]);
-                x.element[j] = (ELEMENT)with_sign(multiply_twiddle(magnitude(value), w, q),
-                                                  (value ^ b) < 0);
-            }
-            PUT(out, space, span, i, x);
+    EACH_ELEMENT(space, span, i) {
+        union elements x = TAKE(a, space, span, 1, i);
+        EACH_OF_WIDTH(j)
+        {
+            long value = WIDEN(x.element[j]);
+            x.element[j] = (ELEMENT)with_sign(multiply_twiddle(magnitude(value), w, q),
+                                              (value ^ b) < 0);
         }
+        PUT(out, space, span, i, x);
+    }
 }
 
 /* out = |a|; the smallest value wraps. Operands: out, a. */
 KERNEL absolute(SPACE(space), global ELEMENT *out, global const ELEMENT *a)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            union elements x = TAKE(a, space, span, 1, i);
-            EACH_OF_WIDTH(j)
-                x.element[j] = (ELEMENT)magnitude(WIDEN(x.element[j]));
-            PUT(out, space, span, i, x);
-        }
+    EACH_ELEMENT(space, span, i) {
+        union elements x = TAKE(a, space, span, 1, i);
+        EACH_OF_WIDTH(j)
+            x.element[j] = (ELEMENT)magnitude(WIDEN(x.element[j]));
+        PUT(out, space, span, i, x);
+    }
 }

@@ -28,7 +28,7 @@ static inline long8 groups_at(struct group_operand x, long i, ulong k)
     return x.repeats ? x.value : load_groups(x.from + i * x.stride, x.stride, k);
 }
 
-/* The same where fewer groups are left than fill a vector; other lanes are 0. */
+/* As groups_at, where fewer groups are left than fill a vector. Other lanes are 0. */
 static inline long8 last_groups_at(struct group_operand x, long i, ulong k, ulong left)
 {
     long values[LANES];
@@ -40,12 +40,13 @@ static inline long8 last_groups_at(struct group_operand x, long i, ulong k, ulon
     return vload8(0, values);
 }
 
-/* What the kernels do whose arguments these are. */
+/* The body of the kernels below, with their arguments, as operate_on_vectors. */
 INLINE void operate_on_groups(const enum elementwise operation, const struct space *space,
                               global ELEMENT *out, global const ELEMENT *a, global const ELEMENT *b,
                               global const struct modulus *q, ulong k, long m, long q_stride,
                               uint scalars, long a_scalar, long b_scalar)
 {
+    const bool is_chain = operation == CHAIN;
     uint blocks = space->rank - 1, groups = space->rank; /* axes */
     long step = LANES / (long)k, out_stride = space->operand[0].stride[groups];
     long a_stride = space->operand[1].stride[groups], b_stride = space->operand[2].stride[groups];
@@ -54,22 +55,27 @@ INLINE void operate_on_groups(const enum elementwise operation, const struct spa
             long first = (span.index[blocks] + (long)block) * INTERLEAVED_GROUPS;
             long count = min((long)INTERLEAVED_GROUPS, m - first), i = 0;
             global ELEMENT *to = out + POSITION(*space, span, 0, block);
+            struct group_operand own = group_operand(to, out_stride, k, false, 0);
             struct group_operand x = group_operand(a + POSITION(*space, span, 1, block), a_stride,
-                                                   k, scalars & 1, a_scalar);
+                                                   k, !is_chain && scalars & 1, a_scalar);
             struct group_operand y = group_operand(b + POSITION(*space, span, 2, block), b_stride,
-                                                   k, scalars & 2, b_scalar);
+                                                   k, !is_chain && scalars & 2, b_scalar);
             struct lane_divisor p =
                 group_divisor(q + POSITION(*space, span, 3, block), q_stride, k);
             for (; i + step <= count; i += step) {
                 long8 second = has_two_operands(operation) ? groups_at(y, i, k) : (long8)(0);
-                store_groups(lanes_apply(operation, groups_at(x, i, k), second, p),
+                store_groups(lanes_apply(operation, is_chain ? groups_at(own, i, k) : (long8)(0),
+                                         groups_at(x, i, k), second, &p, scalars, a_scalar,
+                                         b_scalar),
                              to + i * out_stride, out_stride, k);
             }
             if (i < count) {
                 ulong left = (ulong)(count - i);
                 long values[LANES];
-                vstore8(lanes_apply(operation, last_groups_at(x, i, k, left),
-                                    last_groups_at(y, i, k, left), p),
+                vstore8(lanes_apply(operation,
+                                    is_chain ? last_groups_at(own, i, k, left) : (long8)(0),
+                                    last_groups_at(x, i, k, left), last_groups_at(y, i, k, left),
+                                    &p, scalars, a_scalar, b_scalar),
                         0, values);
                 for (ulong lane = 0; lane < left * k; lane++)
                     to[(i + (long)(lane / k)) * out_stride + (long)(lane % k)] =
@@ -94,43 +100,4 @@ INLINE void operate_on_groups(const enum elementwise operation, const struct spa
     }
 
 ELEMENTWISE_OPERATIONS(INTERLEAVED)
-
-/* A chain of two: see chain_table in general.cl. Space, operands and q: as above. */
-KERNEL chain_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
-                         global const ELEMENT *b, global const struct modulus *q, ulong k, long m,
-                         long q_stride, uint sources, long first, long second)
-{
-    TAKE_SPACE(space);
-    uint blocks = space.rank - 1, groups = space.rank; /* axes */
-    long step = LANES / (long)k, out_stride = space.operand[0].stride[groups];
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong block = 0; block < span.length; block++) {
-            long begin = (span.index[blocks] + (long)block) * INTERLEAVED_GROUPS;
-            long count = min((long)INTERLEAVED_GROUPS, m - begin);
-            global ELEMENT *to = out + POSITION(space, span, 0, block);
-            struct group_operand own = group_operand(to, out_stride, k, false, 0);
-            struct group_operand x = group_operand(a + POSITION(space, span, 1, block),
-                                                   space.operand[1].stride[groups], k, false, 0);
-            struct group_operand y = group_operand(b + POSITION(space, span, 2, block),
-                                                   space.operand[2].stride[groups], k, false, 0);
-            struct lane_divisor p = group_divisor(q + POSITION(space, span, 3, block), q_stride, k);
-            for (long i = 0; i < count; i += step) {
-                ulong left = (ulong)(count - i);
-                bool whole = i + step <= count;
-                long values[LANES];
-                long8 result = lanes_chain(
-                    whole ? groups_at(own, i, k) : last_groups_at(own, i, k, left),
-                    whole ? groups_at(x, i, k) : last_groups_at(x, i, k, left),
-                    whole ? groups_at(y, i, k) : last_groups_at(y, i, k, left), sources, first,
-                    second, &p);
-                if (whole) {
-                    store_groups(result, to + i * out_stride, out_stride, k);
-                    continue;
-                }
-                vstore8(result, 0, values);
-                for (ulong lane = 0; lane < left * k; lane++)
-                    to[(i + (long)(lane / k)) * out_stride + (long)(lane % k)] =
-                        (ELEMENT)values[lane];
-            }
-        }
-}
+INTERLEAVED(CHAIN, chain, 2)

@@ -24,8 +24,7 @@ static inline long multiply_repeated(long a, long b, struct twiddle w, struct mo
                 long a_step, uint is_scalar, long b_scalar)                                      \
     {                                                                                            \
         TAKE_SPACE(space);                                                                       \
-        EACH_SPAN(space, span)                                                                   \
-            for (count_t i = 0; i < span.length; i++) {                                          \
+        EACH_ELEMENT(space, span, i) { \
                 place_t out_at = POSITION(space, span, 0, i), a_at = POSITION(space, span, 1, i); \
                 struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));                  \
                 long b_value = is_scalar ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \

@@ -70,9 +70,8 @@ static inline long8 lanes_modneg(long8 a, long8 b, struct lane_divisor p)
     return as_long8(select(rest, p.q - rest, as_ulong8((a >= 0) & (rest != 0))));
 }
 
-/* a and b by that operation, in each lane; b is ignored by those of one operand. */
-INLINE long8 lanes_apply(const enum elementwise operation, long8 a, long8 b,
-                                struct lane_divisor p)
+/* a and b by an operation, in each lane; b is ignored by those of one operand. */
+INLINE long8 lanes_apply_one(long operation, long8 a, long8 b, struct lane_divisor p)
 {
 #define APPLY(KIND, name, operands) \
     if (operation == KIND)          \
@@ -84,10 +83,10 @@ INLINE long8 lanes_apply(const enum elementwise operation, long8 a, long8 b,
 static inline bool has_two_operands(const enum elementwise operation)
 {
 #define HAS_TWO(KIND, name, operands) (operation == KIND && operands == 2) ||
-    return ELEMENTWISE_OPERATIONS(HAS_TWO) false;
+    return ELEMENTWISE_OPERATIONS(HAS_TWO) operation == CHAIN;
 }
 
-/* As lanes_apply, of an operation that only the run knows. */
+/* As lanes_apply_one, of an operation that only the run knows. */
 NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
                                       const struct lane_divisor *p)
 {
@@ -98,14 +97,17 @@ NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
     return a;
 }
 
-/* A chain of two: see chain_table in general.cl. own: what out holds. */
-static inline long8 lanes_chain(long8 own, long8 x, long8 y, uint sources, long first, long second,
-                                const struct lane_divisor *p)
+/* Applies an operation or a chain of two. own: what out holds; sources, first and second: see
+ * chain_table in general.cl. */
+INLINE long8 lanes_apply(const enum elementwise operation, long8 own, long8 a, long8 b,
+                         const struct lane_divisor *p, uint sources, long first, long second)
 {
+    if (operation != CHAIN)
+        return lanes_apply_one(operation, a, b, *p);
     long8 values[4];
     values[0] = own;
-    values[1] = x;
-    values[2] = y;
+    values[1] = a;
+    values[2] = b;
     long8 between = lanes_apply_any(first, values[sources & 3], values[sources >> 2 & 3], p);
     between = convert_long8(JOIN(convert_, JOIN(ELEMENT, 8))(between));
     return lanes_apply_any(second, between, values[sources >> 4], p);
@@ -144,26 +146,30 @@ static inline long8 operand_vector(struct vector_operand x, long i)
     return x.repeats ? x.value : load_vector(x.from + i);
 }
 
-/* What the kernels do whose arguments these are. */
+/* The body of the kernels below, with their arguments. A chain has its sources and operations in
+ * the place of scalars. */
 INLINE void operate_on_vectors(const enum elementwise operation, const struct space *space,
                                global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct lane_divisor *table,
                                ulong period, ulong tail, uint scalars, long a_scalar,
                                long b_scalar)
 {
+    const bool is_chain = operation == CHAIN, two = has_two_operands(operation);
     uint last = space->rank - 1;
     table += space->operand[3].offset;
     for (struct span span = first_span(space); span.length > 0; next_span(space, &span)) {
         global ELEMENT *to = out + span.position[0];
-        struct vector_operand x = vector_operand(
-            a + span.position[1], space->operand[1].stride[last], scalars & 1, a_scalar);
-        struct vector_operand y = vector_operand(
-            b + span.position[2], space->operand[2].stride[last], scalars & 2, b_scalar);
+        struct vector_operand x =
+            vector_operand(a + span.position[1], space->operand[1].stride[last],
+                           !is_chain && scalars & 1, a_scalar);
+        struct vector_operand y =
+            vector_operand(b + span.position[2], space->operand[2].stride[last],
+                           !is_chain && scalars & 2, b_scalar);
         ulong place = (ulong)span.index[last] / LANES % period;
         struct lane_divisor p = table[place];
-        bool two = has_two_operands(operation);
         ulong left = span.length % LANES, whole = span.length - left;
-        bool is_plain = period == 1 && !x.repeats && (!two || !y.repeats); /* most spans */
+        /* most spans */
+        bool is_plain = !is_chain && period == 1 && !x.repeats && (!two || !y.repeats);
         if (is_plain)
             for (ulong i = 0; i < whole; i += LANES) {
                 long8 y_vector = (long8)(0);
@@ -173,19 +179,30 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
                     y_vector = load_vector(y.from + i);
                 }
                 PREFETCH(to + i + AHEAD);
-                store_vector(lanes_apply(operation, load_vector(x.from + i), y_vector, p), to + i);
+                store_vector(lanes_apply_one(operation, load_vector(x.from + i), y_vector, p),
+                             to + i);
             }
         for (ulong i = 0; !is_plain && i < whole; i += LANES) {
-            store_vector(lanes_apply(operation, operand_vector(x, (long)i),
-                                     operand_vector(y, (long)i), p),
+            long8 own = (long8)(0);
+            if (is_chain) {
+                PREFETCH(x.from + i + AHEAD);
+                PREFETCH(y.from + i + AHEAD);
+                PREFETCH(to + i + AHEAD);
+                own = load_vector(to + i);
+            }
+            store_vector(lanes_apply(operation, own, operand_vector(x, (long)i),
+                                     operand_vector(y, (long)i), &p, scalars, a_scalar, b_scalar),
                          to + i);
             place = place + 1 == period ? 0 : place + 1;
-            p = table[place];
+            if (!is_chain || period > 1)
+                p = table[place];
         }
         long end = (long)span.length - LANES;
+        p = table[tail];
         if (left > 0)
-            store_last(lanes_apply(operation, operand_vector(x, end), operand_vector(y, end),
-                                   table[tail]),
+            store_last(lanes_apply(operation, is_chain ? load_vector(to + end) : (long8)(0),
+                                   operand_vector(x, end), operand_vector(y, end), &p, scalars,
+                                   a_scalar, b_scalar),
                        to + end, left);
     }
 }
@@ -204,40 +221,4 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
     }
 
 ELEMENTWISE_OPERATIONS(VECTORS)
-
-/* A chain of two: see chain_table in general.cl. Operands and table: as above. */
-KERNEL chain_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
-                     global const ELEMENT *b, global const struct lane_divisor *table, ulong period,
-                     ulong tail, uint sources, long first, long second)
-{
-    TAKE_SPACE(space);
-    uint last = space.rank - 1;
-    table += space.operand[3].offset;
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
-        global ELEMENT *to = out + span.position[0];
-        struct vector_operand x =
-            vector_operand(a + span.position[1], space.operand[1].stride[last], false, 0);
-        struct vector_operand y =
-            vector_operand(b + span.position[2], space.operand[2].stride[last], false, 0);
-        ulong place = (ulong)span.index[last] / LANES % period;
-        struct lane_divisor p = table[place];
-        ulong left = span.length % LANES;
-        for (ulong i = 0; i + LANES <= span.length; i += LANES) {
-            PREFETCH(x.from + i + AHEAD);
-            PREFETCH(y.from + i + AHEAD);
-            PREFETCH(to + i + AHEAD);
-            store_vector(lanes_chain(load_vector(to + i), operand_vector(x, (long)i),
-                                     operand_vector(y, (long)i), sources, first, second, &p),
-                         to + i);
-            place = place + 1 == period ? 0 : place + 1;
-            if (period > 1)
-                p = table[place];
-        }
-        long end = (long)span.length - LANES;
-        p = table[tail];
-        if (left > 0)
-            store_last(lanes_chain(load_vector(to + end), operand_vector(x, end),
-                                   operand_vector(y, end), sources, first, second, &p),
-                       to + end, left);
-    }
-}
+VECTORS(CHAIN, chain, 2)

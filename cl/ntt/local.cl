@@ -38,7 +38,7 @@
 
 #include "tensor_rows.cl"
 
-/* What takes an array, which would not be in registers if it were called. */
+/* For functions of an array, which would not be in registers if they were called. */
 #define INLINE __attribute__((always_inline)) static inline
 
 /* On some GPUs a compiler chooses how many work-items share a set of registers, which elements of
@@ -58,7 +58,7 @@
 /* Work-items that share a tile, and a row of it. */
 #define TILE_SIZE (LOCAL_SIZE / TILES)
 #define ROW_SIZE (TILE_SIZE / ROWS)
-/* Of the first pass of the forward transform, the last of the inverse; all others have
+/* Stages of the forward transform's first pass and the inverse's last. All others have
  * LOG2_RADIX. */
 #define FIRST_STAGES ((STAGES - 1) % LOG2_RADIX + 1)
 
@@ -281,7 +281,7 @@ static inline struct row row_of_tile(const struct space *space, uint operand, st
 
 /* ---------------------------------------------------------------- passes over a tile */
 
-/* Of the work-item's own row: what it begins with, of the ROW_SIZE work-items' shares, and where
+/* The work-item's share of its own row begins there, of ROW_SIZE work-items'. own_slot: where
  * element i is kept. A row that does not exist has no share. */
 static inline uint own_first(struct tile tile)
 {
@@ -381,7 +381,7 @@ static inline struct row_twiddles twiddles_of(struct tile tile, global const str
     return twiddles;
 }
 
-/* Of a loop through all elements of a work-group, in order: the row of element e. It is the
+/* The row of element e, in a loop through a work-group's elements in order. It is the
  * work-item's own where there is one tile. */
 #define TILE_OF_ELEMENT(space, first_group, e, own) \
     (TILES > 1 ? tile_of_group(space, first_group, (e) / TILE_ELEMENTS, (e) % ROWS) : (own))

@@ -80,7 +80,7 @@ NUMBERS(8)
 
 /* ---------------------------------------------------------------- residues */
 
-/* What reduces elements of any value modulo q < 2^62. */
+/* Reduces elements of any value modulo q < 2^62. */
 struct reduction {
     struct lane_modulus modulus;
     struct twiddle one; /* of the factor 1 */
@@ -305,7 +305,7 @@ static inline void store_three(const ulong8 *a, global char *at, uint size)
     store_numbers_8(at + 16 * size, size, high);
 }
 
-/* What a holds is lost. */
+/* Overwrites a. */
 INLINE void store_eight(const uint R, ulong8 *a, struct tensor_row out, ulong v,
                         const struct offsets *by)
 {

@@ -28,7 +28,7 @@
 #define STORE_RESULT(value, x) STORE_WORDS(value, x)
 #endif
 
-/* What the last pass of the inverse multiplies by: n_inv, and in the place of twiddle 1 n_inv *
+/* Factors of the inverse's last pass: n_inv, and in the place of twiddle 1 n_inv *
  * ipsi[1]. With scale, the results are in [0, q). */
 struct scale {
     struct twiddle n_inv, first;
@@ -62,7 +62,7 @@ static inline void set_twiddle(struct pass_twiddles *w, uint t, struct twiddle t
     w->quotient[t] = (words)(word_quotient(twiddle.quotient));
 }
 
-/* What follows is unrolled where R is known from the start, so that all arrays are registers: these
+/* These passes are unrolled where R is known from the start, so that all arrays are registers: these
  * are macros, for compilers make less of functions that get R as a constant argument. */
 #define LOAD_TWIDDLES(R, w, twiddles, number)                                                      \
     UNROLL for (uint t = 1; t < R; t++)                                                            \
@@ -381,7 +381,7 @@ static bool inverse_row(const struct row_transform *transform, struct word_modul
     struct division d = divide_row(n);
     global word *to = ROW_TILES > 1 ? scratch : out;
     for (ulong at = 0; at < n; at += d.size) {
-        /* What lies far apart had better be in the cache before its blocks are read, and written.
+        /* Tiles that lie far apart had better be in the cache before its blocks are read, and written.
          * With the latter, words of 64 bits would fill the innermost cache. */
         if (ROW_TILES > 1 && !are_below(from + at, d.size, transform->limit))
             return false;

@@ -91,9 +91,9 @@ KERNEL axis_modsum_vectors(SPACE(space), global ELEMENT *out, global const ELEME
 }
 
 /*
- * The same where a's last two axes are [count,k], the first of them is summed, and they lie in one
- * row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element i % k. The space
- * is out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
+ * As axis_modsum_vectors, where a's last two axes are [count,k], the first of them is summed, and
+ * they lie in one row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element
+ * i % k. The space is out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
  */
 KERNEL axis_modsum_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                         global const struct modulus *q, ulong moduli, long count, ulong k,

@@ -6,16 +6,15 @@ KERNEL axis_modsum(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                    global const struct modulus *q, long count, long stride, uint add)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            place_t at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
-            struct wide sum = wide_zero();
-            if (add)
-                sum = wide_add(sum, WIDEN(AT(out, out_at)));
-            for (long j = 0; j < count; j++, at += (place_t)stride)
-                sum = wide_add(sum, WIDEN(AT(a, at)));
-            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 2, i)]);
-        }
+    EACH_ELEMENT(space, span, i) {
+        place_t at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
+        struct wide sum = wide_zero();
+        if (add)
+            sum = wide_add(sum, WIDEN(AT(out, out_at)));
+        for (long j = 0; j < count; j++, at += (place_t)stride)
+            sum = wide_add(sum, WIDEN(AT(a, at)));
+        AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 2, i)]);
+    }
 }
 
 /*
@@ -30,17 +29,16 @@ KERNEL modmul_axis_sum(SPACE(space), global ELEMENT *out, global const ELEMENT *
                        long b_stride, long out_n_stride, long b_n_stride)
 {
     TAKE_SPACE(space);
-    EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++) {
-            count_t l = span.index[RANK(space) - 1] + i, m = flags & PRODUCTS_PERMUTED ? perm[l] : l;
-            place_t out_at = POSITION(space, span, 0, i) + (place_t)m * (place_t)out_n_stride;
-            place_t a_at = POSITION(space, span, 1, i);
-            place_t b_at = POSITION(space, span, 2, i) + (place_t)m * (place_t)b_n_stride;
-            struct wide sum = wide_zero();
-            if (flags & PRODUCTS_ADDED)
-                sum = wide_add(sum, WIDEN(AT(out, out_at)));
-            for (long j = 0; j < count; j++, a_at += (place_t)a_stride, b_at += (place_t)b_stride)
-                sum = wide_add_product(sum, WIDEN(AT(a, a_at)), WIDEN(AT(b, b_at)));
-            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 3, i)]);
-        }
+    EACH_ELEMENT(space, span, i) {
+        count_t l = span.index[RANK(space) - 1] + i, m = flags & PRODUCTS_PERMUTED ? perm[l] : l;
+        place_t out_at = POSITION(space, span, 0, i) + (place_t)m * (place_t)out_n_stride;
+        place_t a_at = POSITION(space, span, 1, i);
+        place_t b_at = POSITION(space, span, 2, i) + (place_t)m * (place_t)b_n_stride;
+        struct wide sum = wide_zero();
+        if (flags & PRODUCTS_ADDED)
+            sum = wide_add(sum, WIDEN(AT(out, out_at)));
+        for (long j = 0; j < count; j++, a_at += (place_t)a_stride, b_at += (place_t)b_stride)
+            sum = wide_add_product(sum, WIDEN(AT(a, a_at)), WIDEN(AT(b, b_at)));
+        AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 3, i)]);
+    }
 }

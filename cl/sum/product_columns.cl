@@ -117,7 +117,7 @@ static inline void store_reversed(const ulong8 *x, global ELEMENT *to, long apar
         store_vector(as_long8(y[i]), to + REVERSED(i) * apart);
 }
 
-/* What a work-item of modmul_axis_sum_vectors reads and writes for a block of a row of out: columns
+/* A block of a row of out that a work-item of modmul_axis_sum_vectors reads and writes: columns
  * of count rows of a and of b, in turn, so many vectors. They lie side by side from `first` on, of
  * a and, without a permutation, of out and b. Where that reverses bits those of out and b go in
  * order, BESIDE of them at first, first + apart and so on, then those behind, and columns of a as
@@ -194,7 +194,7 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_block bloc
     return bits;
 }
 
-/* The same for any number of rows. */
+/* As add_products, for any number of rows. */
 INLINE ulong8 add_block(struct lane_products *sums, struct product_block block, long j,
                         const ulong8 *packed, long rows)
 {
@@ -253,7 +253,7 @@ NOINLINE static void sum_products(global ELEMENT *out, global const ELEMENT *a, 
     *out = (ELEMENT)wide_reduce(sum, q);
 }
 
-/* The same for each column of a block. */
+/* As sum_products, for each column of a block. */
 NOINLINE static void sum_block_slowly(struct product_block block, struct modulus q)
 {
     for (ulong i = 0; i < block.columns * LANES; i++) {
@@ -290,7 +290,7 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     block.b_stride = space.operand[2].stride[axis_terms];
     const long n = space.shape[axis_n], whole = SUM_COLUMNS * LANES;
     const bool shares = space.operand[2].stride[axis_reps] == 0;
-    /* Of b's rows that many reps share, the time does not matter. */
+    /* The time of b's rows does not matter where many reps share them. */
     block.reverses = block.b_axis.perm && (perm[n] & PERMUTATION_REVERSES_BITS) && n % whole == 0 &&
                      block.out_axis.stride == 1 && block.b_axis.stride == 1 &&
                      !(shares && space.shape[axis_reps] >= REPS_MIN);

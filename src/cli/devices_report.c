@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "cli/report.h"
-#include "opencl/tuning_kept.h"
 
 /* ---------------------------------------------------------------- JSON */
 

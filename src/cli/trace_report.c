@@ -58,9 +58,6 @@ static void add_arguments(cJSON *object, const struct trace_span *span)
     }
     if (span->bytes > 0)
         json_add_number(object, "bytes", span->bytes);
-    if (span->bytes > 0 && span->program) {
-        JSON_ADD(object, NUMBER("moduli", span->moduli), NUMBER("twiddles", span->twiddles));
-    }
     if (span->program && span->start > span->enqueued)
         json_add_number(object, "waited_ns", span->start - span->enqueued);
     if (span->track != TRACE_HOST && span->clock == CLOCK_HOST)

@@ -6,7 +6,6 @@
 #include "cli/report_file.h"
 #include "cli/tune_report.h"
 #include "opencl/opening.h"
-#include "opencl/tuning_kept.h"
 #include "tools/xmalloc.h"
 
 /* One `healcl tune`. */

@@ -35,9 +35,7 @@ struct trace_span {
     struct manifest_kernel manifest; /* whose texts are kept likewise */
     uint64_t groups;                 /* work-groups of a kernel */
     uint32_t local_size;             /* work-items in one of them */
-    uint64_t bytes;  /* that were moved, or that a kernel asks global memory for; 0: unknown */
-    uint64_t moduli; /* entries of tables that such a kernel reads beside them */
-    uint64_t twiddles;
+    uint64_t bytes;                  /* that were moved; 0: unknown */
     uint64_t enqueued;   /* when the host enqueued the command, or 0: by the host's clock */
     uint64_t start, end; /* nanoseconds; end 0: not ended */
     enum trace_track track;

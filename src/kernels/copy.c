@@ -32,7 +32,6 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
     TRY(begin(&job, self, plan, error));
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
                       step->in[0] != NULL);
-    job_asks_for_each(&job, step, step->in[0] ? 3 : 1, false);
     return job_launch(&job, error);
 }
 
@@ -131,14 +130,9 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
     int64_t height = smaller(all_height, HEIGHT_BYTES / size);
     int64_t width = smaller(all_width, BLOCK_BYTES / size / height / CACHE_LINE * CACHE_LINE);
     height = smaller(all_height, BLOCK_BYTES / size / width);
-    job_add_long(job, in->storage->elements);
-    job_add_long(job, height);
-    job_add_long(job, width);
-    job_add_long(job, all_height);
-    job_add_long(job, all_width);
-    job_add_long(job, space->operand[COPY_OUT].stride[y]);
-    job_add_long(job, space->operand[COPY_IN].stride[y]);
-    job_add_long(job, space->operand[COPY_IN].stride[x]);
+    JOB_ADD_LONGS(job, in->storage->elements, height, width, all_height, all_width,
+                  space->operand[COPY_OUT].stride[y], space->operand[COPY_IN].stride[y],
+                  space->operand[COPY_IN].stride[x]);
     job_add_uint(job, passes_caches(job->launcher->device, job->space.end, in->storage->dtype));
     space_divide_axis(space, y, height);
     space_divide_axis(space, x, width);
@@ -205,10 +199,8 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct v
     job_add_uint(&job, log2_width);
     job_add_uint(&job, (uint32_t)all_height);
     job_add_uint(&job, (uint32_t)all_width);
-    job_add_long(&job, space->operand[COPY_OUT].stride[y]);
-    job_add_long(&job, space->operand[COPY_IN].stride[y]);
-    job_add_long(&job, space->operand[COPY_IN].stride[x]);
-    job.launch.traffic.bytes = space->end * 2 * dtype_size(step->out->storage->dtype);
+    JOB_ADD_LONGS(&job, space->operand[COPY_OUT].stride[y], space->operand[COPY_IN].stride[y],
+                  space->operand[COPY_IN].stride[x]);
     space_divide_axis(space, y, (int64_t)1 << log2_height);
     space_divide_axis(space, x, (int64_t)1 << log2_width);
     space->elements_per_item = 1;

@@ -52,7 +52,7 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
                                         int q_input, uint32_t word_bits,
                                         const struct buffer **table, struct healcl_error *error);
 
-/* Of the same twiddles, as factors of products: see twiddle_products in cl/base/derive.cl.
+/* Factors whose products those twiddles are: see twiddle_products in cl/base/derive.cl.
  * struct twiddle [k, (n >> log2_low) + 1]; n >= 2^log2_low. */
 enum healcl_status derive_twiddle_products(struct launcher *self, const struct step *step, int i,
                                            int q_input, uint32_t log2_low,
@@ -63,7 +63,7 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
 enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
                                       const struct buffer **table, struct healcl_error *error);
 
-/* The same for its inverse, which is of the same kind. */
+/* As derive_permutation, for the inverse, which is of the same kind. */
 enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step, int i,
                                               const struct buffer **table,
                                               struct healcl_error *error);

@@ -2,22 +2,29 @@
 #include "kernels/derived.h"
 #include "core/numbers.h"
 
-/* A job of a kernel of cl/base/derive.cl over the elements of input i, seen through a layout; the
- * space and the input are its first arguments. */
+/* A job of a kernel of cl/core.cl, made for input i's type, over a space of that shape: its first
+ * argument. */
+static void begin_core(struct job *job, struct launcher *self, const struct step *step, int i,
+                       const char *kernel, const struct layout *shape)
+{
+    job_init(job, self, step, "core", kernel);
+    job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
+    space_init(&job->space, shape);
+    space_set_operand(&job->space, 0, shape);
+    job_add_space(job);
+}
+
+/* As begin_core, over the elements of input i, seen through a layout: the second argument. */
 static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
                                 int i, const char *kernel, const struct layout *layout,
                                 struct healcl_error *error)
 {
-    job_init(job, self, step, "core", kernel);
-    job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job->space, layout);
-    space_set_operand(&job->space, 0, layout);
+    begin_core(job, self, step, i, kernel, layout);
     space_simplify(&job->space);
-    job_add_space(job);
     return job_add_input(job, step->in[i], error);
 }
 
-/* The same of one that checks these elements. */
+/* As begin, for a kernel that checks these elements. */
 static enum healcl_status begin_check(struct job *job, struct launcher *self, const char *kernel,
                                       const struct check *check, struct healcl_error *error)
 {
@@ -52,13 +59,13 @@ static enum healcl_status modulus_table(struct launcher *self, const struct step
         return HEALCL_OK;
     void *made = host_moduli(self, step, i, layout);
     if (made)
-        return derived_add_made(self, step->in[i], &key, layout_elements(layout),
-                                sizeof(struct modulus), made, table, error);
+        return derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus),
+                           made, table, error);
     struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
     struct job job;
     TRY(begin_check(&job, self, "moduli", &check, error));
-    TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), table,
-                    error));
+    TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), NULL,
+                    table, error));
     job_add_written(&job, *table);
     return launch_check(&job, &check, error);
 }
@@ -80,7 +87,7 @@ enum healcl_status derive_moduli(struct launcher *self, const struct step *step,
                                  const struct buffer **table, struct healcl_error *error)
 {
     struct layout own = layout_own_elements(&step->in[i]->layout);
-    return step->in[i]->storage->scalars ? derive_scalar_moduli(self, table, error)
+    return step->in[i]->storage->scalars ? derive_scalars(self, false, table, error)
                                          : modulus_table(self, step, i, &own, table, error);
 }
 
@@ -110,12 +117,12 @@ static enum healcl_status lane_moduli(struct launcher *self, const struct step *
         return HEALCL_OK;
     void *made = host_lane_moduli(self, step, i, layout, moduli->period);
     if (made)
-        return derived_add_made(self, step->in[i], &key, moduli->period,
-                                sizeof(struct scalar_lanes), made, &moduli->lanes, error);
+        return derived_add(self, step->in[i], &key, moduli->period, SCALAR_LANES_BYTES, made,
+                           &moduli->lanes, error);
     struct layout vectors;
     struct job job;
     TRY(layout_init(&vectors, 1, (int64_t[]){moduli->period * LANES}, 1, error));
-    TRY(derived_add(self, step->in[i], &key, moduli->period, sizeof(struct scalar_lanes),
+    TRY(derived_add(self, step->in[i], &key, moduli->period, SCALAR_LANES_BYTES, NULL,
                     &moduli->lanes, error));
     job_init(&job, self, step, "vectors", "lane_moduli");
     job_define_vectors(&job);
@@ -147,7 +154,7 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
     struct layout own = layout_own_elements(input);
     *moduli = (struct periodic_moduli){.k = 1, .period = 1, .first = input->offset};
     if (step->in[i]->storage->scalars)
-        return derive_scalar_lanes(self, &moduli->lanes, error);
+        return derive_scalars(self, true, &moduli->lanes, error);
     int64_t k = layout_elements(&own);
     *moduli = (struct periodic_moduli){.k = k, .period = k}; /* lcm(k, 8) / 8 */
     for (int64_t power = 8; power > 1 && moduli->period % 2 == 0; power /= 2)
@@ -166,11 +173,7 @@ static enum healcl_status fill_table(struct launcher *self, const struct step *s
     struct layout elements = {
         .rank = 1, .shape = {(int64_t)(table->bytes / dtype_size(dtype))}, .stride = {1}};
     struct job job;
-    job_init(&job, self, step, "core", "fill");
-    job_define_type(&job, "ELEMENT", dtype);
-    space_init(&job.space, &elements);
-    space_set_operand(&job.space, 0, &elements);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "fill", &elements);
     job_add_written(&job, table);
     job_add_long(&job, value);
     return job_launch(&job, error);
@@ -201,14 +204,14 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
     const struct layout q_vector = last_axis(&step->in[q_input]->layout);
     void *made = host_twiddles(self, step, i, &key.layout, q_input, &q_vector);
     if (made)
-        return derived_add_made(self, step->in[i], &key, layout_elements(&key.layout),
-                                sizeof(struct twiddle), made, table, error);
+        return derived_add(self, step->in[i], &key, layout_elements(&key.layout),
+                           sizeof(struct twiddle), made, table, error);
     const struct buffer *moduli;
     struct job job;
     TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
     TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
     TRY(derived_add(self, step->in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
-                    table, error));
+                    NULL, table, error));
     job_add_buffer(&job, moduli);
     job_add_uint(&job, log2_of((uint64_t)(layout_elements(&key.layout) / key.layout.shape[0])));
     job_add_written(&job, *table);
@@ -234,7 +237,7 @@ enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct st
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
     TRY(begin(&job, self, step, factors, "scaled_twiddles", &step->in[factors]->layout, error));
     TRY(derived_add(self, step->in[factors], &key, step->in[factors]->layout.shape[0],
-                    sizeof(struct twiddle), table, error));
+                    sizeof(struct twiddle), NULL, table, error));
     job_add_buffer(&job, moduli);
     job_add_buffer(&job, twiddles);
     job_add_written(&job, *table);
@@ -255,16 +258,15 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     const struct layout q_vector = last_axis(&step->in[q_input]->layout);
     void *made = host_lane_twiddles(self, step, i, &key.layout, q_input, &q_vector, word_bits);
     if (made)
-        return derived_add_made(self, step->in[i], &key, words, word_bits / 8, made, table, error);
+        return derived_add(self, step->in[i], &key, words, word_bits / 8, made, table, error);
     const struct buffer *twiddles;
     struct job job;
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-    TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, table, error));
+    TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, NULL, table, error));
     job_init(&job, self, step, "core", "lane_twiddles");
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     job_add_buffer(&job, twiddles);
-    job_add_long(&job, n);
-    job_add_long(&job, k);
+    JOB_ADD_LONGS(&job, n, k);
     job_add_uint(&job, word_bits);
     job_add_written(&job, *table);
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
@@ -287,12 +289,9 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
     TRY(layout_init(&all, 2, (int64_t[]){k, n}, sizeof(struct twiddle), error));
     TRY(derived_add(self, step->in[i], &key, k * ((n >> log2_low) + 1), sizeof(struct twiddle),
-                    table, error));
+                    NULL, table, error));
     TRY(fill_table(self, step, i, *table, -1, error));
-    job_init(&job, self, step, "core", "twiddle_products");
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job.space, &all);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "twiddle_products", &all);
     job_add_buffer(&job, moduli);
     job_add_buffer(&job, twiddles);
     job_add_uint(&job, (uint32_t)n);
@@ -342,10 +341,9 @@ enum healcl_status derive_permutation(struct launcher *self, const struct step *
                    launcher_refuse(self, step, i), (long long)n);
     void *made = host_permutation(self, step, i, false);
     if (made)
-        return derived_add_made(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table,
-                                error);
+        return derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table, error);
     struct buffer first = {0};
-    TRY(derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), table, error));
+    TRY(derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), NULL, table, error));
     TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false, &first,
                               error));
     enum healcl_status status = launch_permutation(self, step, i, &first, *table, error);
@@ -366,16 +364,13 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     int64_t n = layout->shape[0];
     void *made = host_permutation(self, step, i, true);
     if (made)
-        return derived_add_made(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table,
-                                error);
+        return derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table, error);
     TRY(derive_permutation(self, step, i, &permutation, error));
-    TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), table, error));
-    /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
+    TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), NULL, table, error));
+    /* Something else than a permutation, which has been reported, leaves entries out: they are 0.
+     */
     TRY(fill_table(self, step, i, *table, 0, error));
-    job_init(&job, self, step, "core", "inverse_permutation");
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job.space, layout);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "inverse_permutation", layout);
     job_add_buffer(&job, permutation);
     job_add_written(&job, *table);
     return job_launch(&job, error);
@@ -393,21 +388,18 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
     int64_t k = layout->shape[0];
     void *made = host_crt_inverses(self, step, i);
     if (made)
-        return derived_add_made(self, step->in[i], &key, k * k, sizeof(struct twiddle), made, table,
-                                error);
+        return derived_add(self, step->in[i], &key, k * k, sizeof(struct twiddle), made, table,
+                           error);
     const struct buffer *moduli;
     struct layout pairs;
     struct job job;
     TRY(derive_modulus_vector(self, step, i, &moduli, error));
     TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
-    TRY(derived_add(self, step->in[i], &key, layout_elements(&pairs), sizeof(struct twiddle), table,
-                    error));
+    TRY(derived_add(self, step->in[i], &key, layout_elements(&pairs), sizeof(struct twiddle), NULL,
+                    table, error));
     struct check check = {
         .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
-    job_init(&job, self, step, "core", "crt_inverses");
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    space_init(&job.space, &pairs);
-    job_add_space(&job);
+    begin_core(&job, self, step, i, "crt_inverses", &pairs);
     TRY(launcher_add_check(self, &check, &job.space.key, error));
     job_add_buffer(&job, moduli);
     job_add_uint(&job, (uint32_t)k);
@@ -429,13 +421,12 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     if (derived_find(self, step->in[i], &key, &none))
         return HEALCL_OK;
     if (host_indices_in_range(self, step, i, &own, key.first, size))
-        return derived_add(self, step->in[i], &key, 0, 0, &none, error);
+        return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
     struct check check = {
         .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
     struct job job;
     TRY(begin_check(&job, self, "check_indices", &check, error));
-    job_add_long(&job, key.first);
-    job_add_long(&job, size);
+    JOB_ADD_LONGS(&job, key.first, size);
     TRY(launch_check(&job, &check, error));
-    return derived_add(self, step->in[i], &key, 0, 0, &none, error);
+    return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
 }

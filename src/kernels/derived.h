@@ -1,4 +1,4 @@
-/* What is derived from tensors, as the files derived*.c share it. */
+/* Tables derived from tensors, as the files derived*.c share them. */
 #ifndef HEALCL_KERNELS_DERIVED_H
 #define HEALCL_KERNELS_DERIVED_H
 
@@ -18,7 +18,7 @@ enum derived_kind {
     DERIVED_INDEX_CHECK,
 };
 
-/* What a derived table depends on, beside the contents of its own storage. */
+/* A derived table depends on this, and on the contents of its own storage. */
 struct derived_key {
     enum derived_kind kind;
     struct layout layout;
@@ -43,22 +43,17 @@ struct derived {
 bool derived_find(const struct launcher *self, const struct tensor *tensor,
                   const struct derived_key *key, const struct buffer **table);
 
-/* The same of a table that has a row for each modulus: one of more moduli, which begins with these,
- * will do, as levels of ciphertexts have fewer and fewer. */
+/* As derived_find, for a table that has a row for each modulus: one of more moduli, which begins
+ * with these, will do, as levels of ciphertexts have fewer and fewer. */
 bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
                        const struct derived_key *key, const struct buffer **table);
 
 /* Adds an entry with a table of count elements of size bytes to a tensor's storage, which has none
- * under that key; 0 elements for no table. */
+ * under that key; 0 elements for no table. made: what the host has put into it, which is freed,
+ * also after an error; or NULL. */
 enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
                                const struct derived_key *key, int64_t count, size_t size,
-                               const struct buffer **table, struct healcl_error *error);
-
-/* The same with a table that the host has made; frees it, also after an error. */
-enum healcl_status derived_add_made(struct launcher *self, const struct tensor *tensor,
-                                    const struct derived_key *key, int64_t count, size_t size,
-                                    void *made, const struct buffer **table,
-                                    struct healcl_error *error);
+                               void *made, const struct buffer **table, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- derived_host.c */
 
@@ -71,7 +66,8 @@ enum healcl_status derived_add_made(struct launcher *self, const struct tensor *
 /* struct modulus for each element of a view of input i. */
 void *host_moduli(const struct launcher *self, const struct step *step, int i,
                   const struct layout *layout);
-/* struct scalar_lanes [period] of the same. */
+/* The same moduli as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
+enum { SCALAR_LANES_BYTES = 4 * LANES * sizeof(uint64_t) };
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period);
 /* struct twiddle for a view [k,n] of input i, modulo a view [k] of input q_input. */
@@ -90,26 +86,10 @@ void *host_crt_inverses(const struct launcher *self, const struct step *step, in
 bool host_indices_in_range(const struct launcher *self, const struct step *step, int i,
                            const struct layout *layout, int64_t first, int64_t size);
 
-/* ---------------------------------------------------------------- derived_scalars.c */
-
-/* value in [1, 2^63) */
-struct modulus modulus_of(uint64_t value);
-
-/* A modulus for vectors: struct lane_divisor in cl/base/divisor.cl. */
-struct scalar_lanes {
-    uint64_t q[LANES];
-    double inverse[LANES];
-    uint64_t reciprocal[LANES], shift[LANES];
-};
-
-/* lanes: entry `lane` of each is that of the modulus. */
-void set_lane(struct scalar_lanes *lanes, int lane, const struct modulus *modulus);
-
-/* struct modulus and struct scalar_lanes of every scalar of the plan, at its place in the plan's
- * constants. */
-enum healcl_status derive_scalar_moduli(struct launcher *self, const struct buffer **table,
-                                        struct healcl_error *error);
-enum healcl_status derive_scalar_lanes(struct launcher *self, const struct buffer **table,
-                                       struct healcl_error *error);
+/* struct modulus, or lanes of it, of every scalar of the plan, at its place in the plan's
+ * constants.
+ */
+enum healcl_status derive_scalars(struct launcher *self, bool lanes, const struct buffer **table,
+                                  struct healcl_error *error);
 
 #endif

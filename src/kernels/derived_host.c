@@ -2,13 +2,42 @@
  * Tables of small tensors, as moduli, permutations and twiddles of some rows are, worked out on the
  * host: where it has kept what was uploaded, that costs less than the launches that it saves, and
  * much less than compiling their kernels.
- * What the device would report is left to it, so that refusals come in the order of launches.
+ * The device reports what is wrong with data itself, so that refusals come in the order of
+ * launches.
  */
 #include <stdlib.h>
 
 #include "kernels/derived.h"
 
 __extension__ typedef unsigned __int128 uint128;
+
+/* A modulus for vectors: struct lane_divisor in cl/base/divisor.cl. */
+struct scalar_lanes {
+    uint64_t q[LANES];
+    double inverse[LANES];
+    uint64_t reciprocal[LANES], shift[LANES];
+};
+_Static_assert(sizeof(struct scalar_lanes) == SCALAR_LANES_BYTES, "");
+
+/* As make_modulus in cl/base/arithmetic.h. value in [1, 2^63) */
+static struct modulus modulus_of(uint64_t value)
+{
+    struct modulus modulus = {.value = value};
+    while (value << modulus.shift >> 63 == 0)
+        modulus.shift++;
+    modulus.normalized = value << modulus.shift;
+    modulus.reciprocal = (uint64_t)(~(uint128)0 / modulus.normalized); /* less 2^64 */
+    return modulus;
+}
+
+/* As lane_moduli in cl/modular/vectors.cl. */
+static void set_lane(struct scalar_lanes *lanes, int lane, const struct modulus *modulus)
+{
+    lanes->q[lane] = modulus->value;
+    lanes->inverse[lane] = 1.0 / (double)modulus->value * (1 - INVERSE_MARGIN);
+    lanes->reciprocal[lane] = modulus->reciprocal;
+    lanes->shift[lane] = modulus->shift;
+}
 
 /* Elements of a view of input i, in C order, in new memory; *count is how many. NULL where the host
  * has them not, or one is below `least`. */
@@ -33,7 +62,7 @@ static int64_t *read_values(const struct launcher *self, const struct step *step
     return values;
 }
 
-/* The same as struct modulus. */
+/* As read_values, as struct modulus. */
 static struct modulus *read_moduli(const struct launcher *self, const struct step *step, int i,
                                    const struct layout *layout, int64_t *count)
 {
@@ -234,4 +263,41 @@ bool host_indices_in_range(const struct launcher *self, const struct step *step,
             return false;
     }
     return true;
+}
+
+/* ---------------------------------------------------------------- scalars of the plan */
+
+/* All of them at once, so that an operation with a modulus of its own takes one launch, as any
+ * other. A scalar that cannot be a modulus is none, for the plan has checked those: it counts as 1.
+ */
+enum healcl_status derive_scalars(struct launcher *self, bool lanes, const struct buffer **table,
+                                  struct healcl_error *error)
+{
+    const size_t count = self->plan->constants.count;
+    const size_t size = lanes ? sizeof(struct scalar_lanes) : sizeof(struct modulus);
+    struct buffer *kept = lanes ? &self->scalar_lanes : &self->scalar_moduli;
+    *table = kept;
+    if (kept->memory)
+        return HEALCL_OK;
+    void *entries = calloc(count, size);
+    if (!entries)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < count; i++) {
+        const int64_t value = self->plan->constants.values[i];
+        const struct modulus modulus = modulus_of(value < 1 ? 1 : (uint64_t)value);
+        if (!lanes)
+            ((struct modulus *)entries)[i] = modulus;
+        for (int lane = 0; lanes && lane < LANES; lane++)
+            set_lane((struct scalar_lanes *)entries + i, lane, &modulus);
+    }
+    enum healcl_status status =
+        device_upload_memory(self->device, NULL, count * size, entries, kept, error);
+    free(entries);
+    return status;
+}
+
+void derived_forget_scalars(struct launcher *self)
+{
+    device_buffer_release(self->device, &self->scalar_moduli);
+    device_buffer_release(self->device, &self->scalar_lanes);
 }

@@ -1,19 +1,17 @@
-/* What has been derived, found by its key: a list for each storage, and a hash table for all. */
+/* Derived tables, found by their keys: a list for each storage, and a
+ * hash table for all. */
 #include "kernels/derived.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-/* What is kept may take so many times the memory of all tensors, at their most, and some more.
+/* Kept tables may take so many times the memory of all tensors, at their most, and some more.
  * Twiddles take up to six times the memory of their tensor, moduli up to sixteen of theirs, but
  * these are few of all: only views of the same elements again and again lead to more than this. */
 enum { KEPT_TIMES = 4, KEPT_BYTES = 64 << 20 };
 
-enum {
-    BUCKETS_MIN = 64,
-    ROWS_LOOKED_AT = 16 /* of a storage, the last ones: views of one may be without number */
-};
+enum { ROWS_LOOKED_AT = 16 /* of a storage, the last ones: views of one may be without number */ };
 
 static uint64_t hash_layout(const struct layout *layout, uint64_t hash)
 {
@@ -43,17 +41,16 @@ static bool same_key(const struct derived_key *a, const struct derived_key *b)
            a->q_generation == b->q_generation && same_layout(&a->q_layout, &b->q_layout);
 }
 
-/* The table has a power of two of buckets, and at least one. */
 static struct derived **bucket_of(const struct kept *kept, uint64_t hash)
 {
-    return &kept->buckets[hash & (kept->bucket_count - 1)];
+    return &kept->buckets[hash % KEPT_BUCKETS];
 }
 
 bool derived_find(const struct launcher *self, const struct tensor *tensor,
                   const struct derived_key *key, const struct buffer **table)
 {
     const struct device_storage *storage = &self->storages[tensor->storage->id];
-    if (self->kept.bucket_count == 0)
+    if (!self->kept.buckets)
         return false;
     uint64_t hash = hash_key(storage, key);
     for (struct derived *derived = *bucket_of(&self->kept, hash); derived;
@@ -95,28 +92,6 @@ bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
     return false;
 }
 
-/* Makes room for one more. */
-static enum healcl_status grow(struct kept *kept, struct healcl_error *error)
-{
-    if (kept->count < kept->bucket_count)
-        return HEALCL_OK;
-    struct kept larger = *kept;
-    larger.bucket_count = kept->bucket_count ? 2 * kept->bucket_count : BUCKETS_MIN;
-    larger.buckets = calloc(larger.bucket_count, sizeof *larger.buckets);
-    if (!larger.buckets)
-        NO_MEMORY(error);
-    for (size_t i = 0; i < kept->bucket_count; i++)
-        for (struct derived *derived = kept->buckets[i], *next; derived; derived = next) {
-            struct derived **bucket = bucket_of(&larger, derived->hash);
-            next = derived->next_of_bucket;
-            derived->next_of_bucket = *bucket;
-            *bucket = derived;
-        }
-    free(kept->buckets);
-    *kept = larger;
-    return HEALCL_OK;
-}
-
 /* On host and device. */
 static uint64_t bytes_of(const struct derived *derived)
 {
@@ -127,21 +102,28 @@ static uint64_t bytes_of(const struct derived *derived)
     return bytes + sizeof *derived;
 }
 
-/* made: what is in the table, or NULL. */
-static enum healcl_status add(struct launcher *self, const struct tensor *tensor,
-                              const struct derived_key *key, uint64_t bytes, const void *made,
-                              const struct buffer **table, struct healcl_error *error)
+static enum healcl_status acquire(struct launcher *self, uint64_t bytes, const void *made,
+                                  struct buffer *table, struct healcl_error *error)
+{
+    if (made)
+        return device_upload_memory(self->device, NULL, bytes, made, table, error);
+    return bytes > 0 ? device_buffer_acquire(self->device, bytes, false, table, error) : HEALCL_OK;
+}
+
+enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
+                               const struct derived_key *key, int64_t count, size_t size,
+                               void *made, const struct buffer **table, struct healcl_error *error)
 {
     struct device_storage *storage = &self->storages[tensor->storage->id];
-    TRY(grow(&self->kept, error));
+    struct kept *kept = &self->kept;
     struct derived *derived = calloc(1, sizeof *derived);
-    if (!derived)
-        NO_MEMORY(error);
-    enum healcl_status status = HEALCL_OK;
-    if (made)
-        status = device_upload_memory(self->device, NULL, bytes, made, &derived->table, error);
-    else if (bytes > 0)
-        status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
+    if (!kept->buckets)
+        kept->buckets = calloc(KEPT_BUCKETS, sizeof *kept->buckets);
+    enum healcl_status status =
+        derived && kept->buckets
+            ? acquire(self, (uint64_t)count * size, made, &derived->table, error)
+            : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    free(made);
     if (status != HEALCL_OK) {
         free(derived);
         return status == HEALCL_REFUSED ? device_note_lack(self->device, status) : status;
@@ -151,30 +133,12 @@ static enum healcl_status add(struct launcher *self, const struct tensor *tensor
     derived->hash = hash_key(storage, key);
     derived->next_of_storage = storage->derived;
     storage->derived = derived;
-    struct derived **bucket = bucket_of(&self->kept, derived->hash);
+    struct derived **bucket = bucket_of(kept, derived->hash);
     derived->next_of_bucket = *bucket;
     *bucket = derived;
-    self->kept.count++;
-    self->kept.bytes += bytes_of(derived);
+    kept->bytes += bytes_of(derived);
     *table = &derived->table;
     return HEALCL_OK;
-}
-
-enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
-                               const struct derived_key *key, int64_t count, size_t size,
-                               const struct buffer **table, struct healcl_error *error)
-{
-    return add(self, tensor, key, (uint64_t)count * size, NULL, table, error);
-}
-
-enum healcl_status derived_add_made(struct launcher *self, const struct tensor *tensor,
-                                    const struct derived_key *key, int64_t count, size_t size,
-                                    void *made, const struct buffer **table,
-                                    struct healcl_error *error)
-{
-    enum healcl_status status = add(self, tensor, key, (uint64_t)count * size, made, table, error);
-    free(made);
-    return status;
 }
 
 static void forget(struct launcher *self, struct derived *derived)
@@ -183,7 +147,6 @@ static void forget(struct launcher *self, struct derived *derived)
     while (*link != derived)
         link = &(*link)->next_of_bucket;
     *link = derived->next_of_bucket;
-    self->kept.count--;
     self->kept.bytes -= bytes_of(derived);
     device_buffer_release(self->device, &derived->table);
     free(derived);

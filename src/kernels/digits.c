@@ -39,7 +39,7 @@ static const char *plan_digit_vectors(const struct step *step, const struct heal
                : "digits of a value are few, or not in order";
 }
 
-/* What a work-group's values are many enough for, and bytes of local memory for one. */
+/* The most digits of a value in a work-group, and bytes of local memory for a value. */
 enum { DIGITS_MAX = 1 << 16, DIGITS_LOCAL_BYTES = 2 * sizeof(uint64_t) };
 
 static const char *plan_local(const struct step *step, const struct healcl_device *device,
@@ -70,14 +70,6 @@ static enum healcl_status launch_values(struct job *job, size_t local_size,
                              error);
 }
 
-/* Each value is read once, and each digit written. */
-static uint64_t bytes_of_digits(const struct step *step)
-{
-    const struct tensor *a = step->in[0], *out = step->out;
-    return (uint64_t)layout_elements(&a->layout) * dtype_size(a->storage->dtype) +
-           (uint64_t)layout_elements(&out->layout) * dtype_size(out->storage->dtype);
-}
-
 static enum healcl_status launch_digits(struct launcher *self, const struct variant_plan *plan,
                                         struct healcl_error *error)
 {
@@ -98,8 +90,6 @@ static enum healcl_status launch_digits(struct launcher *self, const struct vari
     if (plan->variant->style == STYLE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
     job_add_written(&job, &self->status);
-    if (plan->variant->style == STYLE_LOCAL)
-        job.launch.traffic.bytes = bytes_of_digits(step);
     return plan->variant->style == STYLE_LOCAL
                ? launch_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
@@ -121,7 +111,7 @@ const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
 /* ---------------------------------------------------------------- digits of the full modulus */
 
 /*
- * What work-items of digits_full_q keep in arrays for each modulus: a word, and where they take
+ * Work-items of digits_full_q keep in arrays for each modulus a word, and where they take
  * blocks of values as vectors one for each of these. Some devices have private ones on a thread's
  * stack, for a whole work-group.
  */
@@ -144,7 +134,7 @@ static size_t local_size_for(const struct step *step, const struct healcl_device
     return local_size;
 }
 
-/* Of a work-group: NVIDIA's compilers take no more, whatever a device has. */
+/* Local memory of a work-group: NVIDIA's compilers take no more, whatever a device has. */
 static uint64_t local_bytes(const struct healcl_device *device)
 {
     enum { LOCAL_BYTES_MAX = 48 << 10 };
@@ -222,18 +212,11 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
         job_add_uint(&job, (uint32_t)out->shape[1]);
     else
         job_add_long(&job, out->shape[1]);
-    job_add_long(&job, out->stride[1]);
-    job_add_long(&job, a->stride[1]);
+    JOB_ADD_LONGS(&job, out->stride[1], a->stride[1]);
     if (plan->variant->style == STYLE_LOCAL) {
         job_define(&job, "IN_LOCAL", "");
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
-        /* For each value its residues' moduli, and in combine two for each but one, and an inverse
-         * for each pair. */
-        const uint64_t values = job.space.end, limbs = (uint64_t)k;
-        job.launch.traffic = (struct traffic){.bytes = bytes_of_digits(step),
-                                              .moduli = values * (3 * limbs - 2),
-                                              .twiddles = values * (limbs * (limbs - 1) / 2)};
     }
     job_add_written(&job, &self->status);
     return plan->variant->style == STYLE_LOCAL ? launch_values(&job, plan->local_size, error)

@@ -35,8 +35,9 @@ static uint32_t scalar_mask(const struct step *step)
                : (uint32_t)is_scalar(step, 0) | (uint32_t)is_scalar(step, 1) << 1;
 }
 
-/* Of a chain: two bits for each of a, b and the second operation's b tell where they are, in out,
- * or x or y, which are in[0] and in[1] of *arranged; that is any other step as it is. */
+/* Binds a chain's operands: two bits for each of a, b and the second operation's b tell where they
+ * are, in out, or x or y, which are in[0] and in[1] of *arranged; that is any other step as it is.
+ */
 static uint32_t bind_chain_operands(const struct step *step, struct step *arranged)
 {
     static const int operands[] = {0, 1, 3};
@@ -61,8 +62,7 @@ static void add_scalars(struct job *job, const struct step *step)
     struct step arranged;
     if (step->kind == STEP_CHAIN) {
         job_add_uint(job, bind_chain_operands(step, &arranged));
-        job_add_long(job, step->value[0] - STEP_MODMUL);
-        job_add_long(job, step->value[1] - STEP_MODMUL);
+        JOB_ADD_LONGS(job, step->value[0] - STEP_MODMUL, step->value[1] - STEP_MODMUL);
         return;
     }
     job_add_uint(job, scalar_mask(step));
@@ -142,8 +142,7 @@ static enum healcl_status launch_vectors(struct launcher *self, const struct var
     job_add_buffer(&job, moduli.lanes);
     int64_t n = job.space.shape[job.space.rank - 1];
     bool is_whole = n % LANES == 0 || job.space.rank == 1;
-    job_add_long(&job, moduli.period);
-    job_add_long(&job, last_moduli(&moduli, n));
+    JOB_ADD_LONGS(&job, moduli.period, last_moduli(&moduli, n));
     add_scalars(&job, step);
     job.granule = (uint64_t)(is_whole ? VECTORS_GRANULE : VECTORS_GRANULE / n * n);
     return job_launch(&job, error);
@@ -228,9 +227,8 @@ static enum healcl_status launch_interleaved(struct launcher *self, const struct
     space_move_axis(space, blocks + 1, &old, found.groups);
     space_divide_axis(space, blocks, INTERLEAVED_GROUPS);
     job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_GROUPS * found.k));
-    job_add_long(&job, found.k);
-    job_add_long(&job, old.shape[found.groups]);
-    job_add_long(&job, found.k > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0);
+    JOB_ADD_LONGS(&job, found.k, old.shape[found.groups],
+                  found.k > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0);
     add_scalars(&job, step);
     return job_launch(&job, error);
 }
@@ -255,12 +253,6 @@ static uint32_t width_of_any(const struct step *step)
     return step->in[1] || step->kind == STEP_CHAIN ? 1 : VECTOR_MOST;
 }
 
-/* Bits of the operands that a kernel reads or writes for each element, moduli aside. */
-static uint32_t operands_of(const struct step *step)
-{
-    return 7u & ~(scalar_mask(step) << 1);
-}
-
 static enum healcl_status launch_elements(struct launcher *self, const struct variant_plan *plan,
                                           struct healcl_error *error)
 {
@@ -272,9 +264,6 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
     job_add_buffer(&job, table);
     add_scalars(&job, step);
     job_allow_vectors(&job, step, width_of_any(step), 2);
-    job_asks_for_each(&job, step, operands_of(step), true);
-    if (step->kind == STEP_CHAIN) /* it reads out, too */
-        job.launch.traffic.bytes = job.space.end * dtype_size(step->out->storage->dtype);
     return job_launch(&job, error);
 }
 
@@ -394,17 +383,11 @@ static enum healcl_status launch_repeated(struct launcher *self, const struct va
     const int64_t rows = repeated_rows(space, self->device);
     const int64_t distance = (space->shape[0] + rows - 1) / rows;
     job_add_uint(&job, (uint32_t)space->end);
-    job_add_long(&job, distance * space->operand[0].stride[0]);
-    job_add_long(&job, distance * space->operand[1].stride[0]);
+    JOB_ADD_LONGS(&job, distance * space->operand[0].stride[0],
+                  distance * space->operand[1].stride[0]);
     job_add_uint(&job, is_scalar(step, b));
     job_add_long(&job, is_scalar(step, b) ? scalar_value(step, b) : 0);
-    const uint64_t elements = space->end,
-                   items = elements / (uint64_t)space->shape[0] * (uint64_t)distance;
-    job.launch.traffic =
-        (struct traffic){.bytes = dtype_size(step->out->storage->dtype) *
-                                  (2 * elements + (is_scalar(step, b) ? 0 : items)),
-                         .moduli = items};
-    space->end = items;
+    space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)distance;
     space->shape[0] = distance;
     space_simplify(space);
     job.rounds = (uint64_t)rows;
@@ -472,7 +455,6 @@ static enum healcl_status launch_residues(struct launcher *self, const struct va
     job_add_uint(&job, reciprocal_of(found->count));
     if (job.space.rank > 1 || found->repeats % VECTOR_MOST == 0)
         job_allow_vectors(&job, step, VECTOR_MOST, 2);
-    job_asks_for_each(&job, step, step->in[1] ? 7 : 3, true);
     return job_launch(&job, error);
 }
 
@@ -503,12 +485,9 @@ static enum healcl_status launch_constant(struct launcher *self, const struct va
     struct job job;
     TRY(job_begin(&job, self, step, plan, 0, error));
     TRY(job_add_input(&job, step->in[a], error));
-    job_add_long(&job, (int64_t)factor);
-    job_add_long(&job, (int64_t)(uint64_t)(((uint128)factor << 64) / q));
-    job_add_long(&job, (int64_t)q);
-    job_add_long(&job, b);
+    JOB_ADD_LONGS(&job, (int64_t)factor, (int64_t)(uint64_t)(((uint128)factor << 64) / q),
+                  (int64_t)q, b);
     job_allow_vectors(&job, step, VECTOR_MOST, 1);
-    job_asks_for_each(&job, step, 3, false);
     return job_launch(&job, error);
 }
 

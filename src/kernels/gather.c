@@ -69,9 +69,6 @@ static enum healcl_status launch(struct launcher *self, const struct variant_pla
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
     if (plan->variant->plan != plan_rows)
         job_add_long(&job, step->in[0]->layout.stride[axis]);
-    if (plan->variant->style == STYLE_GENERAL)
-        job.launch.traffic.bytes = job.space.end * (2 * dtype_size(step->out->storage->dtype) +
-                                                    dtype_size(step->in[1]->storage->dtype));
     return job_launch(&job, error);
 }
 

@@ -64,13 +64,6 @@ void job_allow_vectors(struct job *job, const struct step *step, uint32_t width,
     job->vectors = ((uint32_t)2 << inputs) - 1;
 }
 
-void job_asks_for_each(struct job *job, const struct step *step, uint32_t operands, bool moduli)
-{
-    job->each.operands = operands;
-    job->each.element_size = dtype_size(step->out->storage->dtype);
-    job->each.moduli = moduli;
-}
-
 static struct launch_argument *add_argument(struct job *job)
 {
     return &job->launch.arguments[job->launch.argument_count++];
@@ -131,6 +124,12 @@ void job_add_long(struct job *job, int64_t value)
     argument->size = sizeof *kept;
 }
 
+void job_add_longs(struct job *job, size_t count, const int64_t *values)
+{
+    for (size_t i = 0; i < count; i++)
+        job_add_long(job, values[i]);
+}
+
 void job_add_uint(struct job *job, uint32_t value)
 {
     int64_t *kept = &job->values[job->launch.argument_count];
@@ -141,12 +140,6 @@ void job_add_uint(struct job *job, uint32_t value)
 }
 
 enum { FEW_ROUNDS = 128 }; /* for each element: finding it, and what all kernels do */
-
-int64_t job_rounds_max(const struct launcher *self)
-{
-    uint64_t limit = self->device->info.loop_limit;
-    return limit > 0 ? (int64_t)(limit / 2) : INT64_MAX;
-}
 
 /* Whether every buffer has less than 2^32 bytes. */
 static bool is_narrow(const struct launch *launch)
@@ -268,31 +261,14 @@ static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_
     return HEALCL_OK;
 }
 
-/* The launch's traffic, of elements or vectors of so many. An operand that is the same along the
- * last axis is read as one element. */
-static void count_traffic(struct job *job, uint32_t width)
-{
-    const struct space *space = &job->space;
-    const uint64_t elements = space->end - space->first;
-    for (uint32_t k = 0; k < SPACE_OPERANDS; k++) {
-        const bool is_one = space->rank > 0 && space->operand[k].stride[space->rank - 1] == 0;
-        if (job->each.operands >> k & 1)
-            job->launch.traffic.bytes += elements * job->each.element_size * (is_one ? 1 : width);
-    }
-    job->launch.traffic.moduli += job->each.moduli ? elements : 0;
-}
-
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
     const struct healcl_device *device = job->launcher->device;
     /* Enough work-items for every compute unit to have several, but no more than devices count
      * in 32 bits. */
     uint64_t items = 8 * local_size * (uint64_t)device->info.compute_units;
-    const bool in_vectors = takes_vectors(job, items);
-    if (in_vectors)
+    if (takes_vectors(job, items))
         take_vectors(job);
-    if (job->each.operands)
-        count_traffic(job, in_vectors ? job->width : 1);
     uint64_t elements = job->space.end - job->space.first;
     uint64_t per_item = elements / items;
     if (per_item > device->tuning.elements_per_item)
@@ -315,11 +291,6 @@ enum healcl_status job_launch_of(struct job *job, size_t local_size, struct heal
 enum healcl_status job_launch(struct job *job, struct healcl_error *error)
 {
     return job_launch_of(job, job->launcher->device->tuning.local_size, error);
-}
-
-enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error)
-{
-    return job_launch_of(job, 1, error);
 }
 
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,

@@ -18,11 +18,6 @@ struct job {
     uint32_t vectors; /* bit k: operand k then is one of vectors */
     bool single;      /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
     bool writes_output; /* the step's, or what becomes that */
-    struct {
-        uint32_t operands;     /* bit k: the kernel reads or writes operand k once for each */
-        uint64_t element_size; /* bytes */
-        bool moduli;           /* whether it reads a modulus for each */
-    } each;                    /* element of the space, for the launch's traffic */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
@@ -36,17 +31,13 @@ void job_define(struct job *job, const char *name, const char *value);
 void job_define_number(struct job *job, const char *name, uint32_t value);
 void job_define_type(struct job *job, const char *name, enum dtype dtype);
 
-/* What the device's tuning says of vectors: "-D MULTIPLY=1". */
+/* Adds what the device's tuning says of vectors: "-D MULTIPLY=1". */
 void job_define_vectors(struct job *job);
 
 /* The kernel, of cl/core.cl, can take up to so many elements together, a power of two, where these
  * lie side by side in out, in the first inputs lie so too or are the same, and in other operands
  * are the same. */
 void job_allow_vectors(struct job *job, const struct step *step, uint32_t width, int inputs);
-
-/* What the kernel, over elements of out's dtype, asks for once for each element of the space, or
- * for each vector of them. operands: bits of those that it reads or writes. */
-void job_asks_for_each(struct job *job, const struct step *step, uint32_t operands, bool moduli);
 
 /* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
  * at the same time. */
@@ -58,24 +49,22 @@ enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
 void job_add_buffer(struct job *job, const struct buffer *buffer);
 void job_add_written(struct job *job, const struct buffer *buffer);
 void job_add_long(struct job *job, int64_t value);
+void job_add_longs(struct job *job, size_t count, const int64_t *values);
+#define JOB_ADD_LONGS(job, ...)                                              \
+    job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+                  (int64_t[]){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
 
 /* Whether a job without a granule has its kernel compiled for the axes of such a space. */
 bool axes_are_compiled(const struct space *space, const struct healcl_device *device);
 
-/* Rounds of loops that a work-item can be charged with for one element, at most. */
-int64_t job_rounds_max(const struct launcher *self);
-
 /* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the device cannot go round
  * loops as often as that takes; also of job_launch_groups. */
 enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
-/* The same in work-groups of local_size work-items. */
+/* As job_launch, in work-groups of local_size work-items: of one, for those with large private
+ * arrays. PoCL keeps the arrays of a whole group on a thread's stack. */
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error);
-
-/* The same in work-groups of one, for work-items with large private arrays: PoCL keeps those of a
- * whole group on a thread's stack. */
-enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error);
 
 /* Launches that many work-groups of local_size work-items. */
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,

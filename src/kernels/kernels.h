@@ -1,4 +1,4 @@
-/* What the families' files share. */
+/* Functions that the families' files share. */
 #ifndef HEALCL_KERNELS_KERNELS_H
 #define HEALCL_KERNELS_KERNELS_H
 

@@ -1,5 +1,5 @@
 /*
- * What launches of a plan's steps share on a device: the memory of its storages, what was worked
+ * Launches of a plan's steps share this on a device: the memory of its storages, what was worked
  * out from them, and the checks of what only data reveal.
  */
 #ifndef HEALCL_KERNELS_LAUNCHER_H
@@ -29,11 +29,11 @@ struct check {
     int64_t size;           /* of that axis, or of the permutation; CHECK_COPRIME: k */
 };
 
-/* What was derived from tensors, by its key: see derived_kept.c. */
+/* Tables derived from tensors, by their keys: see derived_kept.c. */
+enum { KEPT_BUCKETS = 1024 };
 struct kept {
-    struct derived **buckets;
-    size_t bucket_count, count;
-    uint64_t bytes; /* of host and device */
+    struct derived **buckets; /* NULL before the first one */
+    uint64_t bytes;           /* of host and device */
 };
 
 struct launcher {
@@ -77,7 +77,7 @@ const struct buffer_place *launcher_place(const struct launcher *self,
 enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
                                    const struct buffer **buffer, struct healcl_error *error);
 
-/* The same memory as it is: empty before its first use. */
+/* That memory as it is: empty before its first use. */
 struct buffer *launcher_memory(struct launcher *self, const struct storage *storage);
 
 /* Whether the host keeps what is uploaded to a storage: it is small, and the device shares memory

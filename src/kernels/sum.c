@@ -1,7 +1,14 @@
 /* Sums of products modulo q: cl/sum. */
-#include "kernels/sum.h"
+#include "kernels/kernels.h"
 
-const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count, int64_t n)
+enum { REPS_MAX = 8 };
+
+/* Tunables of what shares sums out. */
+enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
+
+/* Whether cl/sum/columns.cl, or product_columns.cl, can do sums of so many terms in rows of n
+ * elements. */
+static const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count, int64_t n)
 {
     const char *lack = lacks_double_vectors(device);
     return lack                 ? lack
@@ -10,10 +17,12 @@ const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count,
                                 : NULL;
 }
 
-int64_t terms_at_once(const struct launcher *self, int64_t terms)
+/* How many of these terms one launch adds up: work-items of some devices cannot go round a
+ * loop as often as they like. */
+static int64_t terms_at_once(const struct launcher *self, int64_t terms)
 {
-    int64_t most = job_rounds_max(self);
-    return terms < most ? terms : most;
+    const int64_t most = (int64_t)(self->device->info.loop_limit / 2);
+    return most == 0 || terms < most ? terms : most;
 }
 
 enum {
@@ -25,13 +34,18 @@ enum {
     LINES = 4 * LINE /* elements: that touch at most one line more than they fill */
 };
 
-uint64_t items_wanted(const struct healcl_device *device)
+static uint64_t items_wanted(const struct healcl_device *device)
 {
     return (uint64_t)device->info.compute_units * ITEMS_OF_UNIT;
 }
 
-struct sharing share_terms(const struct healcl_device *device, uint64_t columns, int64_t terms,
-                           int64_t beside, uint32_t reps)
+/*
+ * Shares out so many terms of each column. beside: where the terms of so many columns lie beside
+ * those that come next, their number, else 0. Then work-items stand as terms do; as many as have
+ * whole lines to read, and if lines do not begin with columns a few lines.
+ */
+static struct sharing share_terms(const struct healcl_device *device, uint64_t columns,
+                                  int64_t terms, int64_t beside, uint32_t reps)
 {
     struct sharing sharing = {.inner = 1, .parts = 1, .reps = reps};
     uint32_t items = (uint32_t)device->tuning.local_size / reps, inner_min = LINE;
@@ -60,7 +74,8 @@ struct sharing share_terms(const struct healcl_device *device, uint64_t columns,
     return sharing;
 }
 
-const char *lacks_local(const struct step *step, const struct healcl_device *device, int64_t terms)
+static const char *lacks_local(const struct step *step, const struct healcl_device *device,
+                               int64_t terms)
 {
     const uint64_t words = 4 * sizeof(uint64_t) * device->tuning.local_size;
     int64_t sums = layout_elements(&step->out->layout);
@@ -72,19 +87,14 @@ const char *lacks_local(const struct step *step, const struct healcl_device *dev
                : NULL;
 }
 
-struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read, bool adds)
-{
-    uint64_t size = dtype_size(step->out->storage->dtype);
-    return (struct traffic){.bytes = size * (read + sums * (adds ? 2 : 1)), .moduli = sums};
-}
-
 static uint64_t columns_of_group(const struct sharing *sharing)
 {
     return (uint64_t)sharing->inner * sharing->rows;
 }
 
-enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
-                                 struct healcl_error *error)
+/* Launches over all elements of the job's space, with the rest of the arguments. */
+static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
+                                        struct healcl_error *error)
 {
     uint64_t columns = columns_of_group(sharing);
     uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
@@ -94,6 +104,268 @@ enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
     job->space.elements_per_item = 1;
     return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
 }
+
+/* ---------------------------------------------------------------- along an axis */
+
+/* Elements of a row whose lanes are worth adding up one by one. */
+enum { ROW_MIN = 64 };
+
+static int64_t terms_of(const struct step *step)
+{
+    return step->in[0]->layout.shape[step->value[0]];
+}
+
+/* The output's elements, with operands out and a at the axis's first element; not simplified. */
+static struct space space_of_sum(const struct step *step)
+{
+    struct layout a_view = layout_drop_axis(&step->in[0]->layout, (uint32_t)step->value[0]);
+    struct space space = step_space(step, 0);
+    space_set_operand(&space, 1, &a_view);
+    return space;
+}
+
+static void add_summed_axis(struct job *job, const struct step *step)
+{
+    JOB_ADD_LONGS(job, terms_of(step), step->in[0]->layout.stride[step->value[0]]);
+}
+
+static const char *plan_columns(const struct step *step, const struct healcl_device *device,
+                                struct variant_plan *plan)
+{
+    struct space *space = &plan->space;
+    int64_t k;
+    *space = space_of_sum(step);
+    space_simplify(space);
+    uint32_t last = space->rank - 1;
+    const char *lack = lacks_sum_vectors(device, terms_of(step), space->shape[last]);
+    if (lack)
+        return lack;
+    if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1)
+        return "rows are not in order";
+    return moduli_are_periodic(step, 1, &k) ? NULL : "moduli do not repeat";
+}
+
+static enum healcl_status launch_columns(struct launcher *self, const struct variant_plan *plan,
+                                         struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    struct job job;
+    struct periodic_moduli moduli;
+    TRY(job_begin(&job, self, step, plan, 1, error));
+    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
+    job_add_buffer(&job, moduli.lanes);
+    job_add_long(&job, moduli.period);
+    add_summed_axis(&job, step);
+    job.granule = LANES;
+    return job_launch_of(&job, 1, error);
+}
+
+/* The axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
+static const char *plan_rows(const struct step *step, const struct healcl_device *device,
+                             struct variant_plan *plan)
+{
+    const struct layout *a = &step->in[0]->layout;
+    uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
+    int64_t count = a->shape[axis], k = a->shape[last], period;
+    const char *lack = lacks_sum_vectors(device, count, LANES);
+    if (lack)
+        return lack;
+    if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
+        count * k < ROW_MIN)
+        return "terms do not make rows in order";
+    if (!moduli_are_periodic(step, 1, &period))
+        return "moduli do not repeat";
+    struct layout a_rows = layout_drop_axis(a, last);
+    struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);
+    a_rows = layout_drop_axis(&a_rows, axis);
+    space_init(&plan->space, &out_rows);
+    space_set_operand(&plan->space, 0, &out_rows);
+    space_set_operand(&plan->space, 1, &a_rows);
+    space_simplify(&plan->space);
+    return NULL;
+}
+
+static enum healcl_status launch_rows(struct launcher *self, const struct variant_plan *plan,
+                                      struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    struct periodic_moduli moduli;
+    struct job job;
+    TRY(job_begin(&job, self, step, plan, 1, error));
+    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
+    job_add_buffer(&job, moduli.table);
+    JOB_ADD_LONGS(&job, moduli.k, terms_of(step), a->shape[a->rank - 1],
+                  out->stride[out->rank - 1]);
+    return job_launch_of(&job, 1, error);
+}
+
+/* The vector of moduli as an operand of out's shape: it varies along the last axis only. */
+static struct layout moduli_view(const struct step *step)
+{
+    struct layout view = layout_packed(&step->out->layout);
+    for (uint32_t i = 0; i < view.rank; i++)
+        view.stride[i] = i + 1 == view.rank;
+    return view;
+}
+
+/* As share_terms has it, of a's elements with out's places; the space is simplified. */
+static int64_t columns_beside(const struct space *space, int64_t stride)
+{
+    int64_t size = 1;
+    for (uint32_t axis = space->rank; axis-- > 0 && size < stride;) {
+        if (space->operand[1].stride[axis] != size)
+            break;
+        size *= space->shape[axis];
+    }
+    return size == stride ? size : 0;
+}
+
+enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
+
+/* Terms are shared out in segments, where columns are so few that work-groups share one. Operands:
+ * out, a, q. */
+static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
+                                   struct variant_plan *plan)
+{
+    struct space *space = &plan->space;
+    struct axis_sum *sum = &plan->sum;
+    const struct layout q_view = moduli_view(step);
+    const char *lack = lacks_local(step, device, terms_of(step));
+    if (lack)
+        return lack;
+    *sum = (struct axis_sum){.terms = terms_of(step),
+                             .stride = step->in[0]->layout.stride[step->value[0]],
+                             .segments = 1};
+    *space = space_of_sum(step);
+    space_set_operand(space, 2, &q_view);
+    space_simplify(space);
+    sum->sharing =
+        share_terms(device, space->end, sum->terms, columns_beside(space, sum->stride), 1);
+    uint64_t items = space->end * sum->sharing.parts;
+    int64_t most = sum->terms / ((int64_t)sum->sharing.parts * SEGMENT_TERMS);
+    while (items * (uint64_t)sum->segments < items_wanted(device) && sum->segments * 2 <= most &&
+           sum->segments < SEGMENTS_MAX && space->end * 2 * (uint64_t)sum->segments <= INT32_MAX)
+        sum->segments *= 2;
+    sum->segment = (sum->terms + sum->segments - 1) / sum->segments;
+    return sum->sharing.parts > 1 || sum->segments > 1
+               ? NULL
+               : "there are many columns, and terms do not lie beside each other";
+}
+
+/* Adds up the segments of a sum: out and a, unless NULL, stand for the step's. */
+static enum healcl_status launch_segments(struct launcher *self, const struct variant_plan *plan,
+                                          const struct buffer *out, const struct buffer *a,
+                                          struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const struct axis_sum *sum = &plan->sum;
+    const struct buffer *q;
+    struct job job;
+    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    TRY(job_begin(&job, self, step, plan, 1, error));
+    if (out)
+        job.launch.arguments[1].buffer = out;
+    if (a)
+        job.launch.arguments[2].buffer = a;
+    job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
+    job_add_buffer(&job, q);
+    JOB_ADD_LONGS(&job, sum->terms, sum->stride, sum->segment);
+    job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
+    return launch_shared(&job, &sum->sharing, error);
+}
+
+/* Operand k has the space's elements in C order from 0 on. */
+static void pack_operand(struct space *space, uint32_t operand)
+{
+    int64_t stride = 1;
+    space->operand[operand].offset = 0;
+    for (uint32_t axis = space->rank; axis-- > 0; stride *= space->shape[axis])
+        space->operand[operand].stride[axis] = stride;
+}
+
+/* The sums of segments, reduced, lie in scratch memory before they are added up. */
+static enum healcl_status launch_shared_sum(struct launcher *self, const struct variant_plan *plan,
+                                            struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    struct variant_plan parts = *plan, whole = *plan;
+    struct axis_sum *sum = &whole.sum;
+    const int64_t segments = sum->segments;
+    const uint64_t outputs = whole.space.end;
+    struct buffer scratch;
+    if (segments == 1)
+        return launch_segments(self, plan, NULL, NULL, error);
+    space_add_axis(&parts.space);
+    parts.space.shape[0] = segments;
+    parts.space.end *= (uint64_t)segments;
+    parts.space.operand[1].stride[0] = sum->segment * sum->stride;
+    pack_operand(&parts.space, 0);
+    pack_operand(&whole.space, 1);
+    *sum = (struct axis_sum){
+        .terms = segments, .stride = (int64_t)outputs, .segment = segments, .segments = 1};
+    sum->sharing = share_terms(self->device, outputs, sum->terms,
+                               columns_beside(&whole.space, sum->stride), 1);
+    TRY(device_buffer_acquire(self->device, parts.space.end * dtype_size(step->out->storage->dtype),
+                              false, &scratch, error));
+    enum healcl_status status = launch_segments(self, &parts, &scratch, NULL, error);
+    if (status == HEALCL_OK)
+        status = launch_segments(self, &whole, NULL, &scratch, error);
+    device_buffer_release(self->device, &scratch);
+    return status;
+}
+
+/* Operands: out, a at the axis's first element, q. */
+static const char *plan_terms(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
+{
+    const struct layout q_view = moduli_view(step);
+    (void)device;
+    plan->space = space_of_sum(step);
+    space_set_operand(&plan->space, 2, &q_view);
+    space_simplify(&plan->space);
+    return NULL;
+}
+
+/* Some terms after others: later ones are added to out. */
+static enum healcl_status launch_axis_modsum(struct launcher *self, const struct variant_plan *plan,
+                                             struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    int64_t stride = step->in[0]->layout.stride[step->value[0]];
+    const struct buffer *q;
+    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    int64_t terms = terms_of(step), first = 0;
+    do {
+        int64_t count = terms_at_once(self, terms - first);
+        struct job job;
+        TRY(job_begin(&job, self, step, plan, 1, error));
+        job.rounds = (uint64_t)count;
+        job.space.operand[1].offset += first * stride;
+        job_add_buffer(&job, q);
+        JOB_ADD_LONGS(&job, count, stride);
+        job_add_uint(&job, first > 0);
+        TRY(job_launch(&job, error));
+        first += count;
+    } while (first < terms);
+    return HEALCL_OK;
+}
+
+static const struct variant axis_modsum_variants[] = {
+    {"vectors", STYLE_VECTORS, plan_columns, launch_columns, MULTIPLIED, "vectors",
+     "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
+    {"rows", STYLE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
+     "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
+    {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
+     "cl/sum/general.cl", "up to 2^31 elements"},
+    {"shared", STYLE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
+     "axis_modsum_local", "cl/sum/local.cl",
+     "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
+    {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core",
+     "axis_modsum", "cl/sum/general.cl", "anything"},
+};
+
+const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);
 
 /* ---------------------------------------------------------------- of products */
 
@@ -173,7 +445,7 @@ static enum healcl_status launch_product_columns(struct launcher *self,
     operand[2].stride[axis_n] = b->stride[3];
     operand[1].stride[axis_terms] = a->stride[1];
     operand[2].stride[axis_terms] = b->stride[1];
-    return job_launch_alone(&job, error);
+    return job_launch_of(&job, 1, error);
 }
 
 /* In HEAL's layout: see modmul_axis_sum_rows. */
@@ -212,14 +484,9 @@ static enum healcl_status launch_product_rows(struct launcher *self,
     job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
     add_batch(&job.space, 1, sum);
     job_add_buffer(&job, moduli.lanes);
-    job_add_long(&job, n);
-    job_add_long(&job, a->shape[1]);
-    job_add_long(&job, out->shape[1]);
-    job_add_long(&job, a->stride[3]);
-    job_add_long(&job, b->stride[3]);
-    job_add_long(&job, out->stride[2]);
-    job_add_long(&job, out->stride[1]);
-    return job_launch_alone(&job, error);
+    JOB_ADD_LONGS(&job, n, a->shape[1], out->shape[1], a->stride[3], b->stride[3], out->stride[2],
+                  out->stride[1]);
+    return job_launch_of(&job, 1, error);
 }
 
 static const char *plan_products(const struct step *step, const struct healcl_device *device,
@@ -281,27 +548,15 @@ static enum healcl_status launch_shared_products(struct launcher *self,
     operand[1].stride[n_axis] = a->stride[3];
     add_batch(&job.space, 0, sum);
     job.rounds = (uint64_t)(terms / sharing.parts + reps);
-    job_add_long(&job, terms);
-    job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b->stride[1]);
-    job_add_long(&job, out->stride[2]);
-    job_add_long(&job, b->stride[3]);
-    job_add_long(&job, out->stride[0]);
-    job_add_long(&job, a->stride[0]);
+    JOB_ADD_LONGS(&job, terms, a->stride[1], b->stride[1], out->stride[2], b->stride[3],
+                  out->stride[0], a->stride[0]);
     job_add_uint(&job, (uint32_t)all_reps);
     job_add_uint(&job, n_last);
     job_add_uint(&job, sharing.reps);
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
-    const uint64_t sums = (uint64_t)(sum->batch * all_reps * k * n), columns = job.space.end;
-    uint64_t a_columns = sums; /* that a is read for */
-    if (reps > 1 && n_last && shares_a(sum, &sharing, self->device)) {
+    if (reps > 1 && n_last && shares_a(sum, &sharing, self->device))
         job_define(&job, "SAME_ALONG_N", "");
-        a_columns /= columns_of_group(&sharing);
-    }
-    job.launch.traffic =
-        traffic_of_sums(step, sums, (a_columns + columns) * (uint64_t)terms, step_adds(step));
-    job.launch.traffic.bytes += step->in[3] ? columns * sizeof(uint32_t) : 0;
     return launch_shared(&job, &sharing, error);
 }
 
@@ -374,15 +629,10 @@ static enum healcl_status launch_product_groups(struct launcher *self,
         swapped.b_distance = found.sum.a_distance;
     }
     add_batch(&job.space, 1, &swapped);
-    job_add_long(&job, n);
-    job_add_long(&job, a->shape[1]);
-    job_add_long(&job, found.k);
-    job_add_long(&job, found.swaps ? b->stride[1] : a->stride[1]);
-    job_add_long(&job, found.swaps ? a->stride[1] : b->stride[1]);
-    job_add_long(&job, found.strides[streamed][found.rows]);
-    job_add_long(&job, found.strides[packed][found.rows]);
-    job_add_long(&job, found.strides[0][found.rows]);
-    return job_launch_alone(&job, error);
+    JOB_ADD_LONGS(&job, n, a->shape[1], found.k, found.swaps ? b->stride[1] : a->stride[1],
+                  found.swaps ? a->stride[1] : b->stride[1], found.strides[streamed][found.rows],
+                  found.strides[packed][found.rows], found.strides[0][found.rows]);
+    return job_launch_of(&job, 1, error);
 }
 
 /* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
@@ -412,14 +662,7 @@ static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
         job.space.operand[1].offset += first * a->stride[1];
         job.space.operand[2].offset += first * b->stride[1];
         add_batch(&job.space, 0, sum);
-        job_add_long(&job, count);
-        job_add_long(&job, a->stride[1]);
-        job_add_long(&job, b->stride[1]);
-        job_add_long(&job, out->stride[2]);
-        job_add_long(&job, b->stride[3]);
-        job.launch.traffic = traffic_of_sums(
-            step, job.space.end, job.space.end * 2 * (uint64_t)count, step_adds(step) || first > 0);
-        job.launch.traffic.bytes += step->in[3] ? job.space.end * sizeof(uint32_t) : 0;
+        JOB_ADD_LONGS(&job, count, a->stride[1], b->stride[1], out->stride[2], b->stride[3]);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);

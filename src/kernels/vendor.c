@@ -22,53 +22,127 @@ struct pick {
     bool is_tuned;   /* that choice was made for the device */
 };
 
-/* Whether an alternative of kernel i can run a step on a device: then it is picked. */
-static bool pick(const struct step *step, const struct healcl_device *device, uint32_t i,
-                 uint32_t alternative, struct pick *picked)
+static const struct tensor *tensor_at(const struct step *step, int number)
 {
-    const struct vendor_call *call = step->vendor;
-    const struct vendor_kernel *kernel = call->operation->kernels[i];
-    if (device_has_failed(device, kernel) || !vendor_is_for_device(kernel, &device->info))
+    return number == VENDOR_OUT ? step->out : step->in[number];
+}
+
+/* ---------------------------------------------------------------- which kernel */
+
+static void set_values(const struct step *step, struct expression_values *values)
+{
+    *values = (struct expression_values){
+        .integers = {[VENDOR_INTEGERS] = step->value[0], [VENDOR_INTEGERS + 1] = step->value[1]}};
+    for (int i = 0; i <= STEP_INPUTS; i++) {
+        const struct tensor *tensor = tensor_at(step, i);
+        if (!tensor)
+            continue;
+        values->layouts[i] = &tensor->layout;
+        values->dtypes[i] = tensor->storage->dtype;
+    }
+}
+
+/* Whether passes have made a step of a form that docs/VENDORS.md does not tell of. */
+static bool is_of_passes(const struct step *step)
+{
+    return (step->kind == STEP_INTT && step->in[5]) ||
+           (step->kind == STEP_MODMUL_AXIS_SUM && step->in[1]->layout.rank != 3);
+}
+
+/* Kernels for a step, in the order of their manifests, are those of the step's vendor's operation,
+ * or with a plan those for its built-in kind. */
+static const struct vendor_replacement *replacement_at(const struct plan *plan,
+                                                       const struct step *step, uint32_t i)
+{
+    const struct vendor_operations *all = vendor_of_table(plan->table);
+    const struct vendor_replacement *at =
+        all && !is_of_passes(step) ? all->replacements[step->kind] : NULL;
+    for (; at && i > 0; i--)
+        at = at->next;
+    return at;
+}
+
+/* NULL behind the last one. */
+static const struct vendor_kernel *kernel_at(const struct plan *plan, const struct step *step,
+                                             uint32_t i)
+{
+    if (!plan)
+        return i < step->vendor->operation->kernel_count ? step->vendor->operation->kernels[i]
+                                                         : NULL;
+    const struct vendor_replacement *replacement = replacement_at(plan, step, i);
+    return replacement ? replacement->kernel : NULL;
+}
+
+/* NULL where the kernel is not for the device, or an alternative of it not for the step. The launch
+ * may be in made. */
+static const struct vendor_launch *launch_of(const struct plan *plan, const struct step *step,
+                                             const struct healcl_device *device, uint32_t i,
+                                             uint32_t alternative, struct vendor_launch *made)
+{
+    const struct vendor_kernel *kernel = kernel_at(plan, step, i);
+    const struct vendor_launch *launch = made;
+    if (!kernel || alternative >= kernel->alternative_count ||
+        !vendor_is_for_device(kernel, &device->info))
+        return NULL;
+    if (plan) {
+        struct expression_values values;
+        set_values(step, &values);
+        vendor_set_alternative(kernel, alternative, &values);
+        if (vendor_launch_make(kernel, &values, made, NULL) != HEALCL_OK)
+            return NULL;
+    } else {
+        launch = alternative == 0 ? &step->vendor->launches[i]
+                                  : vendor_launch_tuned(step->vendor, i, alternative);
+    }
+    return launch->possible ? launch : NULL;
+}
+
+static bool pick(const struct plan *plan, const struct step *step,
+                 const struct healcl_device *device, uint32_t choice, struct vendor_launch *made,
+                 struct pick *picked)
+{
+    const uint32_t i = choice / VENDOR_ALTERNATIVES_MAX;
+    const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
+    const struct vendor_kernel *kernel = kernel_at(plan, step, i);
+    if (!kernel || device_has_failed(device, kernel))
         return false;
-    picked->kernel = kernel;
-    picked->name = kernel->names[alternative];
-    picked->choice = vendor_choice(i, alternative);
-    picked->launch =
-        alternative == 0 ? &call->launches[i] : vendor_launch_tuned(call, i, alternative);
-    return picked->launch->possible;
+    *picked = (struct pick){.kernel = kernel, .choice = choice};
+    picked->launch = launch_of(plan, step, device, i, alternative, made);
+    if (picked->launch)
+        picked->name = kernel->names[alternative];
+    return picked->launch != NULL;
 }
 
 /* The one that was chosen for the device, or else the first one, that can run a step; its kernel is
  * NULL where there is none. */
-static struct pick pick_for(const struct step *step, const struct healcl_device *device)
+static struct pick pick_for(const struct plan *plan, const struct step *step,
+                            const struct healcl_device *device, struct vendor_launch *made)
 {
-    const struct vendor_operation *operation = step->vendor->operation;
-    const uint32_t choice = kernel_choices_find(&device->programs->choices, operation->identity);
-    const uint32_t chosen = choice / VENDOR_ALTERNATIVES_MAX;
-    const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
-    struct pick picked = {.kernel = NULL};
-    if (device_lacks(device, operation->name))
-        return picked;
-    if (choice > 0 && chosen < operation->kernel_count &&
-        alternative < operation->kernels[chosen]->alternative_count &&
-        pick(step, device, chosen, alternative, &picked)) {
+    struct pick picked;
+    if (plan ? !replacement_at(plan, step, 0) : device_lacks(device, step->vendor->operation->name))
+        return (struct pick){.kernel = NULL};
+    const uint64_t identity = plan
+                                  ? vendor_of_table(plan->table)->replacement_identities[step->kind]
+                                  : step->vendor->operation->identity;
+    const uint32_t choice = kernel_choices_find(&device->programs->choices, identity);
+    if (choice > 0 && pick(plan, step, device, choice, made, &picked)) {
         picked.is_tuned = true;
         return picked;
     }
-    for (uint32_t i = 0; i < operation->kernel_count; i++)
-        if (pick(step, device, i, 0, &picked))
+    for (uint32_t i = 0; kernel_at(plan, step, i); i++)
+        if (pick(plan, step, device, vendor_choice(i, 0), made, &picked))
             return picked;
     return (struct pick){.kernel = NULL};
 }
 
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device)
 {
-    return pick_for(step, device).kernel != NULL;
+    return pick_for(NULL, step, device, NULL).kernel != NULL;
 }
 
 bool vendor_runs_again(const struct step *step, const struct healcl_device *device)
 {
-    const struct pick picked = pick_for(step, device);
+    const struct pick picked = pick_for(NULL, step, device, NULL);
     return picked.kernel && *step->vendor->ran == picked.choice + 1;
 }
 
@@ -76,11 +150,10 @@ bool step_is_left_out(const struct step *step, const struct healcl_device *devic
 {
     if (step->side == STEP_ALWAYS)
         return false;
-    bool has_kernel = device && pick_for(step, device).kernel;
-    return has_kernel != (step->side == STEP_OF_KERNEL);
+    return (device && vendor_has_kernel(step, device)) != (step->side == STEP_OF_KERNEL);
 }
 
-/* What traces and reports say of it. */
+/* As traces and reports name it. */
 static struct manifest_kernel told_of(const struct step *step, const struct pick *picked)
 {
     if (!picked->kernel)
@@ -90,11 +163,6 @@ static struct manifest_kernel told_of(const struct step *step, const struct pick
         .file = picked->kernel->manifest,
         .replaces = step->kind == STEP_VENDOR ? NULL : step_traits[step->kind].name,
         .is_tuned = picked->is_tuned};
-}
-
-static const struct tensor *tensor_at(const struct step *step, int number)
-{
-    return number == VENDOR_OUT ? step->out : step->in[number];
 }
 
 /* ---------------------------------------------------------------- native code */
@@ -149,7 +217,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
             .stride = tensor->layout.stride};
         native.arguments[i].tensor = &native.tensors[i];
     }
-    /* What it enqueues is its own: only the call can be seen. */
+    /* Its commands are its own: only the call can be seen. */
     const size_t span = trace_begin(device->trace, "native", kernel->kernel);
     trace_manifest_kernel(device->trace, span, &told);
     enum healcl_status status = device_call(device, call_native, &native, error);
@@ -196,7 +264,7 @@ static enum healcl_status launch_operation(struct launcher *self, const struct v
                                            struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct pick picked = pick_for(step, self->device);
+    const struct pick picked = pick_for(NULL, step, self->device, NULL);
     if (!picked.kernel)
         REFUSE_FOR(error, OPERATION, "it has no kernel for %s, and no body",
                    self->device->info.name);
@@ -222,142 +290,48 @@ const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);
 
 /* ---------------------------------------------------------------- built-in kinds of steps */
 
-static void set_values(const struct step *step, struct expression_values *values)
+/* The plan whose manifests have kernels for a step's kind; NULL: they are its operation's. */
+static const struct plan *plan_of_kind(const struct plan *plan, const struct step *step)
 {
-    *values = (struct expression_values){
-        .integers = {[VENDOR_INTEGERS] = step->value[0], [VENDOR_INTEGERS + 1] = step->value[1]}};
-    for (int i = 0; i <= STEP_INPUTS; i++) {
-        const struct tensor *tensor = tensor_at(step, i);
-        if (!tensor)
-            continue;
-        values->layouts[i] = &tensor->layout;
-        values->dtypes[i] = tensor->storage->dtype;
-    }
-}
-
-/* Whether passes have made a step of a form that docs/VENDORS.md does not tell of. */
-static bool is_of_passes(const struct step *step)
-{
-    return (step->kind == STEP_INTT && step->in[5]) ||
-           (step->kind == STEP_MODMUL_AXIS_SUM && step->in[1]->layout.rank != 3);
-}
-
-/* Whether an alternative of a replacement is for a step: *made is its launch. */
-static bool is_replacement(const struct vendor_replacement *replacement, uint32_t alternative,
-                           const struct healcl_device *device, struct expression_values *values,
-                           struct vendor_launch *made)
-{
-    if (!vendor_is_for_device(replacement->kernel, &device->info))
-        return false;
-    vendor_set_alternative(replacement->kernel, alternative, values);
-    return vendor_launch_make(replacement->kernel, values, made, NULL) == HEALCL_OK &&
-           made->possible;
-}
-
-/* All kernels of manifests for steps of such a kind; NULL: none may run this one. */
-static const struct vendor_replacement *replacements_for(const struct plan *plan,
-                                                         const struct step *step)
-{
-    const struct vendor_operations *all = vendor_of_table(plan->table);
-    const struct vendor_replacement *first = all ? all->replacements[step->kind] : NULL;
-    return first && !is_of_passes(step) ? first : NULL;
-}
-
-/* A kernel of a manifest for a step, the one that was chosen for the device before others; none is
- * where there is none. made: its launch. */
-static struct pick replacement_for(const struct plan *plan, const struct step *step,
-                                   const struct healcl_device *device, struct vendor_launch *made)
-{
-    const struct pick none = {.kernel = NULL};
-    const struct vendor_operations *all = vendor_of_table(plan->table);
-    const struct vendor_replacement *first = replacements_for(plan, step);
-    struct expression_values values;
-    if (!first)
-        return none;
-    const uint32_t choice =
-        kernel_choices_find(&device->programs->choices, all->replacement_identities[step->kind]);
-    const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
-    const struct vendor_replacement *chosen = choice > 0 ? first : NULL;
-    for (uint32_t i = choice / VENDOR_ALTERNATIVES_MAX; chosen && i > 0; i--)
-        chosen = chosen->next;
-    set_values(step, &values);
-    if (chosen && alternative < chosen->kernel->alternative_count &&
-        !device_has_failed(device, chosen->kernel) &&
-        is_replacement(chosen, alternative, device, &values, made))
-        return (struct pick){.kernel = chosen->kernel,
-                             .name = chosen->kernel->names[alternative],
-                             .launch = made,
-                             .is_tuned = true};
-    for (; first; first = first->next)
-        if (!device_has_failed(device, first->kernel) &&
-            is_replacement(first, 0, device, &values, made))
-            return (struct pick){
-                .kernel = first->kernel, .name = first->kernel->names[0], .launch = made};
-    return none;
-}
-
-/* Of both; its launch is not kept. */
-static struct pick picked_for(const struct plan *plan, const struct step *step,
-                              const struct healcl_device *device)
-{
-    struct vendor_launch made;
-    struct pick picked = step->kind == STEP_VENDOR ? pick_for(step, device)
-                                                   : replacement_for(plan, step, device, &made);
-    picked.launch = NULL;
-    return picked;
+    return step->kind == STEP_VENDOR ? NULL : plan;
 }
 
 struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
                                          const struct healcl_device *device)
 {
-    const struct pick picked = picked_for(plan, step, device);
+    struct vendor_launch made;
+    const struct pick picked = pick_for(plan_of_kind(plan, step), step, device, &made);
     return told_of(step, &picked);
 }
 
 enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,
                                       struct healcl_device *device, struct healcl_error *error)
 {
-    return device_note_failed(device, picked_for(plan, step, device).kernel, error);
-}
-
-static bool operation_has_failed(const struct step *step, const struct healcl_device *device)
-{
-    const struct vendor_operation *operation = step->vendor->operation;
-    bool failed = false;
-    for (uint32_t i = 0; i < operation->kernel_count; i++)
-        failed |= device_has_failed(device, operation->kernels[i]);
-    return failed;
-}
-
-static bool replacement_has_failed(const struct plan *plan, const struct step *step,
-                                   const struct healcl_device *device)
-{
-    const struct vendor_replacement *all = replacements_for(plan, step);
-    struct expression_values values;
     struct vendor_launch made;
-    if (all)
-        set_values(step, &values);
-    for (; all; all = all->next)
-        if (device_has_failed(device, all->kernel) &&
-            is_replacement(all, 0, device, &values, &made))
-            return true;
-    return false;
+    return device_note_failed(
+        device, pick_for(plan_of_kind(plan, step), step, device, &made).kernel, error);
 }
 
 bool vendor_has_failed(const struct plan *plan, const struct step *step,
                        const struct healcl_device *device)
 {
+    const struct vendor_kernel *kernel;
+    struct vendor_launch made;
     if (device->programs->failed_count == 0)
         return false;
-    return step->kind == STEP_VENDOR ? operation_has_failed(step, device)
-                                     : replacement_has_failed(plan, step, device);
+    plan = plan_of_kind(plan, step);
+    for (uint32_t i = 0; (kernel = kernel_at(plan, step, i)); i++)
+        if (device_has_failed(device, kernel) &&
+            (!plan || launch_of(plan, step, device, i, 0, &made)))
+            return true;
+    return false;
 }
 
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
                                       bool *launched, struct healcl_error *error)
 {
     struct vendor_launch made;
-    const struct pick picked = replacement_for(self->plan, step, self->device, &made);
+    const struct pick picked = pick_for(self->plan, step, self->device, &made);
     *launched = picked.kernel != NULL;
     return *launched ? launch_picked(self, step, &picked, error) : HEALCL_OK;
 }

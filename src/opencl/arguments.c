@@ -1,34 +1,29 @@
 /*
- * What kernels of manifests take. A manifest may say anything of a kernel's arguments, and a driver
- * that gets an integer where the kernel has a pointer may crash: PoCL does. So the kernel is asked
- * before its arguments are first set. Drivers tell of programs that were built from a source, with
- * -cl-kernel-arg-info; of binaries they may not, so a binary is for the same arguments alone.
+ * Checks of the arguments that manifests' kernels take. A manifest may say anything of a kernel's
+ * arguments, and a driver that gets an integer where the kernel has a pointer may crash: PoCL does.
+ * So the kernel is asked before its arguments are first set. Drivers tell of programs that were
+ * built from a source, with -cl-kernel-arg-info; of binaries they may not, so a binary is for the
+ * same arguments alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- what a kernel takes */
 
-static const struct {
-    cl_kernel_arg_address_qualifier code;
-    const char *name;
-} addresses[] = {
-    {CL_KERNEL_ARG_ADDRESS_GLOBAL, "global"},
-    {CL_KERNEL_ARG_ADDRESS_CONSTANT, "constant"},
-    {CL_KERNEL_ARG_ADDRESS_LOCAL, "local"},
-    {CL_KERNEL_ARG_ADDRESS_PRIVATE, "private"},
-};
-
+/* As messages have it; NULL for what is no address space. */
 static const char *address_name(cl_kernel_arg_address_qualifier code)
 {
-    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
-        if (addresses[i].code == code)
-            return addresses[i].name;
-    return NULL;
+    switch (code) {
+    case CL_KERNEL_ARG_ADDRESS_GLOBAL: return "global ";
+    case CL_KERNEL_ARG_ADDRESS_CONSTANT: return "constant ";
+    case CL_KERNEL_ARG_ADDRESS_LOCAL: return "local ";
+    case CL_KERNEL_ARG_ADDRESS_PRIVATE: return "";
+    default: return NULL;
+    }
 }
 
 enum { WORD_SIZE = 41 }; /* longer types and names are cut */
@@ -40,41 +35,11 @@ static void ask_word(const struct healcl_device *device, cl_kernel id, cl_uint i
     char text[256] = "";
     cl_int code = device->cl->clGetKernelArgInfo(id, index, what, sizeof text - 1, text, NULL);
     for (char *c = text; *c; c++)
-        if (*c < ' ' || *c > '~' || *c == ',')
+        if (*c < ' ' || *c > '~')
             code = CL_INVALID_VALUE;
     if (code != CL_SUCCESS || !*text)
         strcpy(text, "?");
     snprintf(word, WORD_SIZE, "%.*s", WORD_SIZE - 1, text);
-}
-
-enum { KERNEL_ARGUMENTS_SIZE = 4096 };
-
-/* What a kernel takes, by address, type and name: "global long* out, private long out_at". Returns
- * whether the driver tells of every argument. */
-static bool ask_driver(const struct healcl_device *device, cl_kernel id, cl_uint count,
-                       char text[KERNEL_ARGUMENTS_SIZE])
-{
-    size_t used = 0;
-    for (cl_uint i = 0; i < count && used < KERNEL_ARGUMENTS_SIZE; i++) {
-        cl_kernel_arg_address_qualifier code = 0;
-        char type[WORD_SIZE], name[WORD_SIZE];
-        if (device->cl->clGetKernelArgInfo(id, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof code,
-                                           &code, NULL) != CL_SUCCESS ||
-            !address_name(code))
-            return false;
-        ask_word(device, id, i, CL_KERNEL_ARG_TYPE_NAME, type);
-        ask_word(device, id, i, CL_KERNEL_ARG_NAME, name);
-        used += (size_t)snprintf(text + used, KERNEL_ARGUMENTS_SIZE - used, "%s%s %s %s",
-                                 i > 0 ? ", " : "", address_name(code), type, name);
-    }
-    return used < KERNEL_ARGUMENTS_SIZE;
-}
-
-static cl_uint argument_count(const struct healcl_device *device, cl_kernel id, cl_uint otherwise)
-{
-    cl_uint count = otherwise;
-    cl_int code = device->cl->clGetKernelInfo(id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
-    return code == CL_SUCCESS ? count : otherwise;
 }
 
 /* ---------------------------------------------------------------- what a manifest gives */
@@ -99,16 +64,16 @@ static size_t integer_bytes(const char *type)
     return 0;
 }
 
-static bool takes_memory(const char *address, const char *type)
+static bool takes_memory(cl_kernel_arg_address_qualifier address, const char *type)
 {
-    return (strcmp(address, "global") == 0 || strcmp(address, "constant") == 0) &&
+    return (address == CL_KERNEL_ARG_ADDRESS_GLOBAL || address == CL_KERNEL_ARG_ADDRESS_CONSTANT) &&
            strncmp(type, "image", 5) != 0;
 }
 
-static bool takes_long(const char *address, const char *type)
+static bool takes_long(cl_kernel_arg_address_qualifier address, const char *type)
 {
     const size_t bytes = integer_bytes(type);
-    return strcmp(address, "private") == 0 && !strchr(type, '*') &&
+    return address == CL_KERNEL_ARG_ADDRESS_PRIVATE && !strchr(type, '*') &&
            strcmp(type, "sampler_t") != 0 && (bytes == 0 || bytes == sizeof(cl_long));
 }
 
@@ -128,39 +93,28 @@ static enum healcl_status wrong(struct healcl_device *device)
     return HEALCL_REFUSED;
 }
 
-/* One of the comma-separated texts, "global long* a". */
-static enum healcl_status check_argument(struct healcl_device *device, const struct launch *launch,
-                                         uint32_t i, const char *text, size_t length,
+/* *told: whether the driver says what the kernel takes. */
+static enum healcl_status check_argument(struct healcl_device *device, cl_kernel id,
+                                         const struct launch *launch, uint32_t i, bool *told,
                                          struct healcl_error *error)
 {
-    char word[3 * WORD_SIZE + 16], given[GIVEN_SIZE];
+    char type[WORD_SIZE], name[WORD_SIZE], given[GIVEN_SIZE];
     const struct launch_argument *argument = &launch->arguments[i];
-    if (length >= sizeof word) /* not ours */
+    cl_kernel_arg_address_qualifier code = 0;
+    const cl_int answer = device->cl->clGetKernelArgInfo(id, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
+                                                         sizeof code, &code, NULL);
+    const char *address = address_name(code);
+    *told = answer == CL_SUCCESS && address;
+    if (!*told)
         return HEALCL_OK;
-    memcpy(word, text, length);
-    word[length] = 0;
-    char *type = strchr(word, ' '), *name = strrchr(word, ' ');
-    if (!type || type == name)
+    ask_word(device, id, i, CL_KERNEL_ARG_TYPE_NAME, type);
+    if (argument->buffer ? takes_memory(code, type) : takes_long(code, type))
         return HEALCL_OK;
-    *type++ = *name++ = 0;
-    if (argument->buffer ? takes_memory(word, type) : takes_long(word, type))
-        return HEALCL_OK;
-    const bool is_private = strcmp(word, "private") == 0;
+    ask_word(device, id, i, CL_KERNEL_ARG_NAME, name);
     FAIL(error, wrong(device),
-         "%s: kernel '%s' takes '%s%s%s %s' as argument %u, but the manifest gives %s",
-         launch->manifest.file, launch->kernel, is_private ? "" : word, is_private ? "" : " ", type,
-         name, i + 1, given_text(argument, given));
-}
-
-static enum healcl_status check_count(struct healcl_device *device, const struct launch *launch,
-                                      uint32_t count, struct healcl_error *error)
-{
-    if (count == launch->argument_count)
-        return HEALCL_OK;
-    FAIL(error, wrong(device),
-         "%s: kernel '%s' takes %u arguments, but the manifest gives %u, tensors' offsets and "
-         "strides among them",
-         launch->manifest.file, launch->kernel, count, launch->argument_count);
+         "%s: kernel '%s' takes '%s%s %s' as argument %u, but the manifest gives %s",
+         launch->manifest.file, launch->kernel, address, type, name, i + 1,
+         given_text(argument, given));
 }
 
 uint64_t kernel_arguments_hash(const struct launch *launch)
@@ -177,25 +131,24 @@ uint64_t kernel_arguments_hash(const struct launch *launch)
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,
                                           const struct launch *launch, struct healcl_error *error)
 {
-    char text[KERNEL_ARGUMENTS_SIZE];
+    cl_uint count = launch->argument_count;
+    bool told = true;
     if (kernel->is_checked || kernel->program->loaded)
         return HEALCL_OK;
     kernel->program->may_be_kept = false;
-    TRY(check_count(device, launch, argument_count(device, kernel->id, launch->argument_count),
-                    error));
-    const cl_uint count = argument_count(device, kernel->id, 0);
-    const bool is_told = count > 0 && ask_driver(device, kernel->id, count, text);
-    if (!is_told && launch->argument_count > 0) {
-        if (!device->programs->arguments_untold)
-            device_log(device, "%s", ARGUMENTS_UNTOLD);
+    if (device->cl->clGetKernelInfo(kernel->id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) !=
+        CL_SUCCESS)
+        told = false;
+    else if (count != launch->argument_count)
+        FAIL(error, wrong(device),
+             "%s: kernel '%s' takes %u arguments, but the manifest gives %u, tensors' offsets and "
+             "strides among them",
+             launch->manifest.file, launch->kernel, count, launch->argument_count);
+    for (uint32_t i = 0; told && i < count; i++)
+        TRY(check_argument(device, kernel->id, launch, i, &told, error));
+    if (!told && !device->programs->arguments_untold) {
+        device_log(device, "%s", ARGUMENTS_UNTOLD);
         device->programs->arguments_untold = true;
-    }
-    const char *at = is_told ? text : "";
-    for (uint32_t i = 0; *at && i < launch->argument_count; i++) {
-        const size_t length = strcspn(at, ",");
-        TRY(check_argument(device, launch, i, at, length, error));
-        at += length;
-        at += strspn(at, ", ");
     }
     kernel->is_checked = kernel->program->may_be_kept = true;
     return HEALCL_OK;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 static cl_int load(const struct healcl_device *device, const unsigned char *data, size_t bytes,
                    const char *options, cl_program *program)

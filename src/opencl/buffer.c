@@ -3,7 +3,7 @@
 
 #include "core/array.h"
 #include "core/huge_pages.h"
-#include "opencl/device_internal.h"
+#include "opencl/internal.h"
 
 enum {
     STEP_BYTES_MIN = 256, /* sizes of buffers are multiples of it, */
@@ -87,8 +87,8 @@ void device_pool_empty(struct healcl_device *device)
     leave_slab(device);
 }
 
-/* What may be allocated, the pool included: the most that was ever in use at one time, which the
- * device has proved to hold, and some of what it says it has beyond that. */
+/* Bytes that may be allocated, the pool included: the most that was ever in use at one time, which
+ * the device has proved to hold, and some of what it says it has beyond that. */
 static uint64_t allocation_target(const struct healcl_device *device)
 {
     uint64_t spare = device->info.global_memory_bytes >> SPARE_SHIFT;

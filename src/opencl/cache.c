@@ -36,7 +36,7 @@ char *cache_directory(void)
     return home && *home == '/' ? join(home, ".cache/healcl") : NULL;
 }
 
-/* What drivers' compilers take from the environment: with other options they make other code, which
+/* Variables that drivers' compilers read: with other options they make other code, which
  * may be several times as slow. */
 static const char *const compiler_variables[] = {
     "POCL_EXTRA_BUILD_FLAGS",       "POCL_WORK_GROUP_METHOD",   "AMD_OCL_BUILD_OPTIONS",

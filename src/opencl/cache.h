@@ -1,7 +1,7 @@
 /*
- * What is kept between runs, in one folder: binaries, findings of the self-test, tunings, rates. A
- * file is named by its kind and a hash of all that it depends on. Its first line is that name and a
- * hash of what follows:
+ * A folder of files that are kept between runs: binaries, findings of the self-test, tunings,
+ * rates. A file is named by its kind and a hash of all that it depends on. Its first line is that
+ * name and a hash of what follows:
  *
  *     healcl kept 2 tuning_00c0...ffee 6f0c...24a1
  *
@@ -31,7 +31,7 @@ size_t cache_head(const char *name, const void *data, size_t bytes, char head[CA
 /* Moves what is behind a right first line to the start of data. Returns whether it is right. */
 bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes);
 
-/* What is kept under a name, freed with free(), or NULL. */
+/* The contents kept under a name, freed with free(), or NULL. */
 unsigned char *cache_read(const char *directory, const char *name, size_t *bytes);
 
 /* Keeps data under a name; makes the folder if need be. Other processes see the whole file or none.

@@ -1,5 +1,426 @@
-/* Commands that have been enqueued; copies, and commands of others. */
-#include "opencl/device_internal.h"
+/* Commands on the queues: which of them wait for others, their times, copies, and commands of
+ * others. */
+#include <stdlib.h>
+
+#include "core/array.h"
+#include "core/clock.h"
+#include "opencl/internal.h"
+
+/* ---------------------------------------------------------------- overlapping: what a command
+ * waits for */
+
+struct access {
+    cl_mem memory;
+    bool read_only;
+};
+
+struct recent_command {
+    cl_event event;
+    uint32_t after;     /* bit i: it waits, through others or not, for recent command number i */
+    bool orders_all;    /* it waits for all before it, and all after it wait for it */
+    const void *kernel; /* or NULL */
+    size_t groups;
+    uint32_t access_count;
+    struct access accesses[LAUNCH_ARGUMENTS_MAX];
+};
+
+/* The last command that orders all, and launches since; behind them, the one in hand. */
+struct recent_commands {
+    struct recent_command commands[LAUNCHES_AT_ONCE_MAX + 1];
+    uint32_t count;
+};
+
+enum healcl_status overlap_init(struct healcl_device *device, struct healcl_error *error)
+{
+    device->recent = calloc(1, sizeof *device->recent);
+    if (!device->recent)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+void overlap_forget(struct healcl_device *device)
+{
+    if (!device->recent)
+        return;
+    for (uint32_t i = 0; i < device->recent->count; i++)
+        (void)device->cl->clReleaseEvent(device->recent->commands[i].event);
+    device->recent->count = 0;
+}
+
+/* ---------------------------------------------------------------- what commands touch */
+
+static void note_accesses(struct recent_command *command, uint32_t count,
+                          const struct launch_argument *arguments)
+{
+    command->access_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (arguments[i].buffer)
+            command->accesses[command->access_count++] =
+                (struct access){arguments[i].buffer->memory, arguments[i].read_only};
+}
+
+/* Whether commands must not overlap: one writes what the other one reads or writes. */
+static bool must_be_ordered(const struct recent_command *a, const struct recent_command *b)
+{
+    if (a->orders_all || b->orders_all)
+        return true;
+    /* PoCL before 6.0 aborts where two launches of a kernel run that differ in their size: it mixes
+     * up what it has loaded for them. */
+    if (a->kernel && a->kernel == b->kernel && a->groups != b->groups)
+        return true;
+    for (uint32_t i = 0; i < a->access_count; i++)
+        for (uint32_t j = 0; j < b->access_count; j++)
+            if (a->accesses[i].memory == b->accesses[j].memory &&
+                !(a->accesses[i].read_only && b->accesses[j].read_only))
+                return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------- before and after a command */
+
+void overlap_begin(struct healcl_device *device, const struct command_use *use,
+                   struct awaited_events *awaited)
+{
+    struct recent_commands *recent = device->recent;
+    awaited->count = 0;
+    if (!device->overlaps)
+        return;
+    struct recent_command *command = &recent->commands[recent->count];
+    command->after = 0;
+    command->kernel = use->kernel;
+    command->groups = use->groups;
+    command->orders_all =
+        use->argument_count == 0 || recent->count >= device->tuning.launches_at_once;
+    if (!command->orders_all)
+        note_accesses(command, use->argument_count, use->arguments);
+    for (uint32_t i = recent->count; i-- > 0;) {
+        const struct recent_command *before = &recent->commands[i];
+        if (!(command->after >> i & 1) && must_be_ordered(before, command)) {
+            awaited->events[awaited->count++] = before->event;
+            command->after |= before->after | 1u << i;
+        }
+    }
+}
+
+void overlap_end(struct healcl_device *device, cl_event event)
+{
+    struct recent_commands *recent = device->recent;
+    if (!device->overlaps)
+        return;
+    struct recent_command *command = &recent->commands[recent->count];
+    if (command->orders_all) {
+        overlap_forget(device);
+        command = &recent->commands[0];
+        command->orders_all = true;
+    }
+    command->event = event;
+    recent->count++;
+}
+
+/* ---------------------------------------------------------------- times */
+
+enum { READ_EVERY = 256 }; /* commands: many live events slow some drivers down */
+
+enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error)
+{
+    if (!ARRAY_GROW(log->commands, log->count, &log->capacity))
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+static bool is_timed_by_host(const struct healcl_device *device)
+{
+    return device->profiling && !device->event_times;
+}
+
+static cl_int event_time(const struct healcl_device *device, cl_event event,
+                         cl_profiling_info which, cl_ulong *time)
+{
+    *time = 0;
+    cl_int code = device->cl->clGetEventProfilingInfo(event, which, sizeof *time, time, NULL);
+    return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
+}
+
+/* How long the driver had the first launch of a kernel, and nothing to wait for, until it began. */
+static cl_int read_first_launch(struct healcl_device *device, const struct command *before,
+                                const struct command *command)
+{
+    cl_ulong ready = 0;
+    cl_int code = event_time(device, command->event, CL_PROFILING_COMMAND_SUBMIT, &ready);
+    if (code != CL_SUCCESS)
+        return code;
+    if (ready < command->queued)
+        ready = command->queued;
+    if (before && ready < before->end)
+        ready = before->end;
+    if (ready == 0 || ready >= command->start)
+        return CL_SUCCESS;
+    device->first_launch_nanoseconds += command->start - ready;
+    trace_place(device->trace, command->first_span, CLOCK_DEVICE, ready, command->start);
+    return CL_SUCCESS;
+}
+
+/* before: the command before it in its queue, or NULL. */
+static cl_int read_time(struct healcl_device *device, const struct command *before,
+                        struct command *command)
+{
+    static const cl_profiling_info moments[] = {
+        CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+    cl_ulong times[3] = {0};
+    for (size_t i = 0; i < 3 && !is_timed_by_host(device);
+         i++) { /* a caller's queue may have none */
+        cl_int code = event_time(device, command->event, moments[i], &times[i]);
+        if (code != CL_SUCCESS)
+            return code;
+    }
+    if (times[2] > times[1]) {
+        command->queued = times[0];
+        command->start = times[1];
+        command->end = times[2];
+        command->nanoseconds = command->end - command->start;
+        trace_place(device->trace, command->span, CLOCK_DEVICE, command->start, command->end);
+        cl_int code = command->is_first ? read_first_launch(device, before, command) : CL_SUCCESS;
+        if (code != CL_SUCCESS)
+            return code;
+    }
+    (void)device->cl->clReleaseEvent(command->event);
+    command->event = NULL;
+    return CL_SUCCESS;
+}
+
+/* Reads the times of commands that have ended, without waiting for one that has not. */
+static enum healcl_status read_times(struct healcl_device *device, struct command_log *log,
+                                     struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    for (; log->read < log->count; log->read++) {
+        struct command *command = &log->commands[log->read];
+        cl_int state = CL_QUEUED;
+        TRY_CL(error, "clGetEventInfo",
+               cl->clGetEventInfo(command->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
+                                  &state, NULL));
+        if (state < 0)
+            TRY_CL(error, "a kernel", state);
+        if (state != CL_COMPLETE)
+            break;
+        TRY_CL(error, "clGetEventProfilingInfo",
+               read_time(device, log->read > 0 ? command - 1 : NULL, command));
+    }
+    return HEALCL_OK;
+}
+
+void command_begin(struct healcl_device *device, struct command *command)
+{
+    if (!is_timed_by_host(device))
+        return;
+    (void)device->cl->clFinish(device->compute); /* if that fails, so does what follows */
+    command->enqueued = monotonic_nanoseconds();
+}
+
+/* The command's time by the host's clock, where the driver takes none. */
+static enum healcl_status time_on_host(struct healcl_device *device, struct command *command,
+                                       struct healcl_error *error)
+{
+    TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &command->event));
+    uint64_t now = monotonic_nanoseconds();
+    command->nanoseconds = now - command->enqueued;
+    if (command->is_first)
+        device->first_launch_nanoseconds += command->nanoseconds;
+    trace_place(device->trace, command->span, CLOCK_HOST, command->enqueued, now);
+    return HEALCL_OK;
+}
+
+void device_note_host_work(struct healcl_device *device)
+{
+    device->host_worked = true;
+}
+
+static enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
+                                          const struct command *command, struct healcl_error *error)
+{
+    struct command *added = &log->commands[log->count++];
+    *added = *command;
+    added->follows_host_work = device->host_worked;
+    device->host_worked = false;
+    if (is_timed_by_host(device))
+        TRY(time_on_host(device, added, error));
+    return log->count % READ_EVERY == 0 ? read_times(device, log, error) : HEALCL_OK;
+}
+
+void command_log_clear(struct healcl_device *device, struct command_log *log)
+{
+    for (size_t i = log->read; i < log->count; i++)
+        if (log->commands[i].event)
+            (void)device->cl->clReleaseEvent(log->commands[i].event);
+    log->count = 0;
+    log->read = 0;
+}
+
+static enum healcl_status await_log(struct healcl_device *device, struct command_log *log,
+                                    struct healcl_error *error)
+{
+    if (log->read == log->count)
+        return HEALCL_OK;
+    const struct command *last = &log->commands[log->count - 1];
+    TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &last->event));
+    return read_times(device, log, error);
+}
+
+/* before: the command that ended last, or NULL. A driver that does not say when a command was
+ * queued is taken to have had it in time. */
+static struct launch_times times_of(const struct command *command, const struct command *before)
+{
+    struct launch_times times = {.tag = command->tag, .running = command->nanoseconds};
+    if (!before || before->end == 0 || command->start <= before->end)
+        return times;
+    uint64_t ready = command->queued > before->end ? command->queued : before->end;
+    times.without_command = ready - before->end;
+    times.not_begun = command->start > ready ? command->start - ready : 0;
+    return times;
+}
+
+enum healcl_status device_take_times(struct healcl_device *device,
+                                     void (*add)(void *context, const struct launch_times *times),
+                                     void *context, struct healcl_error *error)
+{
+    enum healcl_status status = await_log(device, &device->launches, error);
+    if (status == HEALCL_OK)
+        status = await_log(device, &device->transfers, error);
+    const struct command *commands = device->launches.commands;
+    for (size_t i = 0; status == HEALCL_OK && i < device->launches.count; i++) {
+        if (!commands[i].tag)
+            continue;
+        const bool has_gap = i > 0 && !commands[i].follows_host_work;
+        struct launch_times times = times_of(&commands[i], has_gap ? &commands[i - 1] : NULL);
+        add(context, &times);
+    }
+    command_log_clear(device, &device->launches);
+    command_log_clear(device, &device->transfers);
+    return status;
+}
+
+enum { CLOCK_READINGS = 5 }; /* of which the best counts */
+
+/* ---------------------------------------------------------------- clocks */
+
+/* When a command was queued; or for a driver that does not say, started. */
+static enum healcl_status first_time(struct healcl_device *device, cl_event event, cl_ulong *time,
+                                     struct healcl_error *error)
+{
+    TRY_CL(error, "clGetEventProfilingInfo",
+           event_time(device, event, CL_PROFILING_COMMAND_QUEUED, time));
+    if (*time == 0)
+        TRY_CL(error, "clGetEventProfilingInfo",
+               event_time(device, event, CL_PROFILING_COMMAND_START, time));
+    return HEALCL_OK;
+}
+
+/* OpenCL 1.2 cannot be asked for the device's time. But a write is queued after the host began to
+ * enqueue it, and has ended when the host has waited for it. What is left between the two is where
+ * the clocks may lie to each other. */
+static enum healcl_status read_write(struct healcl_device *device, cl_event event, uint64_t before,
+                                     struct clock_pair *pair, struct healcl_error *error)
+{
+    cl_ulong first, end;
+    TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &event));
+    uint64_t on_host = monotonic_nanoseconds() - before;
+    TRY(first_time(device, event, &first, error));
+    TRY_CL(error, "clGetEventProfilingInfo",
+           event_time(device, event, CL_PROFILING_COMMAND_END, &end));
+    uint64_t on_device = end > first ? end - first : 0;
+    uint64_t bound = on_host > on_device ? (on_host - on_device + 1) / 2 : 0;
+    *pair = (struct clock_pair){before + bound, first, bound};
+    return HEALCL_OK;
+}
+
+/* A barrier would take no memory, but NVIDIA's driver has no times of barriers and markers. */
+static enum healcl_status read_clocks_once(struct healcl_device *device, cl_mem memory,
+                                           struct clock_pair *pair, struct healcl_error *error)
+{
+    static const cl_int data = 0;
+    cl_event event = NULL;
+    uint64_t before = monotonic_nanoseconds();
+    TRY_CL(error, "clEnqueueWriteBuffer",
+           device->cl->clEnqueueWriteBuffer(device->compute, memory, CL_FALSE, 0, sizeof data,
+                                            &data, 0, NULL, &event));
+    enum healcl_status status = read_write(device, event, before, pair, error);
+    (void)device->cl->clReleaseEvent(event);
+    return status;
+}
+
+enum healcl_status device_read_clocks(struct healcl_device *device, struct clock_pair *best,
+                                      bool *advance, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    cl_mem memory =
+        device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &code);
+    TRY_CL(error, "clCreateBuffer", code);
+    enum healcl_status status = HEALCL_OK;
+    uint64_t first = 0;
+    for (int i = 0; i < CLOCK_READINGS && status == HEALCL_OK; i++) {
+        struct clock_pair pair = {0};
+        status = read_clocks_once(device, memory, &pair, error);
+        if (i == 0 || pair.error < best->error)
+            *best = pair;
+        first = i == 0 ? pair.device : first;
+        *advance = pair.device > first;
+    }
+    (void)device->cl->clReleaseMemObject(memory);
+    return status;
+}
+
+/* ---------------------------------------------------------------- begin and end */
+
+enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
+                                      struct healcl_error *error)
+{
+    if (!trace)
+        return HEALCL_OK;
+    TRY(device_set_profiling(device, true, error));
+    TRY(device_finish(device, error));
+    TRY(device_renew_queue(device, &device->transfer, CL_QUEUE_PROFILING_ENABLE, error));
+    bool advance;
+    TRY(device_read_clocks(device, &device->trace_clock, &advance, error));
+    device->trace = trace;
+    return HEALCL_OK;
+}
+
+void device_trace_end(struct healcl_device *device)
+{
+    struct clock_pair last = {.host = 0};
+    bool advance;
+    if (!device->trace)
+        return;
+    if (!device->event_times || device_read_clocks(device, &last, &advance, NULL) != HEALCL_OK)
+        last = device->trace_clock;
+    if (device->event_times)
+        trace_convert(device->trace, &device->trace_clock, &last);
+    device->trace = NULL;
+}
+
+/* ---------------------------------------------------------------- transfers */
+
+enum healcl_status traced_command_init(struct traced_command *traced, struct healcl_device *device,
+                                       enum trace_track track, const char *name, uint64_t bytes,
+                                       struct healcl_error *error)
+{
+    *traced = (struct traced_command){.log = NULL};
+    if (!device->trace)
+        return HEALCL_OK;
+    traced->log = track == TRACE_TRANSFER ? &device->transfers : &device->launches;
+    TRY(command_log_reserve(traced->log, error));
+    traced->command.span = trace_command(device->trace, track, "transfer", name, bytes);
+    command_begin(device, &traced->command);
+    traced->event = &traced->command.event;
+    return HEALCL_OK;
+}
+
+enum healcl_status traced_command_log(struct traced_command *traced, struct healcl_device *device,
+                                      struct healcl_error *error)
+{
+    return traced->event ? command_log_add(device, traced->log, &traced->command, error)
+                         : HEALCL_OK;
+}
 
 /* In an out-of-order queue of the caller's that is profiled two want the event. */
 enum healcl_status command_enqueued(struct healcl_device *device, const struct command *command,

@@ -1,10 +1,79 @@
-/* The context and the queues of a device. */
+/* The context and the queues of a device, and handles that share them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/device_internal.h"
+#include "opencl/internal.h"
+
+/* ---------------------------------------------------------------- handles on a context, and their
+ * turns */
+
+static bool takes_turns(const struct healcl_device *device)
+{
+    return device && (device->brought.queue || !device->tuning.queues_overlap);
+}
+
+struct device_context *context_make(void)
+{
+    struct device_context *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        return NULL;
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&shared->turn, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_mutex_init(&shared->lock, NULL);
+    return shared;
+}
+
+void context_enter(struct healcl_device *device, struct device_context *shared)
+{
+    pthread_mutex_lock(&shared->lock);
+    shared->handles++;
+    pthread_mutex_unlock(&shared->lock);
+    device->shared = shared;
+}
+
+static void context_leave(struct healcl_device *device)
+{
+    struct device_context *shared = device->shared;
+    if (shared->latest == device)
+        shared->latest = NULL;
+    device_turn_end(device);
+    pthread_mutex_lock(&shared->lock);
+    bool is_last = --shared->handles == 0;
+    pthread_mutex_unlock(&shared->lock);
+    if (!is_last)
+        return;
+    shared_programs_free(device->cl, shared);
+    package_free(device->programs->package);
+    pthread_mutex_destroy(&shared->turn);
+    pthread_mutex_destroy(&shared->lock);
+    free(shared);
+}
+
+void device_turn_begin(struct healcl_device *device)
+{
+    if (!takes_turns(device))
+        return;
+    struct device_context *shared = device->shared;
+    pthread_mutex_lock(&shared->turn);
+    struct healcl_device *latest = shared->latest;
+    /* An error of these commands is one of the handle that they are of: it meets it again. */
+    if (latest && latest != device) {
+        (void)latest->cl->clFinish(latest->transfer);
+        (void)latest->cl->clFinish(latest->compute);
+    }
+    shared->latest = device;
+}
+
+void device_turn_end(struct healcl_device *device)
+{
+    if (takes_turns(device))
+        pthread_mutex_unlock(&device->shared->turn);
+}
 
 /* ---------------------------------------------------------------- create and release */
 
@@ -40,17 +109,17 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
     if (device->brought.context) {
         TRY_CL(error, "clRetainContext", device->cl->clRetainContext(device->brought.context));
         device->context = device->brought.context;
-        return context_share(device, error);
+        return HEALCL_OK;
     }
     device->context =
         device->cl->clCreateContext(properties, 1, &device->info.device_id, NULL, NULL, &code);
     if (code != CL_SUCCESS)
         device->context = NULL;
     TRY_CL(error, "clCreateContext", code);
-    return context_share(device, error);
+    return HEALCL_OK;
 }
 
-enum healcl_status device_create_queues(struct healcl_device *device, struct healcl_error *error)
+static enum healcl_status create_queues(struct healcl_device *device, struct healcl_error *error)
 {
     cl_command_queue_properties computing = compute_properties(device, false);
     TRY(create_queue(device, computing, &device->compute, error));
@@ -62,7 +131,7 @@ enum healcl_status device_create_queues(struct healcl_device *device, struct hea
 enum healcl_status device_create(struct healcl_device *device, struct healcl_error *error)
 {
     TRY(create_context(device, error));
-    return device_create_queues(device, error);
+    return create_queues(device, error);
 }
 
 /* Nothing that fails from here on can be helped: what is owned is given back anyway. */
@@ -95,9 +164,9 @@ void device_release(struct healcl_device *device)
         (void)cl->clReleaseCommandQueue(device->transfer);
     if (device->compute)
         (void)cl->clReleaseCommandQueue(device->compute);
+    context_leave(device);
     if (device->context)
         (void)cl->clReleaseContext(device->context);
-    context_leave(device);
 }
 
 /* ---------------------------------------------------------------- queues */
@@ -168,8 +237,9 @@ enum healcl_status device_set_profiling(struct healcl_device *device, bool profi
         return HEALCL_OK;
     TRY(renew_compute(device, profiling, error));
     device->event_times = false;
+    struct clock_pair ignored;
     if (profiling && !(device->brought.queue && !device->queue_takes_times))
-        TRY(device_takes_event_times(device, &device->event_times, error));
+        TRY(device_read_clocks(device, &ignored, &device->event_times, error));
     device->profiling = profiling;
     return HEALCL_OK;
 }
@@ -198,6 +268,61 @@ enum healcl_status device_take_queue(struct healcl_device *device, cl_command_qu
     device->queue_takes_times = properties & CL_QUEUE_PROFILING_ENABLE;
     device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- polling */
+
+static void set_marker(struct healcl_device *device)
+{
+    const struct opencl *cl = device->cl;
+    if (device->marker)
+        (void)cl->clReleaseEvent(device->marker);
+    device->marker = NULL;
+    if (device_await_uploads(device, NULL) != HEALCL_OK ||
+        cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->marker) != CL_SUCCESS)
+        device->marker = NULL;
+    (void)cl->clFlush(device->compute);
+}
+
+static bool marker_has_ended(const struct healcl_device *device)
+{
+    cl_int state = CL_COMPLETE;
+    return !device->marker ||
+           device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                      sizeof state, &state, NULL) != CL_SUCCESS ||
+           state <= CL_COMPLETE; /* an error is negative */
+}
+
+bool device_poll(struct healcl_device *device, bool is_new)
+{
+    struct device_context *shared = device->shared;
+    const bool turns = takes_turns(device);
+    if (turns && pthread_mutex_trylock(&shared->turn) != 0)
+        return false;
+    bool has_ended = turns && shared->latest != device; /* who had it then has waited for this */
+    if (!has_ended) {
+        if (is_new || !device->marker)
+            set_marker(device);
+        has_ended = marker_has_ended(device);
+    }
+    if (turns)
+        pthread_mutex_unlock(&shared->turn);
+    return has_ended;
+}
+
+/* ---------------------------------------------------------------- another handle */
+
+enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
+                                        struct healcl_error *error)
+{
+    TRY_CL(error, "clRetainContext", first->cl->clRetainContext(first->context));
+    device->context = first->context;
+    device_turn_begin(device);
+    enum healcl_status status = create_queues(device, error);
+    if (status == HEALCL_OK && first->brought.queue)
+        status = device_take_queue(device, first->brought.queue, error);
+    device_turn_end(device);
+    return status;
 }
 
 void device_log(const struct healcl_device *device, const char *format, ...)

@@ -2,7 +2,7 @@
  * An opened OpenCL device: context, queues, buffers. Knows nothing of programs, tensors and steps.
  *
  * Two command queues: compute runs kernels and hands out results, to its callers in order, though
- * launches may overlap where none of them can tell (overlap.c); transfer, in order, fills fresh
+ * launches may overlap where none of them can tell (commands.c); transfer, in order, fills fresh
  * buffers, so that the host never waits for computation when it uploads. Work on the compute queue
  * that is enqueued after device_upload waits, on the device, for that upload.
  * Nothing here blocks on the compute queue but device_download, device_finish, and what frees
@@ -29,7 +29,9 @@ struct device_info {
     char name[256], vendor[128], driver[128];
     char version[128];   /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
     char c_version[128]; /* of OpenCL C */
+    char profile[32];    /* "FULL_PROFILE" */
     cl_device_type type;
+    cl_command_queue_properties queue_properties;
     uint32_t compute_units, clock_mhz, address_bits;
     uint64_t global_memory_bytes; /* a hint: PoCL reports too little */
     uint64_t max_allocation_bytes;
@@ -63,7 +65,7 @@ struct platform_fault {
     cl_int code;
 };
 
-/* What there is, in the order of indices. */
+/* Devices and faulty platforms, in the order of indices. */
 struct device_listing {
     struct device_info *devices;
     size_t count;
@@ -72,11 +74,11 @@ struct device_listing {
     char silent[128]; /* the first platform that has no device, or "" */
 };
 
-/* Lists all devices of all platforms, and the platforms that cannot list theirs. No devices at all
- * are not an error. What the self-test has found is not in it: device_list_all. Released with
- * device_listing_release, also where this fails. */
-enum healcl_status device_query_all(const struct opencl *cl, struct device_listing *listing,
-                                    struct healcl_error *error);
+/* Lists all devices of all platforms, with what the self-test has found, and the platforms that
+ * cannot list theirs. No devices at all are not an error. Released with device_listing_release,
+ * also where this fails. */
+enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error);
 void device_listing_release(struct device_listing *listing);
 
 /* HEALCL_OK, or the error that device_list gives where there is no device. */
@@ -136,17 +138,17 @@ struct buffer_place {
     uint64_t bytes;  /* of the memory */
 };
 
-/* Commands whose times are wanted, in the order of their queue: record.c. */
+/* Commands whose times are wanted, in the order of their queue: commands.c. */
 struct command_log {
     struct command *commands;
     size_t count, capacity;
     size_t read; /* those of them whose time is known and whose event is released */
 };
 
-/* What handles on the same context share: shared_context.c. */
+/* Shared by handles on the same context: internal.h. */
 struct device_context;
 /* Pinned memory of the host in two halves, one of which is filled or taken from while a command
- * uses the other one: staging.c. */
+ * uses the other one: transfer.c. */
 struct staging {
     cl_mem memory; /* NULL: not made yet */
     char *address;
@@ -168,7 +170,7 @@ struct healcl_device {
     cl_context context;
     cl_command_queue compute, transfer;
     bool queue_takes_times; /* that the caller has brought */
-    bool overlaps;          /* the compute queue is out of order: overlap.c */
+    bool overlaps;          /* the compute queue is out of order */
     struct recent_commands *recent;
     bool profiling;      /* the compute queue takes times */
     bool event_times;    /* while profiling: the driver does; else the host's clock counts */
@@ -199,7 +201,7 @@ struct healcl_device {
     uint32_t unflushed;            /* launches since the compute queue was flushed */
     struct command_log launches;   /* on the compute queue, while profiling */
     struct command_log transfers;  /* on the transfer queue, while tracing */
-    struct trace *trace;           /* or NULL: trace.c */
+    struct trace *trace;           /* or NULL */
     struct clock_pair trace_clock; /* when tracing began */
 };
 
@@ -259,8 +261,8 @@ enum healcl_status device_finish(struct healcl_device *device, struct healcl_err
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
                                          struct buffer *buffer, struct healcl_error *error);
 
-/* The same for what is small and comes in numbers: it may be a part of a slab, so that one transfer
- * takes several of them. */
+/* As device_buffer_acquire, for many small buffers: one may be a part of a slab, so that one
+ * transfer takes several of them. */
 enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
                                               struct buffer *buffer, struct healcl_error *error);
 
@@ -272,7 +274,7 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
 uint64_t device_places_begin(struct healcl_device *device, uint64_t count);
 void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count);
 
-/* The same as device_buffer_acquire for at most the bytes of a place: its buffer if it is in the
+/* As device_buffer_acquire, for at most the bytes of a place: its buffer if it is in the
  * pool. Where fresh is asked for and it is not idle, waits
  * for the compute queue. Where it is in use, or there was none yet, another one, which has that
  * place too. place: NULL for none. */
@@ -304,7 +306,7 @@ void device_limit_memory(struct healcl_device *device, uint64_t bytes,
                                                          struct healcl_error *error),
                          void *context);
 
-/* What scratch memory of one launch should take at most. */
+/* Bytes that scratch memory of one launch should take at most. */
 uint64_t device_scratch_bytes(const struct healcl_device *device);
 
 /* Frees all pooled buffers. */
@@ -348,7 +350,7 @@ bool device_shares_memory(const struct healcl_device *device);
 /* Whether an upload of so many bytes is a copy by the host, and no command. */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 
-/* The same as device_upload with a copy of memory. */
+/* As device_upload, with a copy of memory. */
 enum healcl_status device_upload_memory(struct healcl_device *device,
                                         const struct buffer_place *place, uint64_t bytes,
                                         const void *memory, struct buffer *buffer,
@@ -368,7 +370,7 @@ enum healcl_status device_buffer_map(struct healcl_device *device, const struct 
 enum healcl_status device_buffer_unmap(struct healcl_device *device, const struct buffer *buffer,
                                        void *address, struct healcl_error *error);
 
-/* What is enqueued from here on comes after the uploads so far. */
+/* Commands enqueued from here on come after the uploads so far. */
 enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error);
 
 /* Waits for the compute queue and hands out bytes [offset, offset + bytes) of a buffer piece by
@@ -383,8 +385,8 @@ enum healcl_status device_read(struct healcl_device *device, const struct buffer
                                uint64_t offset, uint64_t bytes, void *memory,
                                struct healcl_error *error);
 
-/* The same without waiting, in the order of the compute queue: memory has them once that has been
- * waited for, and stays until then. Errors: HEALCL_DEVICE. */
+/* As device_read, without waiting, in the order of the compute queue: memory has them once that has
+ * been waited for, and stays until then. Errors: HEALCL_DEVICE. */
 enum healcl_status device_read_later(struct healcl_device *device, const struct buffer *buffer,
                                      uint64_t offset, uint64_t bytes, void *memory,
                                      struct healcl_error *error);
@@ -393,7 +395,7 @@ enum healcl_status device_read_later(struct healcl_device *device, const struct 
 
 enum { LAUNCH_ARGUMENTS_MAX = 32 };
 
-/* Of a kernel, or what else a command uses. */
+/* An argument of a kernel, or what else a command uses. */
 struct launch_argument {
     const struct buffer *buffer; /* or NULL */
     const void *value;           /* of size bytes, by value */

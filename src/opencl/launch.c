@@ -1,5 +1,5 @@
 /* Kernel launches. */
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host goes on */
 
@@ -28,19 +28,10 @@ static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel 
 
 /* ---------------------------------------------------------------- launches */
 
-static cl_int enqueue(struct healcl_device *device, cl_kernel kernel, const struct launch *launch,
-                      const struct awaited_events *awaited, cl_event *event)
-{
-    size_t work_items = launch->groups * launch->local_size;
-    return device->cl->clEnqueueNDRangeKernel(device->compute, kernel, 1, NULL, &work_items,
-                                              &launch->local_size, AWAITED(*awaited), event);
-}
-
 static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
                            const struct launch *launch)
 {
-    size_t index =
-        trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, launch->traffic.bytes);
+    size_t index = trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, 0);
     struct trace_span *span = trace_span(trace, index);
     if (span) {
         span->program = launch->program;
@@ -48,14 +39,12 @@ static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
         span->options = trace_keep(trace, kernel->program->all_options);
         span->groups = launch->groups;
         span->local_size = (uint32_t)launch->local_size;
-        span->moduli = launch->traffic.moduli;
-        span->twiddles = launch->traffic.twiddles;
         trace_manifest_kernel(trace, index, &launch->manifest);
     }
     return index;
 }
 
-/* What a driver does before it begins with a kernel that has not run: PoCL compiles it. */
+/* Traces the time before a driver begins with a kernel that has not run: PoCL compiles it. */
 static size_t trace_first_launch(struct trace *trace, const char *kernel)
 {
     char name[96];
@@ -64,18 +53,6 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     snprintf(name, sizeof name, "compile %.80s", kernel);
     const char *kept = trace_keep(trace, name);
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
-}
-
-/* A driver may compile a kernel when it first runs. Nothing overlaps with that launch: on PoCL a
- * cold start is shorter so. */
-static void find_order(struct healcl_device *device, const struct kernel *kernel,
-                       const struct launch *launch, struct awaited_events *awaited)
-{
-    const struct command_use use = {.argument_count = launch->argument_count,
-                                    .arguments = launch->arguments,
-                                    .kernel = kernel,
-                                    .groups = launch->groups};
-    overlap_begin(device, kernel->shared->launched ? &use : &(struct command_use){0}, awaited);
 }
 
 static enum healcl_status enqueue_recorded(struct healcl_device *device, struct kernel *kernel,
@@ -90,13 +67,23 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
         command.span = trace_kernel(device->trace, kernel, launch);
         command_begin(device, &command);
     }
-    struct awaited_events awaited;
-    find_order(device, kernel, launch, &awaited);
-    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
-    cl_int code = enqueue(device, kernel->id, launch, &awaited, wanted);
-    if (device_recovers(device, code)) {
-        find_order(device, kernel, launch, &awaited);
-        code = enqueue(device, kernel->id, launch, &awaited, wanted);
+    /* A driver may compile a kernel when it first runs. Nothing overlaps with that launch: on PoCL
+     * a cold start is shorter so. */
+    const struct command_use everything = {0},
+                             arguments = {.argument_count = launch->argument_count,
+                                          .arguments = launch->arguments,
+                                          .kernel = kernel,
+                                          .groups = launch->groups};
+    const size_t work_items = launch->groups * launch->local_size;
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
+        code = device->cl->clEnqueueNDRangeKernel(
+            device->compute, kernel->id, 1, NULL, &work_items, &launch->local_size,
+            AWAITED(awaited), device->profiling || device->overlaps ? &command.event : NULL);
+        if (!device_recovers(device, code))
+            break;
     }
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);

@@ -98,6 +98,7 @@ enum healcl_status opencl_load(struct healcl_error *error)
 #define CL_PLATFORM_NOT_FOUND_KHR (-1001)
 #endif
 
+/* Not those of images, of other libraries and of separate linking. */
 #define OPENCL_CODES(X)                             \
     X(CL_SUCCESS)                                   \
     X(CL_DEVICE_NOT_FOUND)                          \
@@ -108,16 +109,10 @@ enum healcl_status opencl_load(struct healcl_error *error)
     X(CL_OUT_OF_HOST_MEMORY)                        \
     X(CL_PROFILING_INFO_NOT_AVAILABLE)              \
     X(CL_MEM_COPY_OVERLAP)                          \
-    X(CL_IMAGE_FORMAT_MISMATCH)                     \
-    X(CL_IMAGE_FORMAT_NOT_SUPPORTED)                \
     X(CL_BUILD_PROGRAM_FAILURE)                     \
     X(CL_MAP_FAILURE)                               \
     X(CL_MISALIGNED_SUB_BUFFER_OFFSET)              \
     X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) \
-    X(CL_COMPILE_PROGRAM_FAILURE)                   \
-    X(CL_LINKER_NOT_AVAILABLE)                      \
-    X(CL_LINK_PROGRAM_FAILURE)                      \
-    X(CL_DEVICE_PARTITION_FAILED)                   \
     X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE)             \
     X(CL_INVALID_VALUE)                             \
     X(CL_INVALID_DEVICE_TYPE)                       \
@@ -128,9 +123,6 @@ enum healcl_status opencl_load(struct healcl_error *error)
     X(CL_INVALID_COMMAND_QUEUE)                     \
     X(CL_INVALID_HOST_PTR)                          \
     X(CL_INVALID_MEM_OBJECT)                        \
-    X(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR)           \
-    X(CL_INVALID_IMAGE_SIZE)                        \
-    X(CL_INVALID_SAMPLER)                           \
     X(CL_INVALID_BINARY)                            \
     X(CL_INVALID_BUILD_OPTIONS)                     \
     X(CL_INVALID_PROGRAM)                           \
@@ -149,15 +141,9 @@ enum healcl_status opencl_load(struct healcl_error *error)
     X(CL_INVALID_EVENT_WAIT_LIST)                   \
     X(CL_INVALID_EVENT)                             \
     X(CL_INVALID_OPERATION)                         \
-    X(CL_INVALID_GL_OBJECT)                         \
     X(CL_INVALID_BUFFER_SIZE)                       \
-    X(CL_INVALID_MIP_LEVEL)                         \
     X(CL_INVALID_GLOBAL_WORK_SIZE)                  \
     X(CL_INVALID_PROPERTY)                          \
-    X(CL_INVALID_IMAGE_DESCRIPTOR)                  \
-    X(CL_INVALID_COMPILER_OPTIONS)                  \
-    X(CL_INVALID_LINKER_OPTIONS)                    \
-    X(CL_INVALID_DEVICE_PARTITION_COUNT)            \
     X(CL_PLATFORM_NOT_FOUND_KHR)
 
 const char *opencl_missing(void)

@@ -78,7 +78,7 @@ enum healcl_status opencl_load(struct healcl_error *error);
 void opening_begin(void);
 void opening_end(void);
 
-/* What drivers want of the system and is not there: "; /proc is not mounted", or "". */
+/* Something that drivers want of the system and is not there: "; /proc is not mounted", or "". */
 const char *opencl_missing(void);
 
 /* "CL_OUT_OF_RESOURCES", or "unknown OpenCL error". */

@@ -4,20 +4,10 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 #include "opencl/self_test.h"
-#include "opencl/tuning_kept.h"
 
 /* ---------------------------------------------------------------- what there is */
-
-enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
-                                   struct healcl_error *error)
-{
-    TRY(device_query_all(cl, listing, error));
-    for (size_t i = 0; i < listing->count; i++)
-        self_test_take_findings(&listing->devices[i]);
-    return HEALCL_OK;
-}
 
 enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
                                struct healcl_error *error)
@@ -108,7 +98,6 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     else if (!kernel_choices_parse(&programs->choices, package_text(package, "choices")))
         REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood", package->path);
     TRY(device_create(device, error));
-    TRY(shared_programs_make(device, error));
     programs->cache_directory = cache_directory();
     programs->forced_lacks = getenv("HEALCL_LACKS");
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
@@ -117,15 +106,23 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
-static enum healcl_status new_device(struct healcl_device **device, struct healcl_error *error)
+/* shared: the context of other handles, or NULL for one of its own. */
+static enum healcl_status new_device(struct device_context *shared, struct healcl_device **device,
+                                     struct healcl_error *error)
 {
-    *device = calloc(1, sizeof **device);
-    if (*device)
-        (*device)->programs = calloc(1, sizeof *(*device)->programs);
-    if (*device && (*device)->programs)
-        return HEALCL_OK;
-    free(*device);
-    NO_MEMORY(error);
+    struct healcl_device *made = calloc(1, sizeof *made);
+    struct device_programs *programs = calloc(1, sizeof *programs);
+    if (made && programs && !shared)
+        shared = context_make();
+    if (!made || !programs || !shared) {
+        free(made);
+        free(programs);
+        NO_MEMORY(error);
+    }
+    made->programs = programs;
+    context_enter(made, shared);
+    *device = made;
+    return HEALCL_OK;
 }
 
 static enum healcl_status choose_and_open(const struct opencl *cl,
@@ -136,7 +133,7 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
     struct device_info info;
     TRY(choose(cl, options, &info, error));
     struct healcl_device *opened;
-    TRY(new_device(&opened, error));
+    TRY(new_device(NULL, &opened, error));
     opened->cl = cl;
     opened->info = info;
     opened->brought = *options;
@@ -182,9 +179,9 @@ void healcl_device_close(struct healcl_device *device)
         return;
     device_turn_begin(device);
     device_clear(device);
-    device_programs_save(device);
-    device_programs_free(device);
+    device_programs_release(device);
     device_release(device); /* and the turn ends */
+    free(device->programs);
     free(device);
 }
 
@@ -200,39 +197,42 @@ static enum healcl_status add_sources(struct healcl_device *device,
     return device_add_program(device, source->name, source->text, error);
 }
 
-/* What the handles on a context have alike, each its own. */
+/* Copies what the handles on a context have alike, each its own. */
 static enum healcl_status copy_settings(struct healcl_device *device,
                                         const struct healcl_device *first,
                                         struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
     const struct device_programs *others = first->programs;
+    device->cl = first->cl;
+    device->info = first->info;
+    device->tuning = first->tuning;
+    device->brought = first->brought;
+    device->brought.queue = NULL; /* until it is taken */
+    programs->package = others->package;
     programs->choices = others->choices;
     programs->keeps_binaries = others->keeps_binaries;
     programs->distrusted = others->distrusted;
-    TRY(add_sources(device, others->added, error));
     programs->forced_lacks = others->forced_lacks;
     programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
     if (!programs->cache_directory && others->cache_directory)
         NO_MEMORY(error);
-    return HEALCL_OK;
+    return add_sources(device, others->added, error);
 }
 
 enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
                                       struct healcl_error *error)
 {
     struct healcl_device *opened;
-    TRY(new_device(&opened, error));
-    shared_programs_enter(opened, first->programs->shared);
-    enum healcl_status status = device_create_beside(opened, first, error);
+    TRY(new_device(first->shared, &opened, error));
+    enum healcl_status status = copy_settings(opened, first, error);
     if (status == HEALCL_OK)
-        status = copy_settings(opened, first, error);
-    if (status != HEALCL_OK) {
+        status = device_create_beside(opened, first, error);
+    if (status == HEALCL_OK)
+        *device = opened;
+    else
         healcl_device_close(opened);
-        return status;
-    }
-    *device = opened;
-    return HEALCL_OK;
+    return status;
 }
 
 /* ---------------------------------------------------------------- tested */
@@ -249,8 +249,8 @@ static enum healcl_status open_and_test(const struct opencl *cl,
         opening = &nothing;
     TRY(device_open_with(cl, options, device, error));
     (*device)->programs->ahead.board = opening->board;
-    /* What is in a package proves itself each time: an image may be the whole device, as an FPGA's
-     * is. */
+    /* A package's programs prove themselves each time: an image may be the whole device, as an
+     * FPGA's is. */
     if ((*device)->programs->package ||
         self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
         device_log(*device, "%s is tested%s", (*device)->info.name,

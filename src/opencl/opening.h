@@ -7,10 +7,6 @@
 
 #include "opencl/programs.h"
 
-/* As device_query_all, with what the self-test has found. */
-enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
-                                   struct healcl_error *error);
-
 /* The devices alone. No devices at all is not an error: *count is 0. A platform that cannot list
  * its devices is one only where no other can: platform 0 NAME: clGetDeviceIDs failed: ... The list
  * is freed with free(). */
@@ -20,7 +16,7 @@ enum healcl_status device_list(const struct opencl *cl, struct device_info **lis
 /* cl outlives the device. Otherwise as healcl_device_open, but without the self-test. */
 enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                struct healcl_device **device, struct healcl_error *error);
-/* The same with all that a caller may bring, but for the queue: device_take_queue. */
+/* As device_open, with all that a caller may bring, but for the queue: device_take_queue. */
 enum healcl_status device_open_with(const struct opencl *cl,
                                     const struct healcl_device_options *options,
                                     struct healcl_device **device, struct healcl_error *error);
@@ -44,13 +40,13 @@ struct compile_board {
     _Atomic uint64_t run_program, ahead_program; /* the program that each of them builds */
 };
 
-/* What the program knows when it opens a device, and callers of the library do not. */
+/* The program knows this when it opens a device, and callers of the library do not. */
 struct device_opening {
     struct trace *trace;         /* for spans of the self-test; or NULL */
     struct compile_board *board; /* shared with the process that compiles ahead; or NULL */
 };
 
-/* The same; opening may be NULL. */
+/* As device_open_tested, with options; opening may be NULL. */
 enum healcl_status device_open_for_run(const struct opencl *cl,
                                        const struct healcl_device_options *options,
                                        const struct device_opening *opening,

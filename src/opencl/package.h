@@ -38,7 +38,7 @@ struct package {
 enum healcl_status package_read(const char *path, struct package **package,
                                 struct healcl_error *error);
 
-/* The same of bytes in memory, and without a path. */
+/* As package_read, of bytes in memory, and without a path. */
 enum healcl_status package_read_zip(const void *data, size_t bytes, struct package **package,
                                     struct healcl_error *error);
 

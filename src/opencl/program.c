@@ -6,9 +6,10 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "core/array.h"
 #include "core/clock.h"
 #include "core/numbers.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- sources */
 
@@ -57,7 +58,7 @@ enum { TEXT_COUNT = 6, LINE_SIZE = 384 };
  */
 #define PROGRAM_ABI "healcl binary 3"
 
-/* What the compiler said, behind a head; freed with free(). NULL where nobody knows. */
+/* The compiler's messages, behind a head; freed with free(). NULL where nobody knows. */
 static char *build_log(struct healcl_device *device, cl_program id, const char *head)
 {
     size_t bytes = 0, start = strlen(head);
@@ -217,29 +218,134 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     return build_source(device, program, texts, options, &program->id, error);
 }
 
-/* ---------------------------------------------------------------- what is built */
+/* ---------------------------------------------------------------- shared by handles */
 
-static void kernel_free(struct healcl_device *device, struct kernel *kernel)
+/*
+ * Programs that handles on one context share: each is built once, by the handle that wants it
+ * first. A handle has kernel objects of its own, for threads set their arguments at the same time.
+ * PoCL 3.1 keeps memory of each program that is built, and none of queues and kernel objects.
+ */
+enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
+
+static void free_shared(const struct opencl *cl, struct shared_program *shared)
 {
-    if (kernel->id)
-        (void)device->cl->clReleaseKernel(kernel->id);
-    free(kernel->name);
-    free(kernel);
+    for (struct shared_kernel *kernel = shared->kernels, *next; kernel; kernel = next) {
+        next = kernel->next;
+        free(kernel);
+    }
+    (void)cl->clReleaseProgram(shared->id);
+    free(shared);
 }
+
+void shared_programs_free(const struct opencl *cl, struct device_context *context)
+{
+    while (context->programs) {
+        struct shared_program *shared = context->programs;
+        context->programs = shared->next;
+        free_shared(cl, shared);
+    }
+}
+
+/* Takes the program of that key that another handle has built; returns whether there is one. */
+static bool shared_program_use(struct healcl_device *device, struct program *program)
+{
+    struct shared_program *shared = device->shared->programs;
+    while (shared && (shared->discarded || strcmp(shared->key, program->key) != 0))
+        shared = shared->next;
+    if (!shared)
+        return false;
+    program->id = shared->id;
+    program->shared = shared;
+    program->loaded = shared->loaded;
+    program->prefix = shared->prefix;
+    shared->users++;
+    return true;
+}
+
+static enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
+                                             struct healcl_error *error)
+{
+    struct device_context *context = device->shared;
+    struct shared_program *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        NO_MEMORY(error);
+    *shared = (struct shared_program){.next = context->programs,
+                                      .users = 1,
+                                      .id = program->id,
+                                      .loaded = program->loaded,
+                                      .prefix = program->prefix};
+    memcpy(shared->key, program->key, sizeof shared->key);
+    context->programs = program->shared = shared;
+    return HEALCL_OK;
+}
+
+/* Finds or makes what handles share of a kernel. */
+static enum healcl_status shared_kernel_find(struct shared_program *program, const char *name,
+                                             struct shared_kernel **found,
+                                             struct healcl_error *error)
+{
+    struct shared_kernel *shared = program->kernels;
+    while (shared && strcmp(shared->name, name) != 0)
+        shared = shared->next;
+    if (!shared) {
+        shared = calloc(1, sizeof *shared + strlen(name) + 1);
+        if (!shared)
+            NO_MEMORY(error);
+        strcpy(shared->name, name);
+        shared->next = program->kernels;
+        program->kernels = shared;
+    }
+    *found = shared;
+    return HEALCL_OK;
+}
+
+/* Frees those that have been idle for the longest, and what is discarded. */
+static void free_idle(const struct opencl *cl, struct device_context *context)
+{
+    uint32_t idle = 0;
+    for (struct shared_program **link = &context->programs, *shared; (shared = *link);) {
+        bool is_idle = shared->users == 0;
+        if (is_idle && (shared->discarded || ++idle > IDLE_PROGRAMS_MAX)) {
+            *link = shared->next;
+            free_shared(cl, shared);
+        } else {
+            link = &shared->next;
+        }
+    }
+}
+
+static void shared_program_leave(struct healcl_device *device, struct program *program,
+                                 bool discard)
+{
+    struct device_context *context = device->shared;
+    struct shared_program *shared = program->shared;
+    shared->discarded = shared->discarded || discard;
+    if (--shared->users > 0)
+        return;
+    struct shared_program **link = &context->programs;
+    while (*link != shared)
+        link = &(*link)->next;
+    *link = shared->next;
+    shared->next = context->programs;
+    context->programs = shared;
+    free_idle(device->cl, context);
+}
+
+/* ---------------------------------------------------------------- what is built */
 
 static void program_free(struct healcl_device *device, struct program *program, bool discard)
 {
     while (program->kernels) {
         struct kernel *kernel = program->kernels;
         program->kernels = kernel->next;
-        kernel_free(device, kernel);
+        (void)device->cl->clReleaseKernel(kernel->id);
+        free(kernel);
     }
     if (program->shared) {
-        shared_programs_lock(device);
+        (void)pthread_mutex_lock(&device->shared->lock);
         shared_program_leave(device, program, discard);
-        shared_programs_unlock(device);
-    }
-    if (program->id)
+        (void)pthread_mutex_unlock(&device->shared->lock);
+    } else if (program->id)
         (void)device->cl->clReleaseProgram(program->id);
     free(program->name);
     free(program->options);
@@ -248,50 +354,33 @@ static void program_free(struct healcl_device *device, struct program *program, 
     free(program);
 }
 
-bool device_programs_discard(struct healcl_device *device)
+/* discard: also what is kept of them. */
+static bool release_programs(struct healcl_device *device, bool discard)
 {
     bool loaded = false;
-    (void)!device_finish(device, NULL);
-    overlap_forget(device);
     while (device->programs->list) {
         struct program *program = device->programs->list;
         device->programs->list = program->next;
         loaded = loaded || program->loaded;
-        if (*program->binary_name && !device->programs->package)
+        if (discard && *program->binary_name && !device->programs->package)
             (void)!cache_remove(device->programs->cache_directory, program->binary_name, NULL,
                                 NULL);
-        program_free(device, program, true);
+        program_free(device, program, discard);
     }
     return loaded;
 }
 
-void device_programs_free(struct healcl_device *device)
+bool device_programs_discard(struct healcl_device *device)
 {
-    struct device_programs *programs = device->programs;
-    while (programs->list) {
-        struct program *program = programs->list;
-        programs->list = program->next;
-        program_free(device, program, false);
-    }
-    while (programs->added) {
-        struct program_source *source = programs->added;
-        programs->added = source->next;
-        free(source);
-    }
-    shared_programs_leave(device);
-    free(programs->cache_directory);
-    free(programs->warnings);
-    free(programs->failed);
-    free(programs);
-    device->programs = NULL;
+    (void)!device_finish(device, NULL);
+    overlap_forget(device);
+    return release_programs(device, true);
 }
 
-void device_programs_save(struct healcl_device *device)
+static void save_programs(struct healcl_device *device)
 {
     unsigned char *binary;
     size_t bytes;
-    if (!device->programs->keeps_binaries || device->programs->distrusted)
-        return;
     for (struct program *program = device->programs->list; program; program = program->next) {
         if (!*program->binary_name || program->loaded || !program->may_be_kept || !program->id ||
             binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
@@ -300,6 +389,22 @@ void device_programs_save(struct healcl_device *device)
                            NULL);
         free(binary);
     }
+}
+
+void device_programs_release(struct healcl_device *device)
+{
+    struct device_programs *programs = device->programs;
+    if (programs->keeps_binaries && !programs->distrusted)
+        save_programs(device);
+    (void)release_programs(device, false);
+    while (programs->added) {
+        struct program_source *source = programs->added;
+        programs->added = source->next;
+        free(source);
+    }
+    free(programs->cache_directory);
+    free(programs->warnings);
+    free(programs->failed);
 }
 
 void record_release(struct record *record)
@@ -317,10 +422,10 @@ static char *kernel_names(const struct program *program)
 {
     size_t size = 1;
     for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
-        size += strlen(kernel->name) + 1;
+        size += strlen(kernel->shared->name) + 1;
     char *names = calloc(1, size);
     for (const struct kernel *kernel = program->kernels; names && kernel; kernel = kernel->next)
-        strcat(strcat(names, *names ? " " : ""), kernel->name);
+        strcat(strcat(names, *names ? " " : ""), kernel->shared->name);
     return names;
 }
 
@@ -427,9 +532,7 @@ static struct program *find_program(struct healcl_device *device, const struct l
 static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
                                          const char *texts[TEXT_COUNT], struct healcl_error *error)
 {
-    bool found = false;
-    TRY(shared_program_use(device, program, &found, error));
-    if (found)
+    if (shared_program_use(device, program))
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
     _Atomic uint64_t *building = begin_build(device, program->hash);
@@ -452,9 +555,9 @@ static enum healcl_status build_or_share(struct healcl_device *device, struct pr
     TRY(find_texts(device, program->name, program->text, line, texts, error));
     TRY(find_options(device, program, error));
     find_key(device, program, texts);
-    shared_programs_lock(device);
+    (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = share_or_build(device, program, texts, error);
-    shared_programs_unlock(device);
+    (void)pthread_mutex_unlock(&device->shared->lock);
     return status;
 }
 
@@ -489,30 +592,9 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
 static struct kernel *find_kernel(struct program *program, const char *name)
 {
     struct kernel *kernel = program->kernels;
-    while (kernel && strcmp(kernel->name, name) != 0)
+    while (kernel && strcmp(kernel->shared->name, name) != 0)
         kernel = kernel->next;
     return kernel;
-}
-
-static enum healcl_status make_object(struct healcl_device *device, struct program *program,
-                                      struct kernel *kernel, struct healcl_error *error)
-{
-    shared_programs_lock(device);
-    enum healcl_status status = shared_kernel_find(program, kernel, error);
-    shared_programs_unlock(device);
-    TRY(status);
-    cl_int code = CL_SUCCESS;
-    char symbol[256];
-    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "",
-             kernel->name);
-    cl_kernel id = device->cl->clCreateKernel(program->id, symbol, &code);
-    if (code != CL_SUCCESS) {
-        (void)opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
-        error_prefix(error, "kernel '%s' of program '%s': ", kernel->name, program->name);
-        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
-    }
-    kernel->id = id;
-    return HEALCL_OK;
 }
 
 static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
@@ -521,26 +603,28 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
     struct kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
         NO_MEMORY(error);
-    kernel->name = strdup(name);
-    enum healcl_status status = kernel->name ? make_object(device, program, kernel, error)
-                                             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    cl_int code = CL_SUCCESS;
+    char symbol[256];
+    (void)pthread_mutex_lock(&device->shared->lock);
+    enum healcl_status status = shared_kernel_find(program->shared, name, &kernel->shared, error);
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "", name);
+    if (status == HEALCL_OK)
+        kernel->id = device->cl->clCreateKernel(program->id, symbol, &code);
+    if (code != CL_SUCCESS) {
+        status = opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
+        error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
+        if (!is_out_of_memory(code))
+            (void)device_note_lack(device, status);
+    }
     if (status != HEALCL_OK) {
-        kernel_free(device, kernel);
+        free(kernel);
         return status;
     }
     kernel->program = program;
     kernel->next = program->kernels;
     program->kernels = kernel;
     return HEALCL_OK;
-}
-
-/* Builds what is missing; the wanted program is then the first one. */
-static enum healcl_status make_kernel(struct healcl_device *device, const struct launch *launch,
-                                      uint64_t hash, struct healcl_error *error)
-{
-    if (!find_program(device, launch, hash))
-        TRY(add_program(device, launch, hash, error));
-    return add_kernel(device, device->programs->list, launch->kernel, error);
 }
 
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
@@ -558,7 +642,9 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
         struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
         size_t span = trace_begin(trace, "build", launch->kernel);
         await_compilation(device, launch);
-        enum healcl_status status = make_kernel(device, launch, hash, error);
+        enum healcl_status status = program ? HEALCL_OK : add_program(device, launch, hash, error);
+        if (status == HEALCL_OK) /* the program is the first one of the list */
+            status = add_kernel(device, device->programs->list, launch->kernel, error);
         trace_end(trace, span);
         device->programs->compile_nanoseconds += monotonic_nanoseconds() - start;
         TRY(status);
@@ -573,4 +659,53 @@ enum healcl_status device_build_kernel(struct healcl_device *device, const struc
 {
     struct kernel *kernel;
     return device_kernel(device, launch, &kernel, error);
+}
+
+/* ---------------------------------------------------------------- what a device lacks */
+
+bool device_lacks(const struct healcl_device *device, const char *name)
+{
+    for (const char *item = device->programs->forced_lacks; item && *item;) {
+        size_t length = strcspn(item, ",");
+        if ((strlen(name) == length && strncmp(item, name, length) == 0) ||
+            (length == 3 && strncmp(item, "all", length) == 0))
+            return true;
+        item += length + (item[length] == ',');
+    }
+    return false;
+}
+
+const char *device_warning(const struct healcl_device *device, size_t number)
+{
+    const char *warnings[2];
+    size_t count = 0;
+    if (device->programs->arguments_untold)
+        warnings[count++] = ARGUMENTS_UNTOLD;
+    if (device->tuning.kept_is_unreadable)
+        warnings[count++] = KEPT_UNREADABLE;
+    return number < count ? warnings[number] : NULL;
+}
+
+enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status)
+{
+    device->programs->lack_met = true;
+    return status;
+}
+
+bool device_has_failed(const struct healcl_device *device, const void *kernel)
+{
+    for (size_t i = 0; i < device->programs->failed_count; i++)
+        if (device->programs->failed[i] == kernel)
+            return true;
+    return false;
+}
+
+enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
+                                      struct healcl_error *error)
+{
+    struct device_programs *programs = device->programs;
+    if (!ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity))
+        NO_MEMORY(error);
+    programs->failed[programs->failed_count++] = kernel;
+    return HEALCL_OK;
 }

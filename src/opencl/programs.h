@@ -5,13 +5,11 @@
 #include <stdio.h>
 
 #include "opencl/device.h"
-#include "opencl/tuning_kept.h"
 
 /* Programs of a device, and what is known of them. */
 struct device_programs {
     struct program *list;           /* built so far, the last one used first */
     struct program_source *added;   /* beside cl/ */
-    struct shared_programs *shared; /* with the other handles on its context */
     struct package *package;        /* all programs come from there; or NULL. Shared too */
     struct kernel_choices choices;  /* among kernels of manifests */
     uint64_t compile_nanoseconds;   /* spent building programs and making kernels */
@@ -48,17 +46,6 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
                                       const char *text, struct healcl_error *error);
 
 /*
- * What all work-items of a launch ask global memory for, caches or not, as formulas of its shape
- * have it; bytes 0: none is known. Each access counts that the kernel's source has, which compilers
- * may leave out where a value is in a register already; so does one byte more than once.
- */
-struct traffic {
-    uint64_t bytes;    /* of elements, and of numbers in permutations, that are read and written */
-    uint64_t moduli;   /* structures of tables that are read, of sizeof(struct modulus) each */
-    uint64_t twiddles; /* the same of sizeof(struct twiddle) */
-};
-
-/*
  * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
  * built with options and -D LOCAL_SIZE=<local_size>.
  */
@@ -70,12 +57,11 @@ struct launch {
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     struct manifest_kernel manifest; /* for traces: which one it is */
     size_t local_size;
-    size_t groups;          /* work-groups; 0 launches nothing */
-    struct traffic traffic; /* for traces */
-    const void *tag;        /* handed back with the launch's time; NULL: that is not */
+    size_t groups;   /* work-groups; 0 launches nothing */
+    const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
 
-/* What a device has built, for healcl compile. Texts but kernels are the device's. */
+/* Programs that a device has built, for healcl compile. Texts but kernels are the device's. */
 struct recorded_program {
     const char *name, *options, *key;
     char *kernels;         /* those that were wanted, separated by blanks */
@@ -95,8 +81,8 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
                                        FILE *stream, struct healcl_error *error);
 
 /*
- * What a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels for the
- * operations and families of that list, or all.
+ * Capabilities that a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels
+ * for the operations and families of that list, or all.
  */
 
 /* Whether HEALCL_LACKS has a name, or all. */
@@ -106,7 +92,7 @@ bool device_lacks(const struct healcl_device *device, const char *name);
  * package or its compiler has not, a kernel, or a capability. Returns status. */
 enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status);
 
-/* What is to be told of an opened device, whatever runs on it; NULL behind the last one. */
+/* Warnings about an opened device, whatever runs on it; NULL behind the last one. */
 const char *device_warning(const struct healcl_device *device, size_t number);
 
 /* Kernels of others that could not be built, by what they are called by. */
@@ -128,7 +114,7 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
  * first kernel of another program, and from then on all. */
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
 
-/* Of a driver that does not answer clGetKernelArgInfo. */
+/* For a driver that does not answer clGetKernelArgInfo. */
 #define ARGUMENTS_UNTOLD                                                        \
     "the driver does not tell what kernels of manifests take: their arguments " \
     "were checked by their number and sizes alone"

@@ -1,4 +1,4 @@
-/* What devices there are, which of them can be used, and which one a selector names. */
+/* Lists devices: which there are, which of them can be used, and which one a selector names. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "opencl/device_internal.h"
+#include "opencl/internal.h"
+#include "opencl/self_test.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
@@ -35,10 +36,7 @@ const char *device_type_name(cl_device_type type)
 
 /* ---------------------------------------------------------------- queries */
 
-enum {
-    TEXT_MAX = 2048,
-    OUT_OF_MEMORY = 1 /* this process's own: no code of OpenCL's, which are 0 and below */
-};
+enum { TEXT_MAX = 2048, DIMENSIONS_MAX = 64 };
 
 /* Copies what a driver calls itself, without the blanks that some put around it. */
 static void copy_text(char *field, size_t size, const char *text)
@@ -76,7 +74,9 @@ static const struct query queries[] = {
     {CL_DRIVER_VERSION, QUERY_TEXT, FIELD(driver)},
     {CL_DEVICE_VERSION, QUERY_TEXT, FIELD(version)},
     {CL_DEVICE_OPENCL_C_VERSION, QUERY_TEXT, FIELD(c_version)},
+    {CL_DEVICE_PROFILE, QUERY_TEXT, FIELD(profile)},
     {CL_DEVICE_TYPE, QUERY_NUMBER, FIELD(type)},
+    {CL_DEVICE_QUEUE_PROPERTIES, QUERY_NUMBER, FIELD(queue_properties)},
     {CL_DEVICE_MAX_COMPUTE_UNITS, QUERY_NUMBER, FIELD(compute_units)},
     {CL_DEVICE_MAX_CLOCK_FREQUENCY, QUERY_NUMBER, FIELD(clock_mhz)},
     {CL_DEVICE_ADDRESS_BITS, QUERY_NUMBER, FIELD(address_bits)},
@@ -115,60 +115,28 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
     return code;
 }
 
-/* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
-static cl_int query_first_work_item_size(const struct opencl *cl, struct device_info *info)
-{
-    size_t bytes = 0;
-    cl_int code =
-        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, 0, NULL, &bytes);
-    if (code != CL_SUCCESS)
-        return code;
-    size_t *sizes = calloc(1, bytes + sizeof *sizes);
-    if (!sizes)
-        return OUT_OF_MEMORY;
-    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, bytes, sizes, NULL);
-    if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
-        info->max_work_group_size = sizes[0];
-    free(sizes);
-    return code;
-}
-
-static cl_int query_profile(const struct opencl *cl, struct device_info *info)
-{
-    char profile[TEXT_MAX] = "";
-    cl_int code =
-        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_PROFILE, sizeof profile - 1, profile, NULL);
-    info->full_profile = code == CL_SUCCESS && strcmp(profile, "FULL_PROFILE") == 0;
-    return code;
-}
-
-static cl_int query_queues(const struct opencl *cl, struct device_info *info)
-{
-    cl_command_queue_properties properties = 0;
-    cl_int code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_QUEUE_PROPERTIES,
-                                      sizeof properties, &properties, NULL);
-    info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    return code;
-}
-
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
+    size_t sizes[DIMENSIONS_MAX];
     info->fault_call = "clGetPlatformInfo";
     cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
                                 sizeof info->platform);
     if (code == CL_SUCCESS)
         code = platform_text(cl, info->platform_id, CL_PLATFORM_VERSION, info->platform_version,
                              sizeof info->platform_version);
-    if (code == CL_SUCCESS)
-        info->fault_call = "clGetDeviceInfo";
+    if (code != CL_SUCCESS)
+        return code;
+    info->fault_call = "clGetDeviceInfo";
     for (size_t i = 0; code == CL_SUCCESS && i < sizeof queries / sizeof *queries; i++)
         code = query(cl, info, &queries[i]);
     if (code == CL_SUCCESS)
-        code = query_first_work_item_size(cl, info);
-    if (code == CL_SUCCESS)
-        code = query_profile(cl, info);
-    if (code == CL_SUCCESS)
-        code = query_queues(cl, info);
+        code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes,
+                                   sizes, NULL);
+    /* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
+    if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
+        info->max_work_group_size = sizes[0];
+    info->full_profile = strcmp(info->profile, "FULL_PROFILE") == 0;
+    info->out_of_order = info->queue_properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return code;
 }
 
@@ -207,8 +175,6 @@ static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id pl
         info->platform_id = platform;
         info->device_id = ids[i];
         info->fault = query_device(cl, info);
-        if (info->fault == OUT_OF_MEMORY)
-            NO_MEMORY(error);
     }
     return HEALCL_OK;
 }
@@ -264,12 +230,14 @@ static enum healcl_status list_all(const struct opencl *cl, struct device_listin
     return status;
 }
 
-enum healcl_status device_query_all(const struct opencl *cl, struct device_listing *listing,
-                                    struct healcl_error *error)
+enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error)
 {
     opening_begin();
     enum healcl_status status = list_all(cl, listing, error);
     opening_end();
+    for (size_t i = 0; i < listing->count; i++)
+        self_test_take_findings(&listing->devices[i]);
     return status;
 }
 
@@ -361,20 +329,11 @@ static bool contains(const char *text, const char *part)
 
 bool device_is_emulator(const struct device_info *info)
 {
-    /* In what a device or its platform is called, whatever the letters' case. */
-    static const char *const words[] = {
-        /* Intel's FPGAs, Xilinx's hw_emu */
-        "emulat",
-        "oclgrind",
-        "simulator",
-        "gpgpu-sim",
-        /* Mesa's renderers, and Google's */
-        "llvmpipe",
-        "softpipe",
-        "swrast",
-        "lavapipe",
-        "swiftshader",
-    };
+    /* In what a device or its platform is called, whatever the letters' case: Intel's FPGAs and
+     * Xilinx's hw_emu, simulators, renderers of Mesa and of Google. */
+    static const char *const words[] = {"emulat",    "oclgrind", "simulator",
+                                        "gpgpu-sim", "llvmpipe", "softpipe",
+                                        "swrast",    "lavapipe", "swiftshader"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (contains(info->name, words[i]) || contains(info->platform, words[i]))
             return true;
@@ -484,7 +443,7 @@ static int type_rank(cl_device_type type)
     }
 }
 
-/* What runs where nothing is named: hardware that is there goes first. */
+/* Orders devices where nothing is named: hardware that is there goes first. */
 static bool is_better(const struct device_info *a, const struct device_info *b)
 {
     if (device_is_emulator(a) != device_is_emulator(b))
@@ -547,7 +506,7 @@ static const struct device_info *find_best(const struct device_info *list, size_
     return best;
 }
 
-/* What selector names, or where it is NULL or "" HEALCL_DEVICE; NULL: neither names anything. */
+/* The name in selector, or where it is NULL or "" HEALCL_DEVICE; NULL: neither names anything. */
 static const char *named(const char *selector, const char **origin)
 {
     const bool is_given = selector && *selector;

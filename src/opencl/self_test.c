@@ -7,52 +7,49 @@
 
 #include "cl/base/base.h"
 #include "core/clock.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
 /* ---------------------------------------------------------------- known answers */
 
-/* Values at which carries, signs and shifts go wrong. */
-static const uint64_t values[] = {
-    0,
-    1,
-    2,
-    63,
-    UINT64_MAX,              /* -1 */
-    (uint64_t)1 << 63,       /* the least int64 */
-    ((uint64_t)1 << 63) - 1, /* the largest */
-    ((uint64_t)1 << 63) + 1,
-    ((uint64_t)1 << 32) - 1,
-    (uint64_t)1 << 32,
-    ((uint64_t)1 << 31) + 1,
-    ((uint64_t)1 << 62) - 1,
-    UINT64_MAX << 32,
-    0x0123456789abcdef,
-    0xfedcba9876543210,
-    0x80ff7f0180ff7f01,
-};
+/* Values at which carries, signs and shifts go wrong: -1, the least and the largest int64, ... */
+static const uint64_t values[] = {0,
+                                  1,
+                                  2,
+                                  63,
+                                  UINT64_MAX,
+                                  (uint64_t)1 << 63,
+                                  ((uint64_t)1 << 63) - 1,
+                                  ((uint64_t)1 << 63) + 1,
+                                  ((uint64_t)1 << 32) - 1,
+                                  (uint64_t)1 << 32,
+                                  ((uint64_t)1 << 31) + 1,
+                                  ((uint64_t)1 << 62) - 1,
+                                  UINT64_MAX << 32,
+                                  0x0123456789abcdef,
+                                  0xfedcba9876543210,
+                                  0x80ff7f0180ff7f01};
 
-static const uint64_t moduli[] = {
-    1,
-    2,
-    3,
-    255,
-    ((uint64_t)1 << 31) - 1,
-    (uint64_t)1 << 31,
-    ((uint64_t)1 << 32) - 1,
-    (uint64_t)1 << 32,
-    ((uint64_t)1 << 32) + 1,
-    1152921504606830593, /* a prime of 60 bits */
-    ((uint64_t)1 << 60) - 1,
-    ((uint64_t)1 << 61) + 1,
-    ((uint64_t)1 << 62) - 1,
-    (uint64_t)1 << 62,
-    ((uint64_t)1 << 62) + 1,
-    ((uint64_t)1 << 63) - 25, /* a prime */
-    ((uint64_t)1 << 63) - 1,
-};
+/* A prime of 60 bits and the largest one below 2^63 are among them. */
+static const uint64_t moduli[] = {1,
+                                  2,
+                                  3,
+                                  255,
+                                  ((uint64_t)1 << 31) - 1,
+                                  (uint64_t)1 << 31,
+                                  ((uint64_t)1 << 32) - 1,
+                                  (uint64_t)1 << 32,
+                                  ((uint64_t)1 << 32) + 1,
+                                  1152921504606830593,
+                                  ((uint64_t)1 << 60) - 1,
+                                  ((uint64_t)1 << 61) + 1,
+                                  ((uint64_t)1 << 62) - 1,
+                                  (uint64_t)1 << 62,
+                                  ((uint64_t)1 << 62) + 1,
+                                  ((uint64_t)1 << 63) - 25,
+                                  ((uint64_t)1 << 63) - 1};
 
 enum {
     VALUES = sizeof values / sizeof *values,
@@ -144,7 +141,7 @@ static void know_answers(const struct operands *operands, uint64_t answers[ANSWE
 static const struct self_test_counters counters_before = {.least = UINT32_MAX,
                                                           .common = UINT32_MAX};
 
-/* What a device gave, or should give. */
+/* Outputs that a device gave, or should give. */
 struct outputs {
     uint64_t answers[CASES][ANSWERS];
     int8_t bytes[CASES];
@@ -231,7 +228,7 @@ static enum healcl_status compare_counters(const struct device_info *info,
     return HEALCL_OK;
 }
 
-/* What so many rounds of the loop come to; G. Marsaglia, "Xorshift RNGs", 2003. */
+/* The result of so many rounds of the loop; G. Marsaglia, "Xorshift RNGs", 2003. */
 static uint32_t mix(uint32_t rounds)
 {
     uint32_t mixed = 1;
@@ -409,7 +406,8 @@ static enum healcl_status find_overlap(struct healcl_device *device, struct test
     return HEALCL_OK;
 }
 
-/* What all launches together have left: each of them has found what the one before it left. */
+/* Compares what all launches together have left: each of them has found what the one before it
+ * left. */
 static enum healcl_status compare_repetitions(struct healcl_device *device,
                                               const struct operands cases[CASES],
                                               const struct test_launch *test,
@@ -470,7 +468,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
         NO_MEMORY(error);
     device->programs->distrusted = false;
     enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
-    /* What fails leaves nothing behind; a binary that was there may be at fault, and not what the
+    /* A failure leaves nothing behind; a binary that was there may be at fault, and not what the
      * compiler makes now. */
     bool fails = status == HEALCL_DEVICE || device->info.failed_families != 0;
     if (fails && device_programs_discard(device)) {
@@ -482,5 +480,112 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     device->programs->distrusted = status != HEALCL_OK;
     device_pool_empty(device);
     free(outputs);
+    return status;
+}
+
+/* ---------------------------------------------------------------- kept */
+
+/* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
+ * the name anyway. */
+#define SELF_TEST_ABI "healcl self-test 7"
+
+extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
+
+/* Layers between the loader and the driver, which may change what a device does, count as another
+ * driver; a device of which fewer units are used may do other things to advantage. */
+static void name_of(const struct device_info *info, char name[CACHE_NAME_SIZE])
+{
+    char units[16];
+    const char *layers = getenv("OPENCL_LAYERS");
+    const char *const texts[] = {SELF_TEST_ABI, layers ? layers : "", healcl_cl_base_arithmetic_h,
+                                 healcl_cl_base_self_test, units};
+    snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
+    cache_name(info, "selftest", sizeof texts / sizeof *texts, texts, name);
+}
+
+const char *self_test_outcome_name(enum self_test_outcome outcome)
+{
+    static const char *const names[] = {"not run", "passed", "failed"};
+    return names[outcome];
+}
+
+/* A kept result begins with one of these. Behind the latter is the message, behind the former what
+ * self_test_take_findings takes. */
+#define PASSED "passed"
+#define FAILED "failed "
+
+static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
+{
+    char name[CACHE_NAME_SIZE];
+    name_of(info, name);
+    return cache_read_text(name, SELF_TEST_REASON_SIZE, line);
+}
+
+enum self_test_outcome self_test_read_kept(const struct device_info *info,
+                                           char reason[SELF_TEST_REASON_SIZE])
+{
+    if (!read_kept(info, reason))
+        reason[0] = 0;
+    const bool has_passed = strncmp(reason, PASSED, strlen(PASSED)) == 0;
+    if (strncmp(reason, FAILED, strlen(FAILED)) == 0) {
+        memmove(reason, reason + strlen(FAILED), strlen(reason + strlen(FAILED)) + 1);
+        return SELF_TEST_FAILED;
+    }
+    reason[0] = 0;
+    return has_passed ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
+}
+
+void self_test_take_findings(struct device_info *info)
+{
+    char line[SELF_TEST_REASON_SIZE];
+    int overlap;
+    uint64_t loop_limit;
+    uint32_t families;
+    if (!read_kept(info, line) ||
+        sscanf(line, PASSED " %d %" SCNu64 " %" SCNu32, &overlap, &loop_limit, &families) != 3)
+        return;
+    const char *why = strchr(line, ':');
+    info->launches_overlap = overlap != 0;
+    info->loop_limit = loop_limit;
+    info->failed_families = families & (((uint32_t)1 << FAMILY_COUNT) - 1);
+    snprintf(info->family_failure, sizeof info->family_failure, "%s", why ? why + 1 : "");
+}
+
+/* Where it cannot be kept, the test runs again. */
+static void keep(const struct healcl_device *device, enum healcl_status status,
+                 const struct healcl_error *failure)
+{
+    char name[CACHE_NAME_SIZE], line[SELF_TEST_REASON_SIZE];
+    const struct device_info *info = &device->info;
+    if (device->programs->package || (status != HEALCL_OK && status != HEALCL_DEVICE))
+        return;
+    if (status == HEALCL_OK)
+        snprintf(line, sizeof line, PASSED " %d %" PRIu64 " %" PRIu32 ":%s", info->launches_overlap,
+                 info->loop_limit, info->failed_families,
+                 info->failed_families ? info->family_failure : "");
+    else
+        snprintf(line, sizeof line, FAILED "%s", failure->message);
+    name_of(info, name);
+    (void)!cache_write_text(name, line, NULL, NULL);
+}
+
+enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
+                                          struct healcl_error *error)
+{
+    struct healcl_error failure = {.status = HEALCL_OK};
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(trace, "start-up", "self-test");
+    device->programs->opening_trace = trace;
+    enum healcl_status status = self_test_run(device, &failure);
+    keep(device, status, &failure);
+    /* Later reports of a device's memory are not about this. */
+    device->bytes_peak = device->used_peak = 0;
+    if (status != HEALCL_OK && error)
+        *error = failure;
+    else
+        healcl_error_clear(&failure);
+    device->programs->opening_trace = NULL;
+    trace_end(trace, span);
+    device->programs->self_test_nanoseconds = monotonic_nanoseconds() - start;
     return status;
 }

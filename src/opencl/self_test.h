@@ -23,7 +23,7 @@ enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED }
 /* "not run", "passed", "failed" */
 const char *self_test_outcome_name(enum self_test_outcome outcome);
 
-/* What is kept. reason: of a failure, else "". */
+/* The kept result. reason: of a failure, else "". */
 enum { SELF_TEST_REASON_SIZE = 656 };
 enum self_test_outcome self_test_read_kept(const struct device_info *info,
                                            char reason[SELF_TEST_REASON_SIZE]);

@@ -1,11 +1,12 @@
 #include "opencl/tuning.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/numbers.h"
-#include "opencl/device.h"
+#include "opencl/cache.h"
 
 enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
@@ -57,7 +58,7 @@ const char *tunable_meaning(enum tunable tunable)
     return meanings[tunable];
 }
 
-static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi", "int128"};
+static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi"};
 
 const char *multiply_name(enum multiply multiply)
 {
@@ -134,48 +135,32 @@ enum { AVX512_DOUBLES = 8 };
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    cl_device_type kind = kind_of(info);
-    uint32_t queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0; /* whatever it is shaped as */
-    bool given = parse_kind(getenv("HEALCL_AS")) != 0;
-    bool shared = given ? kind & CL_DEVICE_TYPE_CPU : info->unified_memory;
-    uint32_t staging_bytes = shared ? 0 : STAGING_BYTES;
-    if (kind & CL_DEVICE_TYPE_CPU) {
-        struct device_tuning tuning = {
-            .local_size = 1,
-            .elements_per_item = ELEMENTS_PER_ITEM_CPU,
-            .access_bytes = 1,
-            .transform_local_size = 1,
-            .transform_rows = TRANSFORM_ROWS,
-            .transform_tile = TRANSFORM_TILE,
-            .transform_radix = TRANSFORM_RADIX,
-            .transform_products = TRANSFORM_PRODUCTS,
-            .launches_at_once = info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
-            .queues_overlap = queues_overlap,
-            .staging_bytes = staging_bytes,
-            .multiply =
-                info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES : MULTIPLY_BY_DOUBLES,
-            .past_caches_bytes = PAST_CACHES_BYTES};
-        if (info->little_endian)
-            (void)take_style(&tuning, STYLE_VECTORS);
-        return tuning;
-    }
-    uint64_t most =
+    const cl_device_type kind = kind_of(info);
+    const bool is_cpu = kind & CL_DEVICE_TYPE_CPU;
+    const bool shared = parse_kind(getenv("HEALCL_AS")) != 0 ? is_cpu : info->unified_memory;
+    const uint64_t most =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
-    uint32_t local_size = (uint32_t)1 << log2_of(most);
-    struct device_tuning tuning = {.local_size = local_size,
-                                   .elements_per_item = 1,
-                                   .access_bytes = ACCESS_BYTES,
-                                   .compiled_axes = COMPILED_AXES_MOST,
-                                   .transform_local_size = local_size,
-                                   .transform_rows = TRANSFORM_ROWS,
-                                   .transform_tile = TRANSFORM_TILE,
-                                   .transform_radix = TRANSFORM_RADIX,
-                                   .transform_products = TRANSFORM_PRODUCTS,
-                                   .launches_at_once = 1,
-                                   .queues_overlap = queues_overlap,
-                                   .staging_bytes = staging_bytes,
-                                   .past_caches_bytes = PAST_CACHES_BYTES};
-    (void)take_style(&tuning, kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE : STYLE_LOCAL);
+    const uint32_t local_size = is_cpu ? 1 : (uint32_t)1 << log2_of(most);
+    struct device_tuning tuning = {
+        .local_size = local_size,
+        .elements_per_item = is_cpu ? ELEMENTS_PER_ITEM_CPU : 1,
+        .access_bytes = is_cpu ? 1 : ACCESS_BYTES,
+        .compiled_axes = is_cpu ? 0 : COMPILED_AXES_MOST,
+        .transform_local_size = local_size,
+        .transform_rows = TRANSFORM_ROWS,
+        .transform_tile = TRANSFORM_TILE,
+        .transform_radix = TRANSFORM_RADIX,
+        .transform_products = TRANSFORM_PRODUCTS,
+        .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
+        .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0, /* whatever it is shaped as */
+        .staging_bytes = shared ? 0 : STAGING_BYTES,
+        .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
+                                                                  : MULTIPLY_BY_DOUBLES,
+        .past_caches_bytes = PAST_CACHES_BYTES};
+    if (!is_cpu || info->little_endian)
+        (void)take_style(&tuning, is_cpu                              ? STYLE_VECTORS
+                                  : kind & CL_DEVICE_TYPE_ACCELERATOR ? STYLE_SINGLE
+                                                                      : STYLE_LOCAL);
     return tuning;
 }
 
@@ -208,47 +193,36 @@ static bool parse_kernel_style(const char *text, size_t length, enum kernel_styl
     return false;
 }
 
-static bool parse_family(struct device_tuning *tuning, enum kernel_family family, const char *text,
-                         size_t length)
+/* A value of that tunable: one of these names, or a number. */
+static bool parse_tunable(enum tunable tunable, const char *text, size_t length,
+                          const struct device_info *info, uint32_t *value)
 {
-    enum kernel_style style;
-    if (!parse_kernel_style(text, length, &style) || !kernel_family_has(family, style))
+    const struct {
+        uint64_t least, most;
+        bool is_power; /* of two */
+    } ranges[TUNABLE_COUNT] = {
+#define TUNABLE(name, least, most, is_power, meaning) {least, most, is_power},
+#include "opencl/tunables.def"
+#undef TUNABLE
+    };
+    uint64_t number = 0;
+    if (tunable == TUNABLE_multiply)
+        while (number < MULTIPLY_COUNT && !is_name(text, length, multiply_names[number]))
+            number++;
+    else if (!parse_number(text, length, &number))
         return false;
-    tuning->styles[family] = style;
-    return true;
-}
-
-static bool parse_multiply(const char *text, size_t length, uint32_t *multiply)
-{
-    for (uint32_t i = 0; i < MULTIPLY_COUNT; i++)
-        if (is_name(text, length, multiply_names[i])) {
-            *multiply = i;
-            return true;
-        }
-    return false;
-}
-
-struct number {
-    uint32_t *value;
-    uint64_t least, most;
-    bool is_power; /* of two */
-};
-
-static bool parse_tunable(const struct number *tunable, const char *text, size_t length)
-{
-    uint64_t value;
-    if (!parse_number(text, length, &value) || value < tunable->least || value > tunable->most ||
-        (tunable->is_power && (value & (value - 1)) != 0))
+    if (number < ranges[tunable].least || number > ranges[tunable].most ||
+        (ranges[tunable].is_power && (number & (number - 1)) != 0))
         return false;
-    *tunable->value = (uint32_t)value;
+    *value = (uint32_t)number;
     return true;
 }
 
 static bool parse_item(struct device_tuning *tuning, const char *item, size_t length,
                        const struct device_info *info)
 {
-    const struct number tunables[TUNABLE_COUNT] = {
-#define TUNABLE(name, least, most, is_power, meaning) {&tuning->name, least, most, is_power},
+    uint32_t *const values[TUNABLE_COUNT] = {
+#define TUNABLE(name, ...) &tuning->name,
 #include "opencl/tunables.def"
 #undef TUNABLE
     };
@@ -256,17 +230,17 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
     const char *equals = memchr(item, '=', length);
     if (!equals)
         return parse_kernel_style(item, length, &style) && take_style(tuning, style);
-    size_t name_length = (size_t)(equals - item);
-    const char *value = equals + 1;
-    size_t value_length = length - name_length - 1;
-    if (is_name(item, name_length, tunable_name(TUNABLE_multiply)))
-        return parse_multiply(value, value_length, &tuning->multiply);
+    size_t name_length = (size_t)(equals - item), value_length = length - name_length - 1;
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (is_name(item, name_length, tunable_name((enum tunable)i)))
-            return parse_tunable(&tunables[i], value, value_length);
+            return parse_tunable((enum tunable)i, equals + 1, value_length, info, values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
-        if (is_name(item, name_length, families[family].name))
-            return parse_family(tuning, (enum kernel_family)family, value, value_length);
+        if (is_name(item, name_length, families[family].name) &&
+            parse_kernel_style(equals + 1, value_length, &style) &&
+            kernel_family_has((enum kernel_family)family, style)) {
+            tuning->styles[family] = style;
+            return true;
+        }
     return false;
 }
 
@@ -313,4 +287,137 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
                          families[family].name, style_names[tuning->styles[family]]);
+}
+
+/* ---------------------------------------------------------------- kept */
+
+/* "tuning" or "kernels". The number is to be raised where the same text comes to mean something
+ * else.
+ */
+static void name_of(const struct device_info *info, const char *kind, char name[CACHE_NAME_SIZE])
+{
+    cache_name(info, kind, 1, (const char *const[]){"1"}, name);
+}
+
+bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info)
+{
+    char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
+    struct device_tuning kept = *tuning;
+    name_of(info, "tuning", name);
+    if (!cache_read_text(name, sizeof text, text))
+        return false;
+    bool good = tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
+    if (good) {
+        *tuning = kept;
+        tuning->tuned_by |= TUNED_BY_KEPT;
+    }
+    tuning->kept_is_unreadable = !good;
+    return good;
+}
+
+enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
+                                    struct healcl_error *error)
+{
+    static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
+    bool given;
+    *tuning = tuning_default(info);
+    TRY(tuning_style_given(&given, error));
+    if (given)
+        tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
+    else
+        (void)tuning_read_kept(tuning, info);
+    struct device_tuning changed = *tuning;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *text = getenv(variables[i]);
+        if (!text || !*text)
+            continue;
+        TRY(tuning_parse(&changed, text, variables[i], info, error));
+        changed.tuned_by |= TUNED_BY_ENVIRONMENT;
+    }
+    *tuning = changed;
+    return HEALCL_OK;
+}
+
+enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
+                               char **path, struct healcl_error *error)
+{
+    char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
+    name_of(info, "tuning", name);
+    tuning_format(tuning, text);
+    return cache_write_text(name, text, path, error);
+}
+
+/* ---------------------------------------------------------------- kernels of others */
+
+uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of)
+{
+    for (size_t i = 0; i < choices->count; i++)
+        if (choices->items[i].of == of)
+            return choices->items[i].choice;
+    return 0;
+}
+
+void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice)
+{
+    size_t place = 0;
+    while (place < choices->count && choices->items[place].of != of)
+        place++;
+    if (place == KERNEL_CHOICES_MAX)
+        place = 0;
+    choices->count -= place < choices->count;
+    memmove(&choices->items[place], &choices->items[place + 1],
+            (choices->count - place) * sizeof *choices->items);
+    choices->items[choices->count].of = of;
+    choices->items[choices->count++].choice = choice;
+}
+
+void kernel_choices_format(const struct kernel_choices *choices, char text[KERNEL_CHOICES_SIZE])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < choices->count; i++)
+        used +=
+            (size_t)snprintf(text + used, KERNEL_CHOICES_SIZE - used, "%s%016" PRIx64 "=%" PRIu32,
+                             i > 0 ? " " : "", choices->items[i].of, choices->items[i].choice);
+}
+
+bool kernel_choices_parse(struct kernel_choices *choices, const char *text)
+{
+    struct kernel_choices parsed = {.count = 0};
+    bool good = true;
+    choices->count = 0;
+    while (good && *text && parsed.count < KERNEL_CHOICES_MAX) {
+        char *end;
+        const uint64_t of = strtoull(text, &end, 16);
+        good = *end == '=';
+        if (good)
+            kernel_choices_set(&parsed, of, (uint32_t)strtoul(end + 1, &end, 10));
+        good = good && (*end == ' ' || !*end);
+        text = end + (*end == ' ');
+    }
+    if (good)
+        *choices = parsed;
+    return good;
+}
+
+void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info)
+{
+    char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
+    bool given;
+    choices->count = 0;
+    if (tuning_style_given(&given, NULL) != HEALCL_OK || given)
+        return;
+    name_of(info, "kernels", name);
+    if (cache_read_text(name, sizeof text, text))
+        (void)kernel_choices_parse(choices, text);
+}
+
+enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
+                                       const struct device_info *info, char **path,
+                                       struct healcl_error *error)
+{
+    char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
+    name_of(info, "kernels", name);
+    kernel_choices_format(choices, text);
+    return cache_write_text(name, text, path, error);
 }

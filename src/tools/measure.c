@@ -8,7 +8,6 @@
 #include "cl/base/base.h"
 #include "core/clock.h"
 #include "opencl/cache.h"
-#include "opencl/commands.h"
 #include "opencl/programs.h"
 
 enum {

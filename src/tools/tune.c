@@ -7,7 +7,6 @@
 
 #include "kernels/variant.h"
 #include "opencl/opening.h"
-#include "opencl/tuning_kept.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- what is measured */

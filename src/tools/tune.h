@@ -19,7 +19,6 @@
 #ifndef HEALCL_TOOLS_TUNE_H
 #define HEALCL_TOOLS_TUNE_H
 
-#include "opencl/tuning_kept.h"
 #include "tools/bench.h"
 
 enum { TUNE_ALTERNATIVES_MAX = 256, TUNE_CHOICE_SIZE = 160, TUNE_REASON_SIZE = 640 };

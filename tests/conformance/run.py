@@ -115,7 +115,7 @@ PASSES = ["products", "batches", "zeros", "stores", "copies", "chains"]
 # How kernels for CPUs are forced to compute: one element at a time, or vectors of eight, multiplied
 # in each style (docs/PORTING.md); steps that a device cannot run in it use another one.
 WAYS = [{"HEALCL_VARIANT": "general"}] + [
-    {"HEALCL_TUNING": "multiply=" + way} for way in ("doubles", "halves", "mul_hi", "int128")]
+    {"HEALCL_TUNING": "multiply=" + way} for way in ("doubles", "halves", "mul_hi")]
 WAYS_SEEDS = range(201, 301)
 
 # Random programs in one file (`programs`); prime to what their seeds decide beside their environment.

@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "kernels/variant.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 #include "tools/problem_check.h"
 
 enum healcl_status __real_launch_step(struct launcher *self, const struct step *step,

@@ -190,7 +190,6 @@ static void check_short(struct lane_divisor p, long a, long b)
     CHECK(are_short((long)c, (long)d, p), 1);
     CHECK(multiply_by_halves(c, d, p), product);
     CHECK(multiply_by_mul_hi(c, d, p), product);
-    CHECK(multiply_by_int128(c, d, p), product);
     CHECK(are_short((long)(c | last << 1), (long)d, p), 0);
     CHECK(are_short((long)c, (long)(d | (ulong)1 << 63), p), 0);
 }
@@ -212,7 +211,6 @@ static void check_operations(struct lane_divisor p, long a, long b)
     if (q >> 62 == 0) {
         CHECK(multiply_by_halves(c, d, p), product);
         CHECK(multiply_by_mul_hi(c, d, p), product);
-        CHECK(multiply_by_int128(c, d, p), product);
         check_short(p, a, b);
     }
     CHECK(reduce_by_integers(x, p), x % q);

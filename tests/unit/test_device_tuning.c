@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "helper_device.h"
-#include "opencl/programs_internal.h"
-#include "opencl/tuning_kept.h"
+#include "opencl/internal.h"
 #include "tools/measure.h"
 
 static char directory[64], cache[80];

@@ -5,7 +5,7 @@
  * devices.
  */
 #include "helper_device.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 #include <stdio.h>
 #include <string.h>

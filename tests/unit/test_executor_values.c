@@ -519,10 +519,8 @@ static void many_tables(void **state)
     struct segment_result result = {0};
     OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &result, &error));
     expect_results(&results, 2 * VIEWS, expected);
-    assert_true(kept->count >= VIEWS && kept->count <= 2 * VIEWS); /* and their lanes, of some */
-    assert_true(kept->count <= kept->bucket_count);
+    assert_true(kept->bytes >= VIEWS * sizeof(struct modulus));
     OK(executor->class->run_segment(executor, &script.plan->segments[1], &sink, &result, &error));
-    assert_int_equal(kept->count, 0);
     assert_int_equal(kept->bytes, 0);
     executor->class->destroy(executor);
     script_results_release(&results);

@@ -5,7 +5,7 @@
  * for views of any number of axes.
  */
 #include "helper_calls.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 #include <string.h>
 

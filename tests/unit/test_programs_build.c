@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "helper_scenario.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 
 static struct healcl_device *open_device(void)
 {

@@ -7,7 +7,7 @@
 #include "cl/base/base.h"
 #include "helper_device.h"
 #include "helper_share.h"
-#include "opencl/programs_internal.h"
+#include "opencl/internal.h"
 #include "opencl/self_test.h"
 
 /* ---- a layer that puts a line of OpenCL C in front of every program ---- */

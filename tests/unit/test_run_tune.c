@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "helper_device.h"
-#include "opencl/tuning_kept.h"
 #include "tools/tune.h"
 
 static struct tune_report report; /* large */
