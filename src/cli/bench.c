@@ -55,7 +55,7 @@ static enum healcl_status run_case(struct bench_command *self,
 {
     if (!self->device) /* at first they are only checked */
         return bench_check(operation, settings, error);
-    progress_say(&self->progress, "measuring %s", bench_operation_name(operation));
+    progress_say(&self->progress, "measuring %s", operation->name);
     TRY(bench_run(self->device, operation, settings, &self->options, &self->results[self->count],
                   error));
     self->count++;
@@ -90,7 +90,12 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
             struct bench_example *example = &self->examples[self->example_count];
             *example = (struct bench_example){.example = next};
             progress_say(&self->progress, "measuring %s", operation->name);
-            TRY(bench_example(self->device, &self->options, &self->calls, example, error));
+            for (int side = EXAMPLE_SIDES; side-- > 0;) {
+                example->kernel = NULL; /* that of the kernel's side stays */
+                TRY(bench_example(self->device, &self->options, &self->calls, next,
+                                  (enum example_side)side, &example->kernel, &example->of[side],
+                                  error));
+            }
             self->example_count++;
         }
     }
@@ -151,10 +156,9 @@ static int measure_and_report(struct bench_command *self)
 static int print_list(const struct bench_command *self)
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;
-    const struct bench_operation *operation;
     const struct operation *vendors;
-    for (size_t i = 0; (operation = bench_operation_at(i)); i++) {
-        printf("%s", bench_operation_name(operation));
+    for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
+        printf("%s", operation->name);
         for (enum bench_parameter j = 0; j < BENCH_PARAMETER_COUNT; j++)
             if (bench_operation_takes(operation, j))
                 printf(" --%s", bench_parameters[j].name);

@@ -63,8 +63,7 @@ static void add_result(cJSON *object, const struct bench_result *result)
 {
     char text[CASE_SIZE];
     const double median = result->median_ns;
-    JSON_ADD(object, STRING("op", bench_operation_name(result->operation)),
-             STRING("case", describe(result, text)));
+    JSON_ADD(object, STRING("op", result->operation->name), STRING("case", describe(result, text)));
     for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
         if (result->parameters.of[i] && i != BENCH_BYTES)
             add_parameter(object, i, result->parameters.of[i]);

@@ -185,10 +185,8 @@ static void check_rows(struct check_command *self)
         progress_say(&self->progress, "%zu of %zu: %s %s", i + 1, self->row_count, row->form->name,
                      dtype_name(row->dtypes.value));
         const uint64_t begin = monotonic_nanoseconds();
-        if (self->one_cell)
-            coverage_check_cell(self->device, &self->cell, row, &observer);
-        else
-            coverage_check_row(self->device, &self->sizes, row, &observer);
+        coverage_check(self->device, &self->sizes, self->one_cell ? &self->cell : NULL, row,
+                       &observer);
         self->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
         if (i + 1 == self->row_count || form_id(row[1].form) != operation)
             end_operation(self, operation);

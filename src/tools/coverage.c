@@ -25,27 +25,10 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
     for (size_t i = 0; i < n_count; i++)
         for (size_t j = 0; j < k_count; j++)
             sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
-}
-
-static size_t sizes_of(const struct coverage_sizes *sizes, const struct form *form)
-{
-    return sizes->count + problem_has_many_moduli(form);
-}
-
-struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
-                                      const struct coverage_row *row, size_t number)
-{
-    const struct coverage_size many = {MANY_K_N, MANY_K};
-    return (struct coverage_cell){row->number, number < sizes->count ? sizes->of[number] : many,
-                                  ARRANGEMENT_COUNT, row->number + number};
+    sizes->of[sizes->count++] = (struct coverage_size){MANY_K_N, MANY_K};
 }
 
 /* ---------------------------------------------------------------- rows */
-
-static bool same_dtypes(const struct problem_dtypes *a, const struct problem_dtypes *b)
-{
-    return a->value == b->value && a->also == b->also && a->index == b->index;
-}
 
 static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
                       const struct form *form, struct problem_dtypes dtypes)
@@ -55,7 +38,7 @@ static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
     if (!problem_has_index(form) || dtypes.index == DTYPE_INT32)
         dtypes.index = DTYPE_INT64;
     for (size_t i = 0; i < count; i++)
-        if (rows[i].form == form && same_dtypes(&rows[i].dtypes, &dtypes))
+        if (rows[i].form == form && memcmp(&rows[i].dtypes, &dtypes, sizeof dtypes) == 0)
             return count;
     rows[count] = (struct coverage_row){.number = (uint32_t)count, .form = form, .dtypes = dtypes};
     return count + 1;
@@ -154,14 +137,15 @@ static bool find_variant(const struct check *check, const struct coverage_cell *
     return false;
 }
 
-/* Of cells of few elements kernels of manifests are tried in all parts of an arrangement. */
-enum { PARTS_ELEMENTS = 600 };
+/* Random arrangements that kernels of manifests get behind each one, in cells of few elements. */
+enum { RANDOM_CALLS = 3, RANDOM_ELEMENTS = 600 };
 
 /* One arrangement of a size. False where a manifest's kernel was wrong: where it writes without
  * room around its tensors, memory of others is at risk. */
 static bool check_arrangement(const struct check *check, const struct coverage_cell *cell)
 {
     struct check_counts *counts = &check->row->cells[cell->arrangement];
+    enum arrangement arrangement = cell->arrangement;
     struct problem problem;
     struct problem_data data;
     struct placement placement;
@@ -172,25 +156,25 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
         return true;
     struct random random = {~(COVERAGE_SEED + variant)};
     problem_data_init(&data, &problem, &random);
-    placement_make(&placement, &problem, cell->arrangement, variant, &random);
-    (void)problem_kernel(check->device, &problem, &placement, &kernel);
-    for (uint32_t part = 0;
-         part == 0 || (kernel.name && is_safe && cell->size.n * cell->size.k <= PARTS_ELEMENTS);
-         part++) {
+    for (int call = 0; call <= RANDOM_CALLS; call++, arrangement = ARRANGEMENT_RANDOM) {
         struct healcl_error error = {0};
-        if (kernel.name &&
-            !placement_make_part(&placement, &problem, cell->arrangement, part, variant, &random))
+        placement_make(&placement, &problem, arrangement, variant, &random);
+        (void)problem_kernel(check->device, &problem, &placement, &kernel);
+        if (kernel.name)
+            placement_guard(&placement, arrangement);
+        else if (call > 0)
             break;
         counts->calls++;
         check->row->replaced += kernel.name != NULL;
-        if (problem_check(check->device, &problem, &placement, &data, &random, &error) ==
-            CHECK_EQUAL)
+        if (problem_check(check->device, &problem, &placement, &data, &random, &error) == HEALCL_OK)
             counts->passed++;
         else
             fail_cell(check, cell, &kernel, &error);
         counts->unsupported += error.status == HEALCL_REFUSED;
         is_safe = !kernel.name || error.status == HEALCL_OK || error.status == HEALCL_REFUSED;
         healcl_error_clear(&error);
+        if (!kernel.name || !is_safe || cell->size.n * cell->size.k > RANDOM_ELEMENTS)
+            break;
     }
     problem_data_release(&data);
     return is_safe;
@@ -226,27 +210,20 @@ static void check_refused(const struct check *check)
     healcl_error_clear(&error);
 }
 
-void coverage_check_cell(struct healcl_device *device, const struct coverage_cell *cell,
-                         struct coverage_row *row, const struct coverage_observer *observer)
+void coverage_check(struct healcl_device *device, const struct coverage_sizes *sizes,
+                    const struct coverage_cell *one, struct coverage_row *row,
+                    const struct coverage_observer *observer)
 {
     const struct check check = {device, row, observer};
-    if (problem_accepts(row->form, &row->dtypes))
-        check_size(&check, cell);
-    else
-        check_refused(&check);
-}
-
-void coverage_check_row(struct healcl_device *device, const struct coverage_sizes *sizes,
-                        struct coverage_row *row, const struct coverage_observer *observer)
-{
-    const struct check check = {device, row, observer};
+    /* The last size is for what depends on the number of moduli most. */
+    const size_t count = one ? 1 : sizes->count - !problem_has_many_moduli(row->form);
     if (!problem_accepts(row->form, &row->dtypes)) {
         check_refused(&check);
         return;
     }
-    size_t count = sizes_of(sizes, row->form);
     for (size_t i = 0; i < count; i++) {
-        const struct coverage_cell cells = coverage_cell_of(sizes, row, i);
-        check_size(&check, &cells);
+        const struct coverage_cell all = {row->number, sizes->of[i], ARRANGEMENT_COUNT,
+                                          row->number + i};
+        check_size(&check, one ? one : &all);
     }
 }

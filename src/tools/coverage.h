@@ -37,7 +37,8 @@ struct coverage_sizes {
     struct coverage_size of[COVERAGE_SIZES_MAX];
 };
 
-/* n from 2 to 131072, k from 1 to 24, in all combinations; quick: few of them, below 1000. */
+/* n from 2 to 131072, k from 1 to 24, in all combinations, quick: few of them, below 1000; and last
+ * one with more moduli. */
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick);
 
 /* A form with certain dtypes. */
@@ -84,17 +85,10 @@ struct coverage_observer {
                    const struct manifest_kernel *kernel, const struct healcl_error *why);
 };
 
-/* The cells of a row of one size: number counts up to sizes->count, or for what
- * depends on the number of moduli most to one more. */
-struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
-                                      const struct coverage_row *row, size_t number);
-
-/* Checks all cells of a row, or that its dtypes are refused, and fills in the rest of the row. */
-void coverage_check_row(struct healcl_device *device, const struct coverage_sizes *sizes,
-                        struct coverage_row *row, const struct coverage_observer *observer);
-
-/* Checks one cell of its row. */
-void coverage_check_cell(struct healcl_device *device, const struct coverage_cell *cell,
-                         struct coverage_row *row, const struct coverage_observer *observer);
+/* Checks one cell of a row, or where it is NULL all of them; or that the row's dtypes are refused.
+ * Fills in the rest of the row. */
+void coverage_check(struct healcl_device *device, const struct coverage_sizes *sizes,
+                    const struct coverage_cell *one, struct coverage_row *row,
+                    const struct coverage_observer *observer);
 
 #endif

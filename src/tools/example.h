@@ -74,10 +74,4 @@ struct example_check {
 void example_check(struct healcl_device *device, const struct examples *examples,
                    struct example_check *check);
 
-/* Makes the call of one example in a few layouts, for what is measured: HEALCL_DIFFERENT, or why it
- * cannot run. Without a body nothing is compared. */
-enum healcl_status example_verify(struct healcl_device *device, const struct examples *examples,
-                                  const struct example *example, enum example_side side,
-                                  struct healcl_error *error);
-
 #endif

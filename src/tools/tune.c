@@ -97,6 +97,15 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
+/* The default, and others up to a 0. */
+static void add_numbers(struct lister *lister, const char *subject, uint32_t value,
+                        const uint32_t *others)
+{
+    add_number(lister, subject, value);
+    for (; *others; others++)
+        add_number(lister, subject, *others);
+}
+
 /* One whose work-items share a transform comes in several sizes, and with either radix. */
 static void add_style(struct lister *lister, enum kernel_family family, enum kernel_style style,
                       uint32_t transform_local_size)
@@ -143,18 +152,16 @@ static void list_all(struct lister *lister)
 {
     static const uint32_t cpu_sizes[] = {1, 8, 64, 0}, other_sizes[] = {64, 128, 256, 512, 0},
                           cpu_elements[] = {64, 1024, 16384, 0},
-                          other_elements[] = {1, 2, 4, 16, 0};
+                          other_elements[] = {1, 2, 4, 16, 0},
+                          launches[] = {1, LAUNCHES_AT_ONCE_MAX, 0};
     const struct device_info *info = lister->info;
     const struct device_tuning *tuning = &lister->report->tuning;
     bool is_cpu = info->type & CL_DEVICE_TYPE_CPU;
     const uint32_t *sizes = is_cpu ? cpu_sizes : other_sizes;
 
-    add_number(lister, LOCAL_SIZE, tuning->local_size);
-    for (const uint32_t *size = sizes; *size; size++)
-        add_number(lister, LOCAL_SIZE, *size);
-    add_number(lister, ELEMENTS, tuning->elements_per_item);
-    for (const uint32_t *count = is_cpu ? cpu_elements : other_elements; *count; count++)
-        add_number(lister, ELEMENTS, *count);
+    add_numbers(lister, LOCAL_SIZE, tuning->local_size, sizes);
+    add_numbers(lister, ELEMENTS, tuning->elements_per_item,
+                is_cpu ? cpu_elements : other_elements);
     for (uint32_t bytes = tuning->access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
         add_number(lister, ACCESS, bytes);
     for (int family = 0; family < FAMILY_COUNT; family++)
@@ -164,9 +171,7 @@ static void list_all(struct lister *lister)
             multiply_name((enum multiply)((tuning->multiply + i) % MULTIPLY_COUNT)));
     if (!info->out_of_order)
         return;
-    add_number(lister, LAUNCHES, tuning->launches_at_once);
-    add_number(lister, LAUNCHES, 1);
-    add_number(lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
+    add_numbers(lister, LAUNCHES, tuning->launches_at_once, launches);
 }
 
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report)
@@ -292,18 +297,6 @@ static enum healcl_status open_anew(struct healcl_device **device, struct healcl
     return device_open(cl, selector, device, error);
 }
 
-/* The tuning that an alternative is measured with. */
-static enum healcl_status tuning_of(const struct tune_alternative *alternative,
-                                    const struct tune_report *report,
-                                    const struct device_info *info, struct device_tuning *tuning,
-                                    struct healcl_error *error)
-{
-    *tuning = report->tuning;
-    if (is_style(alternative->subject))
-        TRY(tuning_parse(tuning, "general", "tune", info, error));
-    return tuning_parse(tuning, alternative->choice, "tune", info, error);
-}
-
 static void add_times(struct tune_alternative *alternative, const struct bench_result *result)
 {
     alternative->nanoseconds += result->min_ns; /* what else runs only adds */
@@ -320,8 +313,9 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
     uint32_t measured = 0;
     for (; example; example = example_next(example)) {
         struct bench_result result;
-        TRY(bench_kernel(*tuner->device, bench, examples, example, alternative->kernel, &result,
-                         error));
+        const char *kernel = alternative->kernel;
+        TRY(bench_example(*tuner->device, bench, examples, example, EXAMPLE_KERNEL, &kernel,
+                          &result, error));
         measured += result.samples > 0;
         add_times(alternative, &result);
     }
@@ -374,13 +368,6 @@ static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative 
                                                       : TUNE_RIGHT;
     if (status == HEALCL_NO_MEMORY)
         xmalloc_fail();
-    if (status == HEALCL_USAGE) {
-        if (error)
-            *error = problem;
-        else
-            healcl_error_clear(&problem);
-        return status;
-    }
     snprintf(alternative->reason, sizeof alternative->reason, "%s",
              status == HEALCL_OK ? "" : problem.message);
     healcl_error_clear(&problem);
@@ -391,15 +378,15 @@ static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *
                                   struct healcl_error *error)
 {
     const struct tune_options *options = tuner->options;
-    struct device_tuning tuning;
-    if (alternative->kernel) {
-        tuning = tuner->report->tuning;
-        kernel_choices_set(&(*tuner->device)->programs->choices, alternative->of,
-                           alternative->number);
-    } else {
-        TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
-    }
-    TRY(device_set_tuning(*tuner->device, &tuning, error));
+    struct healcl_device *device = *tuner->device;
+    struct device_tuning tuning = tuner->report->tuning;
+    if (is_style(alternative->subject))
+        TRY(tuning_parse(&tuning, "general", "tune", &device->info, error));
+    if (alternative->kernel)
+        kernel_choices_set(&device->programs->choices, alternative->of, alternative->number);
+    else
+        TRY(tuning_parse(&tuning, alternative->choice, "tune", &device->info, error));
+    TRY(device_set_tuning(device, &tuning, error));
     if (options->measuring)
         options->measuring(options->context, alternative);
     for (int i = 0; i < TUNE_TRIES; i++) {

@@ -99,7 +99,7 @@ static struct kept run_rows(const struct bench_case *measured, int64_t first, in
     struct plan *plan = NULL;
     struct executor *executor = NULL;
     struct segment_result result = {0};
-    char *text = bench_case_text(measured, first, count);
+    char *text = bench_case_text(measured, first, count, false);
     source = (struct source){.text = text, .length = strlen(text)};
     OK(plan_create(&source, NULL, NULL, &plan, &error));
     assert_int_equal(plan->segment_count, BENCH_SEGMENTS);
@@ -141,8 +141,7 @@ static void check_parts(const struct bench_operation *operation,
 static void parts_are_like_the_whole(void **state)
 {
     (void)state;
-    const struct bench_operation *operation;
-    for (size_t i = 0; (operation = bench_operation_at(i)); i++) {
+    for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
         struct bench_settings settings = small_settings(operation);
         check_parts(operation, &settings);
         if (bench_operation_takes(operation, BENCH_LAYOUT))
