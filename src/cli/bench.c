@@ -85,8 +85,9 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
     for (size_t i = 0; (operation = example_operation_at(self->options.table, i)); i++) {
         if (self->operation || (self->vendors && self->vendors != operation))
             continue;
-        for (const struct example *next = example_of(&self->calls, operation);
-             next && self->example_count < EXAMPLE_RESULTS_MAX; next = example_next(next)) {
+        for (const struct example *next = example_from(self->calls.first, operation);
+             next && self->example_count < EXAMPLE_RESULTS_MAX;
+             next = example_from(next->next, operation)) {
             struct bench_example *example = &self->examples[self->example_count];
             *example = (struct bench_example){.example = next};
             progress_say(&self->progress, "measuring %s", operation->name);
@@ -107,7 +108,7 @@ static enum healcl_status measure(struct bench_command *self, struct healcl_erro
 {
     TRY(run_cases(self, error));
     TRY(examples_read(&self->calls, self->operations, error));
-    if (self->vendors && !example_of(&self->calls, self->vendors))
+    if (self->vendors && !example_from(self->calls.first, self->vendors))
         FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",
              self->name);
     TRY(report_file_open(&self->json, error));

@@ -68,7 +68,7 @@ static void add_result(cJSON *object, const struct bench_result *result)
         if (result->parameters.of[i] && i != BENCH_BYTES)
             add_parameter(object, i, result->parameters.of[i]);
     json_add_integers(object, "shape", result->shape.shape, result->shape.rank);
-    JSON_ADD(object, STRING("unit", bench_unit_name(result->unit)), NUMBER("units", result->units),
+    JSON_ADD(object, STRING("unit", bench_unit_names[result->unit]), NUMBER("units", result->units),
              NUMBER("bytes", result->bytes));
     add_times(object, result);
     JSON_ADD(object, DECIMAL("ns_per_unit", result->units > 0 ? median / (double)result->units : 0),
@@ -104,7 +104,7 @@ static void add_example(cJSON *object, const struct bench_example *example)
         const struct bench_result *side = &example->of[i];
         if (side->samples == 0)
             continue;
-        cJSON *times = json_add_object(object, example_side_name((enum example_side)i));
+        cJSON *times = json_add_object(object, example_side_names[i]);
         if (i == EXAMPLE_KERNEL)
             json_add_string(times, "name", example->kernel);
         add_times(times, side);

@@ -66,13 +66,13 @@ static void script_release(struct script *script)
 
 /* Takes the text. The caller releases the script, also where this fails. */
 static enum healcl_status script_init(struct script *script, char *text,
-                                      const struct operation_table *table, uint64_t memory_limit,
+                                      const struct bench_options *options,
                                       struct healcl_error *error)
 {
     script->text = text;
     script->source = (struct source){.text = text, .length = strlen(text)};
-    const struct healcl_limits limits = {.memory_bytes = memory_limit};
-    return plan_create(&script->source, table, &limits, &script->plan, error);
+    const struct healcl_limits limits = {.memory_bytes = options->memory_limit};
+    return plan_create(&script->source, options->table, &limits, &script->plan, error);
 }
 
 static enum healcl_status run_segment(struct bench *bench, const struct segment *segment,
@@ -87,42 +87,31 @@ static enum healcl_status run_segment(struct bench *bench, const struct segment 
 
 /* ---------------------------------------------------------------- verification */
 
-/* Compares the device's output, from byte start on, with what the reference makes of a plan. */
-static enum healcl_status compare_part(const struct bench *bench, size_t start,
-                                       const struct plan *plan, struct healcl_error *error)
+/* Compares the device's output, from byte start on, with what the reference makes of a transcript.
+ * Takes the text. */
+static enum healcl_status verify_part(const struct bench *bench, char *text, size_t start,
+                                      struct healcl_error *error)
 {
     const struct result *output = &bench->output.of[0];
-    const struct segment *last = &bench->script.plan->segments[BENCH_RESULT];
-    struct results expected;
-    enum healcl_status status = results_run(&expected, NULL, plan, NULL, error);
+    const struct plan *plan = bench->script.plan;
+    struct script script = {.text = NULL};
+    struct results expected = {.count = 0};
+    enum healcl_status status = script_init(&script, text, bench->options, error);
+    if (status == HEALCL_OK)
+        status = results_run(&expected, NULL, script.plan, NULL, error);
     if (status == HEALCL_OK) {
+        const struct step *download = &plan->steps[plan->segments[BENCH_RESULT].first_step];
         const struct difference difference = difference_of(
             output->dtype, output->bytes + start, expected.of[0].bytes, expected.of[0].size);
-        char text[SHAPE_TEXT_SIZE];
+        const int64_t at = difference.element + (int64_t)(start / dtype_size(output->dtype));
+        char index[SHAPE_TEXT_SIZE];
         if (difference.found)
-            status =
-                ERROR(error, HEALCL_DIFFERENT,
-                      "the device's result is wrong: %" PRId64 ", not %" PRId64 ", at %s",
-                      difference.actual, difference.expected,
-                      layout_index_text(
-                          &bench->script.plan->steps[last->first_step].in[0]->layout,
-                          difference.element + (int64_t)(start / dtype_size(output->dtype)), text));
+            status = ERROR(error, HEALCL_DIFFERENT,
+                           "the device's result is wrong: %" PRId64 ", not %" PRId64 ", at %s",
+                           difference.actual, difference.expected,
+                           layout_index_text(&download->in[0]->layout, at, index));
     }
     results_release(&expected);
-    return status;
-}
-
-static enum healcl_status verify_window(const struct bench *bench, int64_t first, int64_t count,
-                                        struct healcl_error *error)
-{
-    const struct bench_case *measured = &bench->measured;
-    const size_t row = bench->output.of[0].size / (size_t)bench_case_rows(measured);
-    struct script script = {.text = NULL};
-    enum healcl_status status =
-        script_init(&script, bench_case_text(measured, first, count, false), bench->options->table,
-                    bench->options->memory_limit, error);
-    if (status == HEALCL_OK)
-        status = compare_part(bench, row * (size_t)first, script.plan, error);
     script_release(&script);
     return status;
 }
@@ -131,13 +120,17 @@ static enum healcl_status verify_window(const struct bench *bench, int64_t first
  * and some at equal distances between them. */
 static enum healcl_status verify_windows(const struct bench *bench, struct healcl_error *error)
 {
-    const int64_t rows = bench_case_rows(&bench->measured);
-    const int64_t row_units = (int64_t)(bench->measured.units / (uint64_t)rows);
-    const int64_t count = REFERENCE_UNITS / WINDOWS / (row_units + 1) + 1;
-    if (WINDOWS * count >= rows)
-        return verify_window(bench, 0, rows, error);
-    for (int i = 0; i < WINDOWS; i++)
-        TRY(verify_window(bench, i * (rows - count) / (WINDOWS - 1), count, error));
+    const struct bench_case *measured = &bench->measured;
+    const int64_t rows = bench_case_rows(measured);
+    const int64_t row_units = (int64_t)(measured->units / (uint64_t)rows);
+    const int64_t wanted = REFERENCE_UNITS / WINDOWS / (row_units + 1) + 1;
+    const int64_t windows = WINDOWS * wanted >= rows ? 1 : WINDOWS;
+    const int64_t count = windows == 1 ? rows : wanted;
+    for (int64_t i = 0; i < windows; i++) {
+        const int64_t first = i * (rows - count) / (WINDOWS - 1);
+        TRY(verify_part(bench, bench_case_text(measured, first, count, false),
+                        bench->output.of[0].size / (size_t)rows * (size_t)first, error));
+    }
     return HEALCL_OK;
 }
 
@@ -276,14 +269,13 @@ static enum healcl_status run_script(struct bench *bench, struct healcl_device *
                                      struct healcl_error *error)
 {
     const struct result_sink sink = {.context = bench, .take = take_output};
-    TRY(script_init(&bench->script, text, bench->options->table, bench->options->memory_limit,
-                    error));
+    TRY(script_init(&bench->script, text, bench->options, error));
     TRY(make_loop(bench, error));
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
     TRY(executor_run(bench->executor, bench->script.plan, &sink, error));
     if (verifies)
         TRY(bench->measured.operation ? verify_windows(bench, error)
-                                      : compare_part(bench, 0, bench->script.plan, error));
+                                      : verify_part(bench, xstrdup(text), 0, error));
     TRY(take_samples(bench, result, error));
     return verify_again(bench, result, error);
 }
@@ -381,6 +373,6 @@ enum healcl_status bench_example(struct healcl_device *device, const struct benc
     bench_release(&bench);
     if (status != HEALCL_OK)
         error_prefix(error, "%s, %s, entry %zu, its %s: ", example->operation->name, example->file,
-                     example->entry, example_side_name(side));
+                     example->entry, example_side_names[side]);
     return status;
 }

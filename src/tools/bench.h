@@ -67,8 +67,7 @@ struct bench_settings {
 
 enum bench_unit { BENCH_BUTTERFLY, BENCH_ELEMENT, BENCH_PRODUCT, BENCH_BYTE };
 
-/* "butterfly" ... */
-const char *bench_unit_name(enum bench_unit unit);
+extern const char *const bench_unit_names[];
 
 /* The tensors of an operation that are as large as its work. */
 enum bench_tensor { BENCH_A, BENCH_B, BENCH_INDICES, BENCH_OUT, BENCH_TENSORS };

@@ -18,11 +18,7 @@ const struct bench_parameter_info bench_parameters[BENCH_PARAMETER_COUNT] = {
     [BENCH_PERM] = {"perm", perms, 0, 0},
 };
 
-const char *bench_unit_name(enum bench_unit unit)
-{
-    static const char *const names[] = {"butterfly", "element", "product", "byte"};
-    return names[unit];
-}
+const char *const bench_unit_names[] = {"butterfly", "element", "product", "byte"};
 
 /* ---------------------------------------------------------------- operations */
 

@@ -4,34 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
-static const int64_t all_n[] = {2,    4,    8,    16,   32,    64,    128,   256,   512,
-                                1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
-static const int64_t all_k[] = {1, 2, 3, 8, 24};
-static const int64_t quick_n[] = {2, 16, 512};
-static const int64_t quick_k[] = {1, 3};
+#include "core/clock.h"
+#include "tools/xmalloc.h"
 
 enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16 };
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* ---------------------------------------------------------------- sizes */
 
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
 {
-    const int64_t *n = quick ? quick_n : all_n, *k = quick ? quick_k : all_k;
-    size_t n_count = quick ? COUNT(quick_n) : COUNT(all_n);
-    size_t k_count = quick ? COUNT(quick_k) : COUNT(all_k);
+    static const int64_t k[] = {1, 3, 2, 8, 24};
+    const size_t k_count = quick ? 2 : sizeof k / sizeof *k;
     sizes->count = 0;
-    for (size_t i = 0; i < n_count; i++)
-        for (size_t j = 0; j < k_count; j++)
-            sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
+    for (int64_t n = 2; n <= (quick ? 512 : 131072); n *= quick ? 16 : 2)
+        for (size_t i = 0; i < k_count; i++)
+            sizes->of[sizes->count++] = (struct coverage_size){n, k[i]};
     sizes->of[sizes->count++] = (struct coverage_size){MANY_K_N, MANY_K};
 }
 
 /* ---------------------------------------------------------------- rows */
 
-static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
-                      const struct form *form, struct problem_dtypes dtypes)
+static size_t add_row(struct coverage_row *rows, size_t count, const struct form *form,
+                      struct problem_dtypes dtypes)
 {
     if (problem_also(form) < 0)
         dtypes.also = dtypes.value;
@@ -44,14 +38,15 @@ static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
     return count + 1;
 }
 
-size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX])
+size_t coverage_rows(struct coverage_row **rows)
 {
     size_t count = 0;
-    for (size_t i = 0; i < COVERAGE_FORMS; i++)
+    *rows = xcalloc(form_count * DTYPE_COUNT * DTYPE_COUNT * DTYPE_COUNT, sizeof **rows);
+    for (size_t i = 0; i < form_count; i++)
         for (int value = 0; value < DTYPE_COUNT && problem_is_made(&forms[i]); value++)
             for (int also = 0; also < DTYPE_COUNT; also++)
                 for (int index = 0; index < DTYPE_COUNT; index++)
-                    count = add_row(rows, count, &forms[i],
+                    count = add_row(*rows, count, &forms[i],
                                     (struct problem_dtypes){(enum dtype)value, (enum dtype)also,
                                                             (enum dtype)index});
     return count;
@@ -215,15 +210,16 @@ void coverage_check(struct healcl_device *device, const struct coverage_sizes *s
                     const struct coverage_observer *observer)
 {
     const struct check check = {device, row, observer};
+    const uint64_t begin = monotonic_nanoseconds();
     /* The last size is for what depends on the number of moduli most. */
     const size_t count = one ? 1 : sizes->count - !problem_has_many_moduli(row->form);
-    if (!problem_accepts(row->form, &row->dtypes)) {
+    const bool is_accepted = problem_accepts(row->form, &row->dtypes);
+    if (!is_accepted)
         check_refused(&check);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; is_accepted && i < count; i++) {
         const struct coverage_cell all = {row->number, sizes->of[i], ARRANGEMENT_COUNT,
                                           row->number + i};
         check_size(&check, one ? one : &all);
     }
+    row->nanoseconds = monotonic_nanoseconds() - begin;
 }

@@ -15,22 +15,7 @@ struct coverage_size {
     int64_t n, k;
 };
 
-/* The forms of ops.def. */
-enum {
-    COVERAGE_FORMS = 0
-#define OPERATION(...)
-#define FORM(...) +1
-#include "plan/ops.def"
-#undef OPERATION
-#undef FORM
-};
-
-enum {
-    COVERAGE_SIZES_MAX = 128,
-    /* A form's rows: dtypes of values × of the tensor that may have another × indices or not. */
-    COVERAGE_FORM_ROWS = DTYPE_COUNT * DTYPE_COUNT * 2,
-    COVERAGE_ROWS_MAX = COVERAGE_FORM_ROWS * COVERAGE_FORMS,
-};
+enum { COVERAGE_SIZES_MAX = 128 };
 
 struct coverage_sizes {
     size_t count;
@@ -50,13 +35,14 @@ struct coverage_row {
     bool refused;                                 /* so it should be, and is */
     struct check_counts cells[ARRANGEMENT_COUNT]; /* those that applied */
     int failures; /* cells that were not right, and dtypes that were not refused */
+    uint64_t nanoseconds;
     int replaced; /* cells that a kernel of the table's manifests had a part in */
 };
 
-/* Lists all rows; returns how many. Each form has one for every dtype of its values, and every
- * other dtype that one of its tensors may have; the dtype of indices varies from cell to cell, and
- * int8 is refused. */
-size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX]);
+/* Lists all rows, freed with free(); returns how many. Each form has one for every dtype of its
+ * values, and every other dtype that one of its tensors may have; the dtype of indices varies from
+ * cell to cell, and int8 is refused. */
+size_t coverage_rows(struct coverage_row **rows);
 
 /* "int64, a int8, indices int8"; returns text. */
 enum { COVERAGE_DTYPES_SIZE = 64 };

@@ -12,10 +12,7 @@
 #include "run/run.h"
 #include "tools/xmalloc.h"
 
-const char *example_side_name(enum example_side side)
-{
-    return side == EXAMPLE_KERNEL ? "kernel" : "body";
-}
+const char *const example_side_names[] = {"kernel", "body"};
 
 /* ---------------------------------------------------------------- operations */
 
@@ -71,7 +68,6 @@ struct reading {
     struct examples *examples;
     struct example **last;
     const char *file;
-    struct example *first; /* of the file */
     bool have_bodies;
     struct operation_table *noting; /* whose calls are noted */
 };
@@ -141,7 +137,6 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
     example->problem.out = out;
     *reading->last = example;
     reading->last = (struct example **)&example->next;
-    reading->first = reading->first ? reading->first : example;
     return HEALCL_OK;
 }
 
@@ -165,7 +160,7 @@ static enum healcl_status keep_result(void *context, const struct step *step, co
 {
     const struct reading *reading = context;
     const size_t bytes = (size_t)packed_bytes(step->in[0]);
-    for (struct example *example = reading->first; example;
+    for (struct example *example = reading->examples->first; example;
          example = (struct example *)example->next)
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             if (step->tensor_name != example->problem.text[i])
@@ -256,7 +251,6 @@ static enum healcl_status read_folder(struct reading *reading, const char *folde
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = xasprintf("%s/%s", folder, names[i]->d_name);
-        reading->first = NULL;
         reading->file = arena_strdup(reading->examples->arena, names[i]->d_name);
         if (!reading->file)
             xmalloc_fail();
@@ -302,21 +296,11 @@ void examples_release(struct examples *examples)
     *examples = (struct examples){.arena = NULL};
 }
 
-static const struct example *find(const struct example *example, const struct operation *operation)
+const struct example *example_from(const struct example *first, const struct operation *operation)
 {
-    while (example && example->operation != operation)
-        example = example->next;
-    return example;
-}
-
-const struct example *example_of(const struct examples *examples, const struct operation *operation)
-{
-    return find(examples->first, operation);
-}
-
-const struct example *example_next(const struct example *example)
-{
-    return find(example->next, example->operation);
+    while (first && first->operation != operation)
+        first = first->next;
+    return first;
 }
 
 struct problem example_problem(const struct examples *examples, const struct example *example,

@@ -12,8 +12,7 @@
 /* What makes a call on a device. */
 enum example_side { EXAMPLE_KERNEL, EXAMPLE_BODY, EXAMPLE_SIDES };
 
-/* "kernel", "body" */
-const char *example_side_name(enum example_side side);
+extern const char *const example_side_names[];
 
 /* Operation i of those of manifests that a table has; NULL behind the last one. table may be NULL.
  */
@@ -49,10 +48,8 @@ enum healcl_status examples_read(struct examples *examples,
                                  struct healcl_error *error);
 void examples_release(struct examples *examples);
 
-/* The first example of an operation, and the one behind it; NULL where there is none. */
-const struct example *example_of(const struct examples *examples,
-                                 const struct operation *operation);
-const struct example *example_next(const struct example *example);
+/* The first example of an operation in a list; NULL where there is none. */
+const struct example *example_from(const struct example *first, const struct operation *operation);
 
 /* The call of an example, by a side. */
 struct problem example_problem(const struct examples *examples, const struct example *example,

@@ -38,10 +38,10 @@ static enum healcl_status take_times(struct healcl_device *device, struct healcl
 static enum healcl_status end_times(struct healcl_device *device, enum healcl_status status,
                                     struct healcl_error *error)
 {
-    if (status == HEALCL_OK)
-        return device_set_profiling(device, false, error);
-    (void)device_set_profiling(device, false, NULL); /* the first error counts */
-    return status;
+    /* The first error counts. */
+    enum healcl_status end =
+        device_set_profiling(device, false, status == HEALCL_OK ? error : NULL);
+    return status == HEALCL_OK ? end : status;
 }
 
 static void add_running(void *context, const struct launch_times *times)

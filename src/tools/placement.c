@@ -130,28 +130,19 @@ static void arrange(struct spread *spread, const struct problem_tensor *tensor, 
                     enum arrangement arrangement, uint64_t variant)
 {
     const uint32_t rank = tensor->shape.rank;
-    switch (arrangement) {
-    case ARRANGEMENT_OFFSET:
+    const bool is_strided = arrangement == ARRANGEMENT_STRIDED;
+    const uint32_t spaced = is_strided && rank > 0 ? rank - 1 : 0; /* the axis */
+    if (is_strided || arrangement == ARRANGEMENT_OFFSET) {
         spread->start = rank == 0;
-        spread->before[0] = spread->after[0] = 1;
-        break;
-    case ARRANGEMENT_STRIDED:
-        spread->start = rank == 0;
-        if (rank > 0) {
-            spread->step[rank - 1] = 2;
-            spread->before[rank - 1] = spread->after[rank - 1] = 1;
-        }
-        break;
-    case ARRANGEMENT_TRANSPOSED:
+        spread->step[spaced] = is_strided ? 2 : 1;
+        spread->before[spaced] = spread->after[spaced] = 1;
+    } else if (arrangement == ARRANGEMENT_TRANSPOSED) {
         for (uint32_t axis = 0; axis < rank; axis++)
             spread->order[axis] = rank - 1 - axis;
         spread->after[0] = 1;
-        break;
-    case ARRANGEMENT_BROADCAST:
-        if (!is_out && repeated_axis(tensor, variant) >= 0)
-            spread->repeated[repeated_axis(tensor, variant)] = true;
-        break;
-    default: break;
+    } else if (arrangement == ARRANGEMENT_BROADCAST && !is_out &&
+               repeated_axis(tensor, variant) >= 0) {
+        spread->repeated[repeated_axis(tensor, variant)] = true;
     }
 }
 

@@ -53,6 +53,11 @@ static void set_shape(struct maker *maker, const char *name, uint32_t rank, cons
     set_text(maker, name, "%s", layout_shape_text(&layout, text));
 }
 
+static bool is_index(const struct healcl_parameter_info *parameter)
+{
+    return parameter->kind == HEALCL_PARAMETER_PERM || parameter->kind == HEALCL_PARAMETER_INDICES;
+}
+
 static struct problem_tensor *set_tensor(struct maker *maker, const char *name, uint32_t rank,
                                          const int64_t *shape)
 {
@@ -63,7 +68,7 @@ static struct problem_tensor *set_tensor(struct maker *maker, const char *name, 
     *tensor = (struct problem_tensor){.present = true, .dtype = maker->dtypes->value};
     if (i == problem_also(maker->problem->form))
         tensor->dtype = maker->dtypes->also;
-    if (problem_is_index(&maker->problem->form->parameters[i]))
+    if (is_index(&maker->problem->form->parameters[i]))
         tensor->dtype = maker->dtypes->index;
     tensor->shape = layout_of_shape(rank, shape);
     return tensor;
@@ -542,15 +547,10 @@ int problem_also(const struct form *form)
     return also ? form_parameter(form, also) : -1;
 }
 
-bool problem_is_index(const struct healcl_parameter_info *parameter)
-{
-    return parameter->kind == HEALCL_PARAMETER_PERM || parameter->kind == HEALCL_PARAMETER_INDICES;
-}
-
 bool problem_has_index(const struct form *form)
 {
     for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (problem_is_index(&form->parameters[i]))
+        if (is_index(&form->parameters[i]))
             return true;
     return false;
 }
@@ -583,8 +583,7 @@ static int64_t fill_value(const struct problem_tensor *tensor, struct random *ra
         if (tensor->dtype == DTYPE_INT64 && kind > 0)
             value = kind == 1 ? value % (top - 1) + 1 : value | top;
         return value;
-    case CONTENTS_BETWEEN:
-    case CONTENTS_AROUND: /* no index of an empty axis is looked at */
+    case CONTENTS_BETWEEN: /* no index of an empty axis is looked at */
         return random_between(random, tensor->low,
                               tensor->high < tensor->low ? tensor->low : tensor->high);
     case CONTENTS_TAME: return random_value(random, tensor->dtype) & tensor->high;

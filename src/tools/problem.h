@@ -12,9 +12,8 @@
 /* Of those that steps of a body ask for, a later one is an earlier one too. */
 enum contents {
     CONTENTS_VALUES,
-    CONTENTS_AROUND, /* in [low, high], where any others will do too */
-    CONTENTS_TAME,   /* in [0, high], high + 1 a power of two; in most tensors a few values are
-                        anything */
+    CONTENTS_TAME, /* in [0, high], high + 1 a power of two; in most tensors a few values are
+                      anything */
     CONTENTS_MODULI,
     CONTENTS_COPRIME,
     CONTENTS_BETWEEN, /* in [low, high] */
@@ -50,8 +49,7 @@ struct problem_dtypes {
 /* The parameter that may have a dtype of its own, or -1. */
 int problem_also(const struct form *form);
 
-/* Whether a parameter holds indices, and whether a form has one that does. */
-bool problem_is_index(const struct healcl_parameter_info *parameter);
+/* Whether a form has a parameter that holds indices. */
 bool problem_has_index(const struct form *form);
 
 /* Whether the planner should accept these dtypes. */

@@ -61,15 +61,9 @@ void problem_data_release(struct problem_data *data)
 {
     for (int i = 0; i < PARAMETERS_MAX; i++)
         free(data->packed[i]);
-    memset(data, 0, sizeof *data);
 }
 
 /* ---------------------------------------------------------------- images of storages */
-
-struct images {
-    uint32_t count;
-    void *bytes[PARAMETERS_MAX];
-};
 
 /* Random elements, and around a tensor that holds moduli or indices such as it may hold: what reads
  * them by mistake goes on to a wrong result. */
@@ -78,14 +72,12 @@ static void fill_image(const struct problem *problem, const struct placement *pl
 {
     const enum dtype dtype = placement->storages[storage].dtype;
     const int64_t count = (int64_t)(placement_bytes(placement, storage) / dtype_size(dtype));
-    struct problem_tensor whole = {.dtype = dtype, .shape = layout_of_shape(1, &count)};
+    struct problem_tensor whole = {.dtype = dtype};
     for (int i = 0; i < PARAMETERS_MAX && placement->storages[storage].after > 0; i++) {
         const struct problem_tensor *tensor = &problem->tensors[i];
         if (!tensor->present || placement->places[i].storage != storage)
             continue;
-        whole.contents = tensor->contents;
-        whole.low = tensor->low;
-        whole.high = tensor->high;
+        whole = *tensor;
         if (tensor->contents == CONTENTS_COPRIME)
             whole.contents = CONTENTS_MODULI;
         if (tensor->contents == CONTENTS_PERMUTATION) {
@@ -94,18 +86,18 @@ static void fill_image(const struct problem *problem, const struct placement *pl
             whole.high = layout_elements(&tensor->shape) - 1;
         }
     }
+    whole.shape = layout_of_shape(1, &count);
     problem_fill(&whole, random, bytes);
 }
 
 /* Fills what is around the problem's tensors, and then these. */
-static void images_init(struct images *images, const struct problem *problem,
+static void images_init(void *images[PARAMETERS_MAX], const struct problem *problem,
                         const struct placement *placement, const struct problem_data *data,
                         struct random *random)
 {
-    images->count = placement->storage_count;
-    for (uint32_t i = 0; i < images->count; i++) {
-        images->bytes[i] = xmalloc(placement_bytes(placement, i));
-        fill_image(problem, placement, i, random, images->bytes[i]);
+    for (uint32_t i = 0; i < placement->storage_count; i++) {
+        images[i] = xmalloc(placement_bytes(placement, i));
+        fill_image(problem, placement, i, random, images[i]);
     }
     /* What must hold certain values comes last, as tensors may share elements. */
     for (int pass = 0; pass < 2; pass++)
@@ -113,14 +105,8 @@ static void images_init(struct images *images, const struct problem *problem,
             const struct problem_tensor *tensor = &problem->tensors[i];
             if (tensor->present && problem_is_free(tensor) == (pass == 0))
                 view_scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
-                             images->bytes[placement->places[i].storage], data->packed[i]);
+                             images[placement->places[i].storage], data->packed[i]);
         }
-}
-
-static void images_release(struct images *images)
-{
-    for (uint32_t i = 0; i < images->count; i++)
-        free(images->bytes[i]);
 }
 
 /* ---------------------------------------------------------------- differences */
@@ -207,7 +193,7 @@ static enum healcl_status wrongly_refused(struct healcl_error *error)
 struct attempt {
     const struct problem *problem;
     const struct placement *placement;
-    struct images images; /* before it */
+    void *images[PARAMETERS_MAX]; /* of storages, before it */
     struct planned planned;
     struct results expected, actual; /* storages, then a tensor that the call makes */
 };
@@ -218,8 +204,8 @@ static enum healcl_status run(struct attempt *attempt, struct healcl_device *dev
 {
     const struct plan *plan = attempt->planned.plan;
     struct upload *uploads = xcalloc(plan->storage_count, sizeof *uploads);
-    for (uint32_t i = 0; i < attempt->images.count; i++)
-        uploads[1 + i].data = attempt->images.bytes[i];
+    for (uint32_t i = 0; i < attempt->placement->storage_count; i++)
+        uploads[1 + i].data = attempt->images[i];
     enum healcl_status status = results_run(results, device, plan, uploads, error);
     free(uploads);
     if (status == HEALCL_REFUSED && results->refuses_data)
@@ -260,7 +246,7 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     enum healcl_status status = plan_problem(&attempt.planned, problem, placement, error);
     if (status == HEALCL_REFUSED)
         status = wrongly_refused(error);
-    images_init(&attempt.images, problem, placement, data, random);
+    images_init(attempt.images, problem, placement, data, random);
     if (status == HEALCL_OK)
         status = run(&attempt, NULL, &attempt.expected, error);
     if (status == HEALCL_OK && device)
@@ -269,17 +255,10 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
         status = compare(&attempt, device, error);
     results_release(&attempt.expected);
     results_release(&attempt.actual);
-    images_release(&attempt.images);
+    for (uint32_t i = 0; i < placement->storage_count; i++)
+        free(attempt.images[i]);
     planned_release(&attempt.planned);
     return status;
-}
-
-bool problem_is_valid(const struct problem *problem, const struct problem_data *data)
-{
-    struct random random = {0};
-    struct placement placement;
-    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
-    return problem_check(NULL, problem, &placement, data, &random, NULL) == HEALCL_OK;
 }
 
 enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,

@@ -33,9 +33,6 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
                                  const struct placement *placement, const struct problem_data *data,
                                  struct random *random, struct healcl_error *error);
 
-/* Whether the reference takes the data. */
-bool problem_is_valid(const struct problem *problem, const struct problem_data *data);
-
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
  * there is none. Errors: as of plans. */
 enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,

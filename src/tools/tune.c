@@ -136,18 +136,6 @@ static void list_family(struct lister *lister, enum kernel_family family, const 
                 add_style(lister, family, (enum kernel_style)s, *size);
 }
 
-bool tune_is_subject(const char *name)
-{
-    static const char *const tunables[] = {LOCAL_SIZE, ELEMENTS, ACCESS, LAUNCHES, MULTIPLY};
-    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++)
-        if (strcmp(tunables[i], name) == 0)
-            return true;
-    for (int family = 0; family < FAMILY_COUNT; family++)
-        if (strcmp(kernel_family_name((enum kernel_family)family), name) == 0)
-            return true;
-    return false;
-}
-
 static void list_all(struct lister *lister)
 {
     static const uint32_t cpu_sizes[] = {1, 8, 64, 0}, other_sizes[] = {64, 128, 256, 512, 0},
@@ -169,9 +157,8 @@ static void list_all(struct lister *lister)
     for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
         add(lister, MULTIPLY, "%s=%s", MULTIPLY,
             multiply_name((enum multiply)((tuning->multiply + i) % MULTIPLY_COUNT)));
-    if (!info->out_of_order)
-        return;
-    add_numbers(lister, LAUNCHES, tuning->launches_at_once, launches);
+    if (info->out_of_order)
+        add_numbers(lister, LAUNCHES, tuning->launches_at_once, launches);
 }
 
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report)
@@ -236,7 +223,7 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
             .subject = operation->name, .operation = operation, .of = vendor->identity};
         const size_t first = report->count;
         if ((name && strcmp(name, operation->name) != 0) || vendor->body_count == 0 ||
-            !example_of(examples, operation))
+            !example_from(examples->first, operation))
             continue;
         for (uint32_t place = 0; place < vendor->kernel_count; place++)
             add_kernel(&lister, &subject, vendor->kernels[place], place);
@@ -255,11 +242,7 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
     }
 }
 
-const char *tune_outcome_name(enum tune_outcome outcome)
-{
-    static const char *const names[] = {"not measured", "right", "wrong", "failed"};
-    return names[outcome];
-}
+const char *const tune_outcome_names[] = {"not measured", "right", "wrong", "failed"};
 
 double tune_spread(const struct tune_alternative *alternative)
 {
@@ -282,7 +265,6 @@ bool tune_is_decided(const struct tune_report *report, const char *subject)
 struct tuner {
     struct healcl_device **device;
     const struct tune_options *options;
-    tune_bench *bench;
     struct tune_report *report;
 };
 
@@ -309,9 +291,9 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
                                        struct healcl_error *error)
 {
     const struct examples *examples = tuner->options->examples;
-    const struct example *example = example_of(examples, alternative->operation);
+    const struct example *example = example_from(examples->first, alternative->operation);
     uint32_t measured = 0;
-    for (; example; example = example_next(example)) {
+    for (; example; example = example_from(example->next, alternative->operation)) {
         struct bench_result result;
         const char *kernel = alternative->kernel;
         TRY(bench_example(*tuner->device, bench, examples, example, EXAMPLE_KERNEL, &kernel,
@@ -335,6 +317,7 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
     const struct bench_options bench = {.repeat = SAMPLES,
                                         .memory_limit = options->memory_limit,
                                         .table = replaces ? options->table : NULL};
+    tune_bench *const run = options->bench ? options->bench : bench_run;
     bool measured = false;
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
     if (alternative->operation)
@@ -348,8 +331,8 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
             : replaces      ? strcmp(one->operation, step) != 0
                             : !decides(alternative->subject, one))
             continue;
-        TRY(tuner->bench(*tuner->device, bench_operation_find(one->operation), &one->settings,
-                         &bench, &result, error));
+        TRY(run(*tuner->device, bench_operation_find(one->operation), &one->settings, &bench,
+                &result, error));
         add_times(alternative, &result);
         measured = true;
     }
@@ -442,10 +425,7 @@ static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *l
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
                                 struct tune_report *report, struct healcl_error *error)
 {
-    struct tuner tuner = {.device = device,
-                          .options = options,
-                          .bench = options->bench ? options->bench : bench_run,
-                          .report = report};
+    struct tuner tuner = {device, options, report};
     struct tune_alternative *list = report->alternatives;
     for (size_t first = 0, end; first < report->count; first = end) {
         const char *subject = list[first].subject;

@@ -75,11 +75,8 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
                        const struct examples *examples, const char *only,
                        struct tune_report *report);
 
-/* "right", "wrong", "failed", "not measured" */
-const char *tune_outcome_name(enum tune_outcome outcome);
-
-/* Whether a name is that of a subject that some devices have alternatives of. */
-bool tune_is_subject(const char *name);
+/* By outcome: "right", "wrong", "failed", "not measured". */
+extern const char *const tune_outcome_names[];
 
 /* Lists what is to be measured on a device of that kind; nothing is chosen yet. The first
  * alternative of each subject is the default. only: the one subject, whose choice is added to what

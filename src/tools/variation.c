@@ -247,10 +247,7 @@ static void bound_tensor(struct problem_tensor *tensor, const struct vendor_para
     if (tensor->contents == CONTENTS_COPRIME || tensor->contents == CONTENTS_PERMUTATION ||
         (low == least && high == most))
         return;
-    tensor->contents = tensor->contents == CONTENTS_VALUES && !promised->residues &&
-                               promised->low == INT64_MIN && promised->high == INT64_MAX
-                           ? CONTENTS_AROUND
-                           : CONTENTS_BETWEEN;
+    tensor->contents = CONTENTS_BETWEEN;
     tensor->low = low > high ? promised->low : low;
     tensor->high = high;
 }
@@ -306,23 +303,22 @@ static void repeat_example(const struct example *example, const struct problem *
     }
 }
 
-/* A problem with values of a kind; where the body refuses them, with those of the
- * example. False where it refuses these too. */
+/* A problem with values of a kind. False where the body refuses them. */
 static bool solve(const struct example *example, const struct problem *sizes,
-                  enum value_kind *values, struct random *random, struct problem *problem,
+                  enum value_kind values, struct random *random, struct problem *problem,
                   struct problem_data *data)
 {
-    for (; *values < VALUES_KINDS; *values = VALUES_EXAMPLE + (*values == VALUES_EXAMPLE)) {
-        *problem = *sizes;
-        if (*values != VALUES_EXAMPLE)
-            set_values(problem, *values == VALUES_RESIDUES, random);
-        problem_data_init(data, problem, random);
-        if (*values == VALUES_EXAMPLE)
-            repeat_example(example, problem, data);
-        if (problem_is_valid(problem, data))
-            return true;
-        problem_data_release(data);
-    }
+    struct placement placement;
+    *problem = *sizes;
+    if (values != VALUES_EXAMPLE)
+        set_values(problem, values == VALUES_RESIDUES, random);
+    problem_data_init(data, problem, random);
+    if (values == VALUES_EXAMPLE)
+        repeat_example(example, problem, data);
+    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
+    if (problem_check(NULL, problem, &placement, data, random, NULL) == HEALCL_OK)
+        return true;
+    problem_data_release(data);
     return false;
 }
 
@@ -337,11 +333,6 @@ struct calls {
     enum value_kind values;
     bool is_main; /* of the values that get most calls */
 };
-
-static bool is_wrong(const struct check_counts *counts)
-{
-    return counts->passed + counts->unsupported < counts->calls;
-}
 
 /* Counts a call that ended so. Its error is kept where there was none, or one of a limit of the
  * device and this one is worse. */
@@ -382,7 +373,7 @@ static void make_call(const struct calls *calls, enum example_side side,
     if (error.status != HEALCL_OK)
         error_prefix(&error, "%s, entry %zu: %s, %s, its %s: ", calls->example->file,
                      calls->example->entry, arrangement_name(arrangement),
-                     value_names[calls->values], example_side_name(side));
+                     value_names[calls->values], example_side_names[side]);
     count_call(check, side, &error);
 }
 
@@ -393,8 +384,9 @@ static void make_calls(const struct calls *calls, enum example_side side, const 
         ARRANGEMENT_RANDOM + (calls->is_main && side == EXAMPLE_KERNEL ? RANDOM_CALLS : 1);
     struct problem problem = *own;
     struct random random = {EXAMPLE_SEED + variant};
+    const struct check_counts *counts = &calls->check->of[side];
     problem.table = calls->examples->tables[side];
-    for (int i = 0; i < most && !is_wrong(&calls->check->of[side]); i++) {
+    for (int i = 0; i < most && counts->passed + counts->unsupported == counts->calls; i++) {
         const enum arrangement arrangement =
             i < ARRANGEMENT_RANDOM ? (enum arrangement)i : ARRANGEMENT_RANDOM;
         if (arrangement_applies(&problem, arrangement))
@@ -410,8 +402,12 @@ static void check_values(struct calls *calls, const struct problem *sizes, enum 
     struct problem problem;
     struct problem_data data;
     calls->values = values;
-    if (!solve(calls->example, sizes, &calls->values, &random, &problem, &data))
-        return;
+    if (!solve(calls->example, sizes, values, &random, &problem, &data)) {
+        calls->values = VALUES_EXAMPLE;
+        if (values == VALUES_EXAMPLE ||
+            !solve(calls->example, sizes, VALUES_EXAMPLE, &random, &problem, &data))
+            return;
+    }
     for (int side = 0; side < EXAMPLE_SIDES; side++)
         if (side == EXAMPLE_KERNEL ? vendor->kernel_count > 0 : calls->is_main)
             make_calls(calls, (enum example_side)side, &problem, &data, variant);
@@ -457,12 +453,12 @@ void example_check(struct healcl_device *device, const struct examples *examples
                    struct example_check *check)
 {
     const struct vendor_operation *vendor = example_vendor(check->operation);
-    const struct example *example = example_of(examples, check->operation);
+    const struct example *example = example_from(examples->first, check->operation);
     const uint64_t begin = monotonic_nanoseconds();
     check->unchecked = vendor->body_count == 0 ? "no body to compare with"
                        : !example              ? "no call of it in examples/"
                                                : NULL;
-    for (; example && !check->unchecked; example = example_next(example))
+    for (; example && !check->unchecked; example = example_from(example->next, check->operation))
         check_call(device, examples, example, check);
     check->nanoseconds = monotonic_nanoseconds() - begin;
 }
