@@ -7,6 +7,7 @@
 #include "core/array.h"
 #include "core/numbers.h"
 #include "kernels/variant.h"
+#include "run/device_executor.h"
 #include "tools/bench_case.h"
 #include "tools/results.h"
 #include "tools/writer.h"
@@ -27,7 +28,7 @@ static const uint64_t ENOUGH_NS = 500000000, TOO_LONG_NS = 3000000000;
 /* Units that the host reference works out, in all windows; at least a row in each. */
 enum { REFERENCE_UNITS = 1 << 22 };
 
-/* Of an output that there are two of: longer launches gain nothing by overlapping. */
+/* Largest output that there are two of: longer launches gain nothing by overlapping. */
 enum { SECOND_OUTPUT_BYTES = 64 << 20 };
 
 /* Rows of the output that are compared: runs of them, as far apart as can be. */
@@ -367,9 +368,10 @@ enum healcl_status bench_example(struct healcl_device *device, const struct benc
     if (side == EXAMPLE_KERNEL ? !*kernel || (wanted && wanted != *kernel)
                                : vendor->body_count == 0)
         return HEALCL_OK;
-    const enum healcl_status status =
-        run_script(&bench, device, example_text(&problem, &example->data), vendor->body_count > 0,
-                   result, error);
+    enum healcl_status status = run_script(&bench, device, example_text(&problem, &example->data),
+                                           vendor->body_count > 0, result, error);
+    if (status == HEALCL_REFUSED && bench.executor && device_executor_has_refused(bench.executor))
+        status = problem_refused(error);
     bench_release(&bench);
     if (status != HEALCL_OK)
         error_prefix(error, "%s, %s, entry %zu, its %s: ", example->operation->name, example->file,

@@ -1,12 +1,11 @@
 /*
- * Measuring what single operations of a transcript cost on a device.
+ * Measures what single operations of a transcript cost on a device.
  *
- * A case is a small transcript, made in memory: a segment that uploads random data, one with the
- * operation, one that downloads its result. It is planned and executed as any other; the result is
- * compared with the host reference's, or of a large one some rows, and then the operation's segment
- * is timed alone. So the times hold everything that a run pays for an operation, the wait at a
- * segment's end included. Tables that are derived from moduli and twiddles are made once, as in a
- * run.
+ * A case is a small transcript in memory. One segment uploads random data, one has the operation,
+ * one downloads its result. The result is compared with the host reference's, a large one by some
+ * of its rows. Then the operation's segment is timed alone. Its times hold all that a run pays for
+ * an operation, with the wait at a segment's end. Tables derived from moduli and twiddles are made
+ * once, as in a run.
  */
 #ifndef HEALCL_TOOLS_BENCH_H
 #define HEALCL_TOOLS_BENCH_H
@@ -89,7 +88,7 @@ struct bench_operation {
     const char *shapes[BENCH_TENSORS][2];
     /* Words as in tools/writer.h; those of word_of in bench_case.c stand for others. */
     const char *arguments;
-    /* What makes a view of A, called "view", that the operation then makes OUT from; or NULL. */
+    /* An operation that makes a view of A, called "view", from which OUT is made; or NULL. */
     const char *view, *view_arguments;
     int64_t gap; /* elements behind each row of A that the view leaves out */
     struct bench_settings defaults;
@@ -103,8 +102,8 @@ const struct bench_operation *bench_operation_find(const char *name);
 /* Whether a parameter means anything to an operation. */
 bool bench_operation_takes(const struct bench_operation *operation, enum bench_parameter parameter);
 
-/* What is measured where no operation is named: an operation and what differs from its defaults.
- * operation is NULL behind the last one. */
+/* The cases that are measured where no operation is named: operations, and parameters that differ
+ * from their defaults. operation is NULL behind the last one. */
 struct bench_suite_case {
     const char *operation;
     struct bench_settings values;

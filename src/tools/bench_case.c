@@ -37,7 +37,7 @@ static int64_t modulus_count(const struct bench_case *self)
     return get(self, BENCH_K) ? get(self, BENCH_K) : 1;
 }
 
-/* Of moduli, and the values that they are of. */
+/* The dtype of moduli and of their residues. */
 static enum dtype modulus_dtype(const struct bench_case *self)
 {
     bool is_int32 = get(self, BENCH_DTYPE) == 1 + DTYPE_INT32;
@@ -374,8 +374,8 @@ static void put_preparation(struct writer *writer, const struct bench_case *self
         put_empty_output(writer, self, "second", rows);
 }
 
-/* What a word of bench_operation.arguments stands for: an argument that the case decides about, a
- * parameter that is a number, or itself. */
+/* The meaning of a word of bench_operation.arguments: an argument that the case decides about, a
+ * parameter that is a number, the output, or itself. */
 static const char *word_of(const struct bench_case *self, const char *word, const char *out,
                            char text[WORD_SIZE])
 {

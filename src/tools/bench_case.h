@@ -1,4 +1,4 @@
-/* What `healcl bench` measures, as transcripts. */
+/* The cases of `healcl bench` as transcripts. */
 #ifndef HEALCL_TOOLS_BENCH_CASE_H
 #define HEALCL_TOOLS_BENCH_CASE_H
 
@@ -7,7 +7,7 @@
 
 enum { BENCH_MODULI_MAX = 64 };
 
-/* What a default may be: it follows from the dtype (bits) or the moduli (digits). */
+/* A default that follows from the dtype (bits) or the moduli (digits). */
 enum { BENCH_AUTO = -1 };
 
 /* One operation with all its parameters settled. */

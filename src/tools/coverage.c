@@ -16,7 +16,7 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
     static const int64_t k[] = {1, 3, 2, 8, 24};
     const size_t k_count = quick ? 2 : sizeof k / sizeof *k;
     sizes->count = 0;
-    for (int64_t n = 2; n <= (quick ? 512 : 131072); n *= quick ? 16 : 2)
+    for (int64_t n = 2; n <= (quick ? 512 : 131072); n *= !quick ? 2 : n == 2 ? 8 : 32)
         for (size_t i = 0; i < k_count; i++)
             sizes->of[sizes->count++] = (struct coverage_size){n, k[i]};
     sizes->of[sizes->count++] = (struct coverage_size){MANY_K_N, MANY_K};
@@ -97,7 +97,7 @@ bool coverage_cell_parse(const char *text, struct coverage_cell *cell)
 
 /* ---------------------------------------------------------------- cells */
 
-/* What the checks of one row share. */
+/* The checks of one row. */
 struct check {
     struct healcl_device *device;
     struct coverage_row *row;

@@ -8,7 +8,7 @@
 
 #include "tools/problem_check.h"
 
-/* Of everything random here. */
+/* The seed of everything random here. */
 enum { COVERAGE_SEED = 0xc0e4a6e };
 
 struct coverage_size {
@@ -56,7 +56,7 @@ struct coverage_cell {
     uint64_t variant;
 };
 
-/* What a cell is called on the command line: "37:512x3:strided:42". */
+/* The name of a cell on the command line: "37:512x3:strided:42". */
 enum { COVERAGE_CELL_SIZE = 96 };
 const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVERAGE_CELL_SIZE]);
 /* Returns false for what names no cell: k is at most COPRIME_MAX. */

@@ -10,7 +10,7 @@
 #include "tools/results.h"
 #include "tools/xmalloc.h"
 
-/* What one diagnosis works with. */
+/* One diagnosis. */
 struct diagnosis_state {
     const struct plan *plan;
     struct executor *executor;
@@ -19,7 +19,7 @@ struct diagnosis_state {
     struct diagnosis *diagnosis;
     const struct segment *segment; /* of the step at hand */
     const struct step *step;       /* whose output or result is compared */
-    /* What the device runs for it: the step, or all of a manifest's kernel's. */
+    /* The steps that the device runs for it: itself, or all of a manifest's kernel. */
     const struct step *first;
     size_t count;
 };

@@ -63,7 +63,7 @@ static void take_out(struct arena *arena, struct vendor_operation *operation)
     form->parameter_count++;
 }
 
-/* What is read at a time. */
+/* The files that are being read. */
 struct reading {
     struct examples *examples;
     struct example **last;

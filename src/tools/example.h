@@ -9,7 +9,7 @@
 #include "tools/problem_check.h"
 #include "vendor/vendor.h"
 
-/* What makes a call on a device. */
+/* The maker of a call on a device. */
 enum example_side { EXAMPLE_KERNEL, EXAMPLE_BODY, EXAMPLE_SIDES };
 
 extern const char *const example_side_names[];
@@ -58,7 +58,7 @@ struct problem example_problem(const struct examples *examples, const struct exa
 struct example_check {
     const struct operation *operation;
     struct check_counts of[EXAMPLE_SIDES]; /* compared with the body on the host reference */
-    /* That has run first, or of the first wrong call; without a name where none has. */
+    /* The first that has run, or that of the first wrong call; without a name where none has. */
     struct manifest_kernel kernel;
     const char *unchecked;   /* why nothing is compared; a literal, or NULL */
     struct healcl_error why; /* of the first call that is not right, or else of the first that is

@@ -11,12 +11,7 @@
 #include "tools/view.h"
 #include "tools/xmalloc.h"
 
-enum {
-    OUT = STEP_OUT, /* the operand behind the inputs */
-    OPERANDS = STEP_OPERANDS,
-    LETTERS = AXIS_LETTERS,
-    SMALL_BYTES = 64 << 20, /* a case of more is none to send to anybody */
-};
+enum { SMALL_BYTES = 64 << 20 }; /* a case of more is none to send to anybody */
 
 /* ---------------------------------------------------------------- operands */
 
@@ -25,7 +20,7 @@ struct candidate {
     const struct failing_step *failing;
     const struct step *step;
     struct step_axes axes;
-    struct layout layouts[OPERANDS];
+    struct layout layouts[STEP_OPERANDS];
 };
 
 static bool is_scalar(const struct candidate *candidate, int i)
@@ -58,7 +53,7 @@ static struct candidate whole_of(const struct failing_step *failing)
 {
     struct candidate whole = {.failing = failing, .step = failing->step};
     step_axes(whole.step, &whole.axes);
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         if (step_operand(whole.step, i))
             whole.layouts[i] = step_operand(whole.step, i)->layout;
     /* A sum's q, which is given in out's shape, becomes a vector. */
@@ -74,21 +69,21 @@ static struct candidate whole_of(const struct failing_step *failing)
 
 /* How far each letter is cut: to size elements around its wrong one. */
 struct cut {
-    int64_t full[LETTERS]; /* 0: no such letter, or one that is not cut */
-    int64_t wrong[LETTERS];
-    int64_t size[LETTERS];
+    int64_t full[AXIS_LETTERS]; /* 0: no such letter, or one that is not cut */
+    int64_t wrong[AXIS_LETTERS];
+    int64_t size[AXIS_LETTERS];
 };
 
 static void cut_init(struct cut *cut, const struct candidate *whole, int64_t first_wrong)
 {
     memset(cut, 0, sizeof *cut);
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         for (uint32_t axis = 0; axis < whole->layouts[i].rank; axis++)
             if (whole->axes.names[i][axis] != '*')
                 cut->full[(int)whole->axes.names[i][axis]] = whole->layouts[i].shape[axis];
-    for (uint32_t axis = whole->layouts[OUT].rank; axis-- > 0;) {
-        int64_t size = whole->layouts[OUT].shape[axis];
-        cut->wrong[(int)whole->axes.names[OUT][axis]] = first_wrong % size;
+    for (uint32_t axis = whole->layouts[STEP_OUT].rank; axis-- > 0;) {
+        int64_t size = whole->layouts[STEP_OUT].shape[axis];
+        cut->wrong[(int)whole->axes.names[STEP_OUT][axis]] = first_wrong % size;
         first_wrong /= size;
     }
     memcpy(cut->size, cut->full, sizeof cut->size);
@@ -105,7 +100,7 @@ static int64_t cut_start(const struct cut *cut, int letter)
 static struct candidate part_of(const struct candidate *whole, const struct cut *cut)
 {
     struct candidate part = *whole;
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         for (uint32_t axis = 0; axis < part.layouts[i].rank; axis++) {
             int letter = (unsigned char)part.axes.names[i][axis];
             if (cut->full[letter] > 0)
@@ -119,7 +114,7 @@ static struct candidate part_of(const struct candidate *whole, const struct cut 
 static bool is_small(const struct candidate *candidate)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         if (is_tensor(candidate, i))
             bytes += (uint64_t)(view_end(&candidate->layouts[i]) - candidate->layouts[i].offset) *
                      dtype_size(dtype_of(candidate, i));
@@ -200,11 +195,11 @@ static void operand_word(const struct candidate *candidate, int i, char word[WOR
 static void argument_word(const struct candidate *candidate, char letter, char word[WORD_SIZE])
 {
     const struct step *step = candidate->step;
-    const struct layout *out = &candidate->layouts[OUT];
+    const struct layout *out = &candidate->layouts[STEP_OUT];
     uint32_t digits_axis = step->kind == STEP_DIGITS_FULL_Q ? 1 : out->rank - 1;
     int64_t value = 0;
     switch (letter) {
-    case 'o': operand_word(candidate, OUT, word); return;
+    case 'o': operand_word(candidate, STEP_OUT, word); return;
     case 'N': snprintf(word, WORD_SIZE, "none"); return;
     case 'A': value = -1; break;
     case 'v': value = step->value[0]; break;
@@ -223,10 +218,10 @@ static char *candidate_transcript(const struct candidate *candidate, const void 
 {
     struct writer writer = {0};
     const struct step_traits *traits = &step_traits[candidate->step->kind];
-    const struct layout of_out = argument_layout(candidate, OUT);
+    const struct layout of_out = argument_layout(candidate, STEP_OUT);
     const struct layout shape = layout_packed(&of_out);
     char name[WORD_SIZE], words[PARAMETERS_MAX * WORD_SIZE] = "";
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         if (is_tensor(candidate, i) && tensor_number(candidate, i) == i &&
             !put_tensor(&writer, candidate, i)) {
             free(writer.bytes);
@@ -236,27 +231,27 @@ static char *candidate_transcript(const struct candidate *candidate, const void 
         argument_word(candidate, *letter, name);
         strcat(strcat(words, name), " ");
     }
-    operand_word(candidate, OUT, name);
+    operand_word(candidate, STEP_OUT, name);
     writer_call(&writer, name, traits->operation, "%s", words);
-    writer_download(&writer, name, dtype_of(candidate, OUT), &shape, expected);
+    writer_download(&writer, name, dtype_of(candidate, STEP_OUT), &shape, expected);
     return writer_finish(&writer);
 }
 
 static void describe(const struct candidate *candidate, char *description, size_t size)
 {
     int used = snprintf(description, size, "%s(", step_traits[candidate->step->kind].operation);
-    for (int i = 0; i < OPERANDS && (size_t)used < size; i++) {
+    for (int i = 0; i < STEP_OPERANDS && (size_t)used < size; i++) {
         const struct layout layout = argument_layout(candidate, i);
         char shape[SHAPE_TEXT_SIZE], word[WORD_SIZE];
         if (!step_operand(candidate->step, i))
             continue;
         operand_word(candidate, i, word);
         used += snprintf(description + used, size - (size_t)used, "%s %s%s%s%s",
-                         i == OUT ? "out" : step_input_name(candidate->step, i),
+                         i == STEP_OUT ? "out" : step_input_name(candidate->step, i),
                          is_scalar(candidate, i) ? word : dtype_name(dtype_of(candidate, i)),
                          is_scalar(candidate, i) ? "" : " ",
                          is_scalar(candidate, i) ? "" : layout_shape_text(&layout, shape),
-                         i == OUT ? ")" : ", ");
+                         i == STEP_OUT ? ")" : ", ");
     }
 }
 
@@ -317,11 +312,11 @@ void failing_case_find(struct healcl_device *device, const struct failing_step *
     for (int64_t most = SMALL_BYTES; !is_small(&part); most /= 2) {
         if (most == 0) /* nothing is left to cut */
             return;
-        for (int letter = 0; letter < LETTERS; letter++)
+        for (int letter = 0; letter < AXIS_LETTERS; letter++)
             cut.size[letter] = cut.size[letter] < most ? cut.size[letter] : most;
         part = part_of(&whole, &cut);
     }
     const bool fails_again = try_cut(device, &whole, &cut, found);
-    for (int letter = 0; fails_again && letter < LETTERS; letter++)
+    for (int letter = 0; fails_again && letter < AXIS_LETTERS; letter++)
         shrink(device, &whole, &cut, letter, found);
 }

@@ -300,8 +300,8 @@ char *placement_transcript(const struct placement *placement, const struct probl
     for (uint32_t i = 0; i < placement->storage_count; i++) {
         const struct placed_storage *placed = &placement->storages[i];
         const int64_t count = placed->before + placed->elements + placed->after;
-        const struct layout flat = layout_of_shape(1, &count);
-        writer_declare(&writer, name_of("storage", i, storage), placed->dtype, &flat);
+        writer_call(&writer, name_of("storage", i, storage), "empty", "[%" PRId64 "] :%s", count,
+                    dtype_name(placed->dtype));
     }
     for (uint32_t i = 0; i < PARAMETERS_MAX; i++)
         if (problem->tensors[i].present)

@@ -54,7 +54,7 @@ void placement_guard(struct placement *placement, enum arrangement arrangement);
 /* Bytes of a storage, with what is around it. */
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
 
-/* The transcript of the call. Storages come first, each an upload that the caller binds. At the end
+/* The transcript of the call. Storages come first, each by an `empty`. At the end
  * they are downloaded, and then a tensor that the call makes. Freed with free(). */
 struct writer;
 /* Writes the call of a problem whose tensors are t0, t1 and so on; one that it makes is "made". */

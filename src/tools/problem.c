@@ -46,13 +46,6 @@ static void set_integer(struct maker *maker, const char *name, int64_t value)
     set_text(maker, name, "%" PRId64, value);
 }
 
-static void set_shape(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape)
-{
-    char text[SHAPE_TEXT_SIZE];
-    const struct layout layout = layout_of_shape(rank, shape);
-    set_text(maker, name, "%s", layout_shape_text(&layout, text));
-}
-
 static bool is_index(const struct healcl_parameter_info *parameter)
 {
     return parameter->kind == HEALCL_PARAMETER_PERM || parameter->kind == HEALCL_PARAMETER_INDICES;
@@ -228,7 +221,8 @@ static void make_elementwise(struct maker *maker)
     set_operand(maker, "a", a_how, rank, full, false, DTYPE_INT64);
     set_operand(maker, "b", b_how, rank, full, is_mod, DTYPE_INT64);
     set_operand(maker, "p", p_how, rank, full, true,
-                random_once_in(maker->random, 4) ? DTYPE_INT64 : maker->dtypes->value);
+                is_number(maker, "p") && random_once_in(maker->random, 4) ? DTYPE_INT64
+                                                                          : maker->dtypes->value);
     if (!choose(maker, 2))
         return;
     const int64_t base = prefer_residues(maker), low = is_mod ? base : 0;
@@ -382,10 +376,7 @@ static void make_digits(struct maker *maker)
 static void make_digits_full_q(struct maker *maker)
 {
     static const int64_t bases[] = {20, 4, 1, 63, 64, 65, 200, INT64_MAX};
-    if (maker->any) {
-        maker->n = random_between(maker->random, 1, 20);
-        maker->k = random_between(maker->random, 1, 4);
-    }
+    any_n_and_k(maker, false);
     int64_t n = maker->n, k = maker->k, l = 1, count = 2, base = bases[choose(maker, 8)];
     if (maker->any || n * k <= 1024) {
         l = random_between(maker->random, 1, 3);
@@ -460,7 +451,9 @@ static void make_allocation(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
-    set_shape(maker, "shape", rank, shape);
+    const struct layout layout = layout_of_shape(rank, shape);
+    char text[SHAPE_TEXT_SIZE];
+    set_text(maker, "shape", "%s", layout_shape_text(&layout, text));
     set_text(maker, "dtype", ":%s", dtype_name(maker->dtypes->value));
 }
 
@@ -484,9 +477,9 @@ static void make_fill(struct maker *maker)
 
 /* ---------------------------------------------------------------- all of them */
 
-/* What makes problems of operations with kernels that are not elementwise. many_moduli: their
- * number matters most, and is tested with one size more. reshapes: the output has an input's shape
- * only by chance. */
+/* Operations that have kernels and are not elementwise. many_moduli: the number of moduli matters
+ * most, and is tested with one size more. reshapes: the output has an input's shape only by chance.
+ */
 static const struct traits {
     void (*make)(struct maker *maker);
     bool many_moduli, reshapes;
@@ -580,10 +573,11 @@ static int64_t fill_value(const struct problem_tensor *tensor, struct random *ra
     switch (tensor->contents) {
     case CONTENTS_MODULI:
         value = random_modulus(random, tensor->dtype);
-        if (tensor->dtype == DTYPE_INT64 && kind > 0)
+        if (kind > 0)
             value = kind == 1 ? value % (top - 1) + 1 : value | top;
         return value;
-    case CONTENTS_BETWEEN: /* no index of an empty axis is looked at */
+    case CONTENTS_BETWEEN:
+    case CONTENTS_AROUND: /* no index of an empty axis is looked at */
         return random_between(random, tensor->low,
                               tensor->high < tensor->low ? tensor->low : tensor->high);
     case CONTENTS_TAME: return random_value(random, tensor->dtype) & tensor->high;
@@ -594,7 +588,12 @@ static int64_t fill_value(const struct problem_tensor *tensor, struct random *ra
 void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array)
 {
     const enum dtype dtype = tensor->dtype;
-    const int64_t count = layout_elements(&tensor->shape), kind = random_between(random, 0, 2);
+    const bool is_tame = tensor->contents == CONTENTS_TAME;
+    const int64_t count = layout_elements(&tensor->shape);
+    const int64_t kind = is_tame ? random_between(random, 1, 2)
+                         : tensor->contents == CONTENTS_MODULI && dtype == DTYPE_INT64
+                             ? random_between(random, 0, 2)
+                             : 0;
     if (tensor->contents == CONTENTS_COPRIME)
         random_fill_coprime(random, dtype, count, array);
     else if (tensor->contents == CONTENTS_PERMUTATION)
@@ -602,7 +601,7 @@ void problem_fill(const struct problem_tensor *tensor, struct random *random, vo
     else
         for (int64_t i = 0; i < count; i++)
             dtype_store(dtype, array, i, fill_value(tensor, random, kind));
-    for (int i = 0; i < 3 && tensor->contents == CONTENTS_TAME && kind > 0 && count > 0; i++)
+    for (int i = 0; i < 3 && is_tame && kind == 1 && count > 0; i++)
         dtype_store(dtype, array, random_between(random, 0, count - 1),
                     random_value(random, dtype));
 }

@@ -9,11 +9,12 @@
 #include "plan/ops.h"
 #include "tools/random.h"
 
-/* Of those that steps of a body ask for, a later one is an earlier one too. */
+/* Sorted: of those that steps of a body ask for, the last one counts. */
 enum contents {
     CONTENTS_VALUES,
-    CONTENTS_TAME, /* in [0, high], high + 1 a power of two; in most tensors a few values are
-                      anything */
+    CONTENTS_AROUND, /* in [low, high], where any others will do too */
+    CONTENTS_TAME,   /* in [0, high], high + 1 a power of two; in most tensors a few values are
+                        anything */
     CONTENTS_MODULI,
     CONTENTS_COPRIME,
     CONTENTS_BETWEEN, /* in [low, high] */
@@ -33,7 +34,7 @@ enum { ARGUMENT_TEXT_SIZE = SHAPE_TEXT_SIZE };
 struct problem {
     const struct form *form;
     struct problem_tensor tensors[PARAMETERS_MAX];
-    /* What stands for the other arguments, as tools/writer.h has it; "" for a tensor. */
+    /* The words of the other arguments, as tools/writer.h has it; "" for a tensor. */
     char text[PARAMETERS_MAX][ARGUMENT_TEXT_SIZE];
     int out; /* the parameter that is written, or -1 */
     /* The operations that its plan may name, whose kernels may run its steps; or NULL. */

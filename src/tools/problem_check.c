@@ -91,21 +91,22 @@ static void fill_image(const struct problem *problem, const struct placement *pl
 }
 
 /* Fills what is around the problem's tensors, and then these. */
-static void images_init(void *images[PARAMETERS_MAX], const struct problem *problem,
+static void images_init(struct images *images, const struct problem *problem,
                         const struct placement *placement, const struct problem_data *data,
                         struct random *random)
 {
-    for (uint32_t i = 0; i < placement->storage_count; i++) {
-        images[i] = xmalloc(placement_bytes(placement, i));
-        fill_image(problem, placement, i, random, images[i]);
+    images->count = placement->storage_count;
+    for (uint32_t i = 0; i < images->count; i++) {
+        images->bytes[i] = xmalloc(placement_bytes(placement, i));
+        fill_image(problem, placement, i, random, images->bytes[i]);
     }
-    /* What must hold certain values comes last, as tensors may share elements. */
+    /* Tensors that must hold certain values come last, as tensors may share elements. */
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             const struct problem_tensor *tensor = &problem->tensors[i];
             if (tensor->present && problem_is_free(tensor) == (pass == 0))
                 view_scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
-                             images[placement->places[i].storage], data->packed[i]);
+                             images->bytes[placement->places[i].storage], data->packed[i]);
         }
 }
 
@@ -180,8 +181,7 @@ static struct manifest_kernel first_kernel(const struct plan *plan,
     return kernel;
 }
 
-/* Problems are valid, and so are their data: only what is beyond the device is HEALCL_REFUSED. */
-static enum healcl_status wrongly_refused(struct healcl_error *error)
+enum healcl_status problem_refused(struct healcl_error *error)
 {
     error_prefix(error, "a valid call is refused: ");
     if (error)
@@ -193,23 +193,18 @@ static enum healcl_status wrongly_refused(struct healcl_error *error)
 struct attempt {
     const struct problem *problem;
     const struct placement *placement;
-    void *images[PARAMETERS_MAX]; /* of storages, before it */
+    struct images images; /* of storages, before it */
     struct planned planned;
     struct results expected, actual; /* storages, then a tensor that the call makes */
 };
 
-/* Storages of the plan are the constants, and then those that were placed. */
 static enum healcl_status run(struct attempt *attempt, struct healcl_device *device,
                               struct results *results, struct healcl_error *error)
 {
-    const struct plan *plan = attempt->planned.plan;
-    struct upload *uploads = xcalloc(plan->storage_count, sizeof *uploads);
-    for (uint32_t i = 0; i < attempt->placement->storage_count; i++)
-        uploads[1 + i].data = attempt->images[i];
-    enum healcl_status status = results_run(results, device, plan, uploads, error);
-    free(uploads);
+    enum healcl_status status =
+        results_run(results, device, attempt->planned.plan, &attempt->images, error);
     if (status == HEALCL_REFUSED && results->refuses_data)
-        status = wrongly_refused(error);
+        status = problem_refused(error);
     if (status != HEALCL_OK && !device)
         error_prefix(error, "the reference: ");
     return status;
@@ -245,8 +240,8 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     struct attempt attempt = {.problem = problem, .placement = placement};
     enum healcl_status status = plan_problem(&attempt.planned, problem, placement, error);
     if (status == HEALCL_REFUSED)
-        status = wrongly_refused(error);
-    images_init(attempt.images, problem, placement, data, random);
+        status = problem_refused(error);
+    images_init(&attempt.images, problem, placement, data, random);
     if (status == HEALCL_OK)
         status = run(&attempt, NULL, &attempt.expected, error);
     if (status == HEALCL_OK && device)
@@ -256,7 +251,7 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     results_release(&attempt.expected);
     results_release(&attempt.actual);
     for (uint32_t i = 0; i < placement->storage_count; i++)
-        free(attempt.images[i]);
+        free(attempt.images.bytes[i]);
     planned_release(&attempt.planned);
     return status;
 }

@@ -33,6 +33,10 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
                                  const struct placement *placement, const struct problem_data *data,
                                  struct random *random, struct healcl_error *error);
 
+/* Makes the error of a call that is refused for its data, or its kernel's manifest:
+ * HEALCL_DIFFERENT, for calls and data are valid. */
+enum healcl_status problem_refused(struct healcl_error *error);
+
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
  * there is none. Errors: as of plans. */
 enum healcl_status problem_kernel(const struct healcl_device *device, const struct problem *problem,

@@ -23,14 +23,14 @@ bool random_once_in(struct random *random, int64_t times)
     return random_between(random, 1, times) == 1;
 }
 
-static int64_t largest(enum dtype dtype)
+int64_t random_largest(enum dtype dtype)
 {
     return INT64_MAX >> (64 - 8 * dtype_size(dtype));
 }
 
 int64_t random_value(struct random *random, enum dtype dtype)
 {
-    const int64_t high = largest(dtype);
+    const int64_t high = random_largest(dtype);
     const int64_t extremes[] = {-high - 1, high, 0, -1, 1, -high};
     uint64_t bits = random_bits(random);
     int64_t value = (int64_t)random_bits(random);
@@ -43,7 +43,7 @@ int64_t random_value(struct random *random, enum dtype dtype)
 
 int64_t random_modulus(struct random *random, enum dtype dtype)
 {
-    int64_t high = largest(dtype);
+    int64_t high = random_largest(dtype);
     uint64_t bits = random_bits(random);
     int64_t value = (int64_t)(random_bits(random) >> 1) & high;
     int64_t power = (int64_t)1 << (bits / 64 % (8 * dtype_size(dtype) - 1));

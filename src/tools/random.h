@@ -20,6 +20,9 @@ int64_t random_between(struct random *random, int64_t low, int64_t high);
 /* True once in so many times. */
 bool random_once_in(struct random *random, int64_t times);
 
+/* The largest value of a dtype. */
+int64_t random_largest(enum dtype dtype);
+
 /* Any value of a dtype: of any length, negative or not, the extremes often. */
 int64_t random_value(struct random *random, enum dtype dtype);
 

@@ -20,8 +20,21 @@ enum healcl_status results_take(void *context, const struct step *step, const vo
     return HEALCL_OK;
 }
 
+/* Writes to storages as no step does: the device's executor keeps no copy of their contents. */
+static enum healcl_status write_images(struct executor *executor, const struct plan *plan,
+                                       const struct images *images, struct healcl_error *error)
+{
+    for (uint32_t i = 0; images && i < images->count; i++) {
+        struct storage *storage = plan->storages[1 + i];
+        const struct tensor whole = {storage, layout_of_shape(1, &storage->elements)};
+        if (storage->elements > 0)
+            TRY(executor->class->write(executor, &whole, images->bytes[i], error));
+    }
+    return HEALCL_OK;
+}
+
 enum healcl_status results_run(struct results *results, struct healcl_device *device,
-                               const struct plan *plan, struct upload *uploads,
+                               const struct plan *plan, const struct images *images,
                                struct healcl_error *error)
 {
     const struct result_sink sink = {.context = results, .take = results_take};
@@ -31,8 +44,9 @@ enum healcl_status results_run(struct results *results, struct healcl_device *de
         TRY(device_executor_create(device, plan, false, &executor, error));
     else
         TRY(reference_executor_create(plan, &executor, error));
-    executor->uploads = uploads;
-    const enum healcl_status status = executor_run(executor, plan, &sink, error);
+    enum healcl_status status = write_images(executor, plan, images, error);
+    if (status == HEALCL_OK)
+        status = executor_run(executor, plan, &sink, error);
     if (status == HEALCL_NO_MEMORY)
         xmalloc_fail();
     results->dropped_digits = executor->dropped_digits;

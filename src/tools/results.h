@@ -21,10 +21,16 @@ struct results {
 enum healcl_status results_take(void *context, const struct step *step, const void *data,
                                 struct healcl_error *error);
 
+/* The contents of a plan's first storages behind its constants. */
+struct images {
+    uint32_t count;
+    void *bytes[PARAMETERS_MAX];
+};
+
 /* Runs a plan on a device, or where it is NULL on the host reference, and keeps the results. The
- * caller releases them, also where this fails. uploads: as of struct executor. */
+ * caller releases them, also where this fails. images: what storages hold before; or NULL. */
 enum healcl_status results_run(struct results *results, struct healcl_device *device,
-                               const struct plan *plan, struct upload *uploads,
+                               const struct plan *plan, const struct images *images,
                                struct healcl_error *error);
 void results_release(struct results *results);
 

@@ -14,7 +14,7 @@
 
 enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
 
-/* What stands for a family: often run and of several styles, each of a few milliseconds at most. */
+/* The cases of a family: often run, of several styles, each of a few milliseconds at most. */
 static const struct tune_case {
     enum kernel_family family;
     const char *operation;
@@ -202,7 +202,7 @@ static void add_kernel(struct lister *lister, const struct tune_alternative *sub
     }
 }
 
-/* What has no other is not measured. */
+/* A single alternative is not measured. */
 static void end_subject(struct tune_report *report, size_t first)
 {
     if (report->count == first + 1)
@@ -268,7 +268,7 @@ struct tuner {
     struct tune_report *report;
 };
 
-/* What a failure has left behind is not for the next alternative. */
+/* A failure leaves nothing to the next alternative. */
 static enum healcl_status open_anew(struct healcl_device **device, struct healcl_error *error)
 {
     const struct opencl *cl = (*device)->cl;

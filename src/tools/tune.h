@@ -1,20 +1,18 @@
 /*
- * Finding out by measuring how kernels are best shaped on a device.
+ * Finds the fastest kernels of a device by measuring them.
  *
- * One subject after another is decided: tunables that all families share, then the shape of each
- * family that has several, and which variant of it goes before others where these do the same.
- * Every alternative of a subject runs the same few cases of `healcl bench`, whose results are
- * compared with the host reference's first; the one that takes least time is chosen, and is in
- * force for the subjects that follow. One that is wrong or fails, or that the device refuses, is
- * not.
+ * One subject after another is decided: tunables that all families share, then the style of each
+ * family that has several. Every alternative of a subject runs the same few cases of `healcl
+ * bench`, whose results are compared with the host reference's first. The one that takes least time
+ * is chosen, and is in force for the subjects that follow. One that is wrong, fails or is refused
+ * is not.
  *
  * Kernels of manifests follow: a subject for each operation, measured by its examples, and for the
  * replacements of each kind of step, measured by the operations that become such steps. Their
  * alternatives are all combinations of a kernel's tunables, of all kernels for the device.
  *
- * What else runs on the machine only adds to a time, so the fastest of several samples counts. But
- * where their median is further from it than TUNE_SPREAD_MOST, which is more than what makes one
- * choice better than another, the machine is too busy to choose on it.
+ * Other work of the machine only adds to a time, so the fastest of several samples counts. Where
+ * their median is further from it than TUNE_SPREAD_MOST, the machine is too busy to choose.
  */
 #ifndef HEALCL_TOOLS_TUNE_H
 #define HEALCL_TOOLS_TUNE_H
@@ -37,7 +35,8 @@ struct tune_alternative {
     uint64_t of; /* what is chosen from, and the choice, as in struct kernel_choices */
     uint32_t number;
     enum tune_outcome { TUNE_NOT_MEASURED, TUNE_RIGHT, TUNE_WRONG, TUNE_FAILED } outcome;
-    /* Of its cases, an operation each: the fastest samples and the medians; only where right. */
+    /* Sums over its cases, of an operation each: of fastest samples and of medians; only where
+     * right. */
     double nanoseconds, median_nanoseconds;
     bool chosen;
     char reason[TUNE_REASON_SIZE]; /* why wrong or failed, else "" */

@@ -23,7 +23,7 @@ enum {
 
 /* ---------------------------------------------------------------- roles */
 
-/* What a tensor may hold, by a step of the body that uses it. */
+/* Notes what a tensor may hold, by a step of the body that uses it. */
 static void set_role(struct problem_tensor *tensor, const struct step *step, int input)
 {
     const struct step_traits *traits = &step_traits[step->kind];
@@ -88,7 +88,7 @@ static int64_t other_size(struct random *random, int64_t size)
     }
 }
 
-/* The same for all axes of a size, and place, in a call. */
+/* Depends on size and place alone in a call. */
 static int64_t changed_size(uint64_t seed, int64_t size, uint32_t place)
 {
     struct random random = {seed + (uint64_t)size * LAYOUT_RANK + place};
@@ -218,17 +218,12 @@ enum value_kind { VALUES_ANY, VALUES_RESIDUES, VALUES_EXAMPLE, VALUES_KINDS };
 static const char *const value_names[] = {"any values that the body takes", "residues",
                                           "the example's values"};
 
-static int64_t largest(enum dtype dtype)
-{
-    return INT64_MAX >> (64 - 8 * dtype_size(dtype));
-}
-
-/* What a tensor holds: as it may, or moduli in [base, 2 base - 1] and residues below base; within
- * what the manifest promises kernels. */
+/* Bounds a tensor's values: moduli to [base, 2 base - 1] and residues to those below base, where
+ * that is asked for, and all to what the manifest promises kernels. */
 static void bound_tensor(struct problem_tensor *tensor, const struct vendor_parameter *promised,
                          bool are_residues, bool have_base, int64_t base)
 {
-    const int64_t most = largest(tensor->dtype);
+    const int64_t most = random_largest(tensor->dtype);
     const bool are_moduli = tensor->contents == CONTENTS_MODULI;
     const int64_t least = are_moduli ? 1 : -most - 1;
     int64_t low = least, high = most;
@@ -247,7 +242,10 @@ static void bound_tensor(struct problem_tensor *tensor, const struct vendor_para
     if (tensor->contents == CONTENTS_COPRIME || tensor->contents == CONTENTS_PERMUTATION ||
         (low == least && high == most))
         return;
-    tensor->contents = CONTENTS_BETWEEN;
+    tensor->contents = tensor->contents == CONTENTS_VALUES && !promised->residues &&
+                               promised->low == INT64_MIN && promised->high == INT64_MAX
+                           ? CONTENTS_AROUND
+                           : CONTENTS_BETWEEN;
     tensor->low = low > high ? promised->low : low;
     tensor->high = high;
 }
@@ -259,7 +257,7 @@ static void set_values(struct problem *problem, bool are_residues, struct random
     int64_t base = INT64_MAX;
     for (uint32_t i = 0; i < problem->form->parameter_count; i++) {
         const struct problem_tensor *tensor = &problem->tensors[i];
-        const int64_t high = operation->parameters[i].high, most = largest(tensor->dtype);
+        const int64_t high = operation->parameters[i].high, most = random_largest(tensor->dtype);
         if (tensor->present && tensor->contents == CONTENTS_MODULI) {
             base = most < base ? most : base;
             base = high < base ? high : base;

@@ -1,5 +1,4 @@
-/* What is measured: primes, transcripts and their parts, and that a wrong device is
- * noticed. */
+/* Cases of bench: primes, transcripts and their parts, and that a wrong device is noticed. */
 #include "helper_device.h"
 
 #include <string.h>
@@ -72,7 +71,7 @@ static struct bench_settings small_settings(const struct bench_operation *operat
     return settings;
 }
 
-/* What the reference gives for some rows of a case. */
+/* Returns the reference's result for some rows of a case. */
 static struct result run_rows(const struct bench_case *measured, int64_t first, int64_t count)
 {
     struct results results;

@@ -1,4 +1,4 @@
-/* What `healcl devices --measure` copies, and what rooflines make of a GPU's figures. */
+/* The copies of `healcl devices --measure`, and rooflines by a GPU's figures. */
 #include <string.h>
 
 #include "helper_device.h"

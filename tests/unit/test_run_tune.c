@@ -173,7 +173,7 @@ static void fails_where_nothing_is_right(void **state)
 
 enum { MEASUREMENTS_MAX = 16 };
 
-/* What measuring finds, one after the other. */
+/* Times that measuring finds, one after the other. */
 static struct {
     struct measurement {
         double min_ns, median_ns;
@@ -246,7 +246,7 @@ static void refuses_what_a_busy_machine_measured(void **state)
         assert_false(report.alternatives[i].chosen);
 }
 
-/* What was busy only for a while is measured again. */
+/* A machine that was busy only for a while is measured again. */
 static void takes_a_steady_try(void **state)
 {
     (void)state;
