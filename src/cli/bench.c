@@ -55,7 +55,7 @@ static enum healcl_status run_case(struct bench_command *self,
 {
     if (!self->device) /* at first they are only checked */
         return bench_check(operation, settings, error);
-    progress_say(&self->progress, "measuring %s", bench_operation_name(operation));
+    progress_say(&self->progress, "measuring %s", operation->name);
     TRY(bench_run(self->device, operation, settings, &self->options, &self->results[self->count],
                   error));
     self->count++;
@@ -85,12 +85,18 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
     for (size_t i = 0; (operation = example_operation_at(self->options.table, i)); i++) {
         if (self->operation || (self->vendors && self->vendors != operation))
             continue;
-        for (const struct example *next = example_of(&self->calls, operation);
-             next && self->example_count < EXAMPLE_RESULTS_MAX; next = example_next(next)) {
+        for (const struct example *next = example_from(self->calls.first, operation);
+             next && self->example_count < EXAMPLE_RESULTS_MAX;
+             next = example_from(next->next, operation)) {
             struct bench_example *example = &self->examples[self->example_count];
             *example = (struct bench_example){.example = next};
             progress_say(&self->progress, "measuring %s", operation->name);
-            TRY(bench_example(self->device, &self->options, &self->calls, example, error));
+            for (int side = EXAMPLE_SIDES; side-- > 0;) {
+                example->kernel = NULL; /* that of the kernel's side stays */
+                TRY(bench_example(self->device, &self->options, &self->calls, next,
+                                  (enum example_side)side, &example->kernel, &example->of[side],
+                                  error));
+            }
             self->example_count++;
         }
     }
@@ -102,7 +108,7 @@ static enum healcl_status measure(struct bench_command *self, struct healcl_erro
 {
     TRY(run_cases(self, error));
     TRY(examples_read(&self->calls, self->operations, error));
-    if (self->vendors && !example_of(&self->calls, self->vendors))
+    if (self->vendors && !example_from(self->calls.first, self->vendors))
         FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",
              self->name);
     TRY(report_file_open(&self->json, error));
@@ -151,10 +157,9 @@ static int measure_and_report(struct bench_command *self)
 static int print_list(const struct bench_command *self)
 {
     const struct operation_table *table = self->operations ? self->operations->table : NULL;
-    const struct bench_operation *operation;
     const struct operation *vendors;
-    for (size_t i = 0; (operation = bench_operation_at(i)); i++) {
-        printf("%s", bench_operation_name(operation));
+    for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
+        printf("%s", operation->name);
         for (enum bench_parameter j = 0; j < BENCH_PARAMETER_COUNT; j++)
             if (bench_operation_takes(operation, j))
                 printf(" --%s", bench_parameters[j].name);

@@ -63,13 +63,12 @@ static void add_result(cJSON *object, const struct bench_result *result)
 {
     char text[CASE_SIZE];
     const double median = result->median_ns;
-    JSON_ADD(object, STRING("op", bench_operation_name(result->operation)),
-             STRING("case", describe(result, text)));
+    JSON_ADD(object, STRING("op", result->operation->name), STRING("case", describe(result, text)));
     for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
         if (result->parameters.of[i] && i != BENCH_BYTES)
             add_parameter(object, i, result->parameters.of[i]);
     json_add_integers(object, "shape", result->shape.shape, result->shape.rank);
-    JSON_ADD(object, STRING("unit", bench_unit_name(result->unit)), NUMBER("units", result->units),
+    JSON_ADD(object, STRING("unit", bench_unit_names[result->unit]), NUMBER("units", result->units),
              NUMBER("bytes", result->bytes));
     add_times(object, result);
     JSON_ADD(object, DECIMAL("ns_per_unit", result->units > 0 ? median / (double)result->units : 0),
@@ -105,7 +104,7 @@ static void add_example(cJSON *object, const struct bench_example *example)
         const struct bench_result *side = &example->of[i];
         if (side->samples == 0)
             continue;
-        cJSON *times = json_add_object(object, example_side_name((enum example_side)i));
+        cJSON *times = json_add_object(object, example_side_names[i]);
         if (i == EXAMPLE_KERNEL)
             json_add_string(times, "name", example->kernel);
         add_times(times, side);

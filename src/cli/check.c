@@ -10,7 +10,6 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "cli/text.h"
-#include "core/clock.h"
 #include "opencl/opening.h"
 #include "opencl/self_test.h"
 #include "tools/example.h"
@@ -30,9 +29,8 @@ struct check_command {
     struct healcl_device *device;
     struct healcl_error self_test; /* what it said */
     struct coverage_sizes sizes;
-    struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
+    struct coverage_row *rows; /* those that are wanted */
     size_t row_count;
-    uint64_t row_nanoseconds[COVERAGE_ROWS_MAX];
     struct examples calls;          /* of operations of manifests */
     struct example_check *examples; /* of those that are wanted */
     size_t example_count;
@@ -88,7 +86,7 @@ static const struct operation_table *table_of(const struct check_command *self)
 
 static void choose_rows(struct check_command *self)
 {
-    size_t all = coverage_rows_init(self->rows);
+    size_t all = coverage_rows(&self->rows);
     for (size_t i = 0; i < all; i++)
         if (is_wanted(self, &self->rows[i])) {
             self->rows[self->row_count] = self->rows[i];
@@ -118,7 +116,6 @@ static void describe(struct check_command *self)
                                        .rows = self->rows,
                                        .row_count = self->row_count,
                                        .failures = self->failures,
-                                       .row_nanoseconds = self->row_nanoseconds,
                                        .operations = self->operations,
                                        .kernels = self->kernels,
                                        .examples = self->examples,
@@ -184,12 +181,8 @@ static void check_rows(struct check_command *self)
             begin_operation(self, operation);
         progress_say(&self->progress, "%zu of %zu: %s %s", i + 1, self->row_count, row->form->name,
                      dtype_name(row->dtypes.value));
-        const uint64_t begin = monotonic_nanoseconds();
-        if (self->one_cell)
-            coverage_check_cell(self->device, &self->cell, row, &observer);
-        else
-            coverage_check_row(self->device, &self->sizes, row, &observer);
-        self->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
+        coverage_check(self->device, &self->sizes, self->one_cell ? &self->cell : NULL, row,
+                       &observer);
         if (i + 1 == self->row_count || form_id(row[1].form) != operation)
             end_operation(self, operation);
     }
@@ -363,6 +356,7 @@ static int run(const struct command *command, int argc, char **argv)
                 command, "unknown operation '%s', or one without kernels; healcl ops lists them",
                 self->operation);
     }
+    free(self->rows);
     free(self->examples);
     free(self);
     return code;

@@ -57,7 +57,7 @@ static void add_members(cJSON *object, const struct check_counts *counts)
              NUMBER("failed", counts->calls - counts->passed - counts->unsupported));
 }
 
-static void add_row(cJSON *object, const struct coverage_row *row, uint64_t nanoseconds)
+static void add_row(cJSON *object, const struct coverage_row *row)
 {
     char dtypes[COVERAGE_DTYPES_SIZE];
     struct check_totals totals = {0};
@@ -66,7 +66,7 @@ static void add_row(cJSON *object, const struct coverage_row *row, uint64_t nano
              STRING("dtypes", coverage_dtypes_text(row, dtypes)), NUMBER("case", row->number),
              FLAG("refused", row->refused), NUMBER("calls", totals.cells),
              NUMBER("passed", totals.passed), NUMBER("unsupported", totals.unsupported),
-             NUMBER("failed", totals.failures), NUMBER("ns", nanoseconds));
+             NUMBER("failed", totals.failures), NUMBER("ns", row->nanoseconds));
     if (row->table)
         json_add_number(object, "by_manifests", (uint64_t)row->replaced);
     cJSON *layouts = json_add_object(object, "layouts");
@@ -122,7 +122,7 @@ static void add_example(cJSON *object, const struct check_facts *facts,
         json_add_string(object, "not_checked", check->unchecked);
     json_add_number(object, "ns", check->nanoseconds);
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        cJSON *calls = json_add_object(object, example_side_name((enum example_side)side));
+        cJSON *calls = json_add_object(object, example_side_names[side]);
         if (side == EXAMPLE_KERNEL)
             add_kernel(calls, &check->kernel);
         add_members(calls, &check->of[side]);
@@ -146,7 +146,7 @@ cJSON *report_check(const struct check_facts *facts)
              NUMBER("unchecked", unchecked));
     cJSON *rows = json_add_array(document, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
-        add_row(json_add_object(rows, NULL), &facts->rows[i], facts->row_nanoseconds[i]);
+        add_row(json_add_object(rows, NULL), &facts->rows[i]);
     cJSON *examples = facts->operations ? json_add_array(document, "examples") : NULL;
     for (size_t i = 0; i < facts->example_count; i++)
         add_example(json_add_object(examples, NULL), facts, &facts->examples[i]);
@@ -335,7 +335,7 @@ static void put_example(struct junit *junit, const cJSON *example)
     const char *unchecked = cJSON_GetStringValue(json_at(example, "not_checked"));
     junit_suite(junit, cJSON_GetStringValue(json_at(example, "op")));
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        const char *name = example_side_name((enum example_side)side);
+        const char *name = example_side_names[side];
         junit_case(junit, name, side == 0 ? json_number_at(example, "ns") : 0);
         if (unchecked)
             junit_outcome(junit, JUNIT_SKIPPED, "not checked", unchecked);

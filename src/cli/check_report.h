@@ -26,7 +26,6 @@ struct check_facts {
     size_t row_count;
     const struct check_failure *failures; /* some of them, beyond the device or wrong */
     size_t failure_count;
-    const uint64_t *row_nanoseconds;            /* what each row took */
     const struct healcl_operations *operations; /* of manifests, whose kernels served; or NULL */
     const struct check_kernel *kernels;         /* of calls of the table */
     size_t kernel_count;

@@ -140,9 +140,6 @@ static int run(const struct command *command, int argc, char **argv)
 {
     struct tune_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
-    if (code == GOES_ON && self->name && !self->operations && !tune_is_subject(self->name))
-        code = usage_error(command, "--op names an operation of --ops DIR, or what --dry-run lists "
-                                    "as a subject");
     if (code == GOES_ON)
         code = tune_and_tell(self);
     free(self);

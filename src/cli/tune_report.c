@@ -5,7 +5,7 @@
 static void add_alternative(cJSON *object, const struct tune_alternative *alternative)
 {
     JSON_ADD(object, STRING("subject", alternative->subject), STRING("choice", alternative->choice),
-             STRING("outcome", tune_outcome_name(alternative->outcome)));
+             STRING("outcome", tune_outcome_names[alternative->outcome]));
     if (alternative->outcome == TUNE_RIGHT) {
         JSON_ADD(object, NUMBER("time_ns", (uint64_t)alternative->nanoseconds),
                  NUMBER("median_ns", (uint64_t)alternative->median_nanoseconds));

@@ -7,9 +7,10 @@
 #include "core/array.h"
 #include "core/numbers.h"
 #include "kernels/variant.h"
-#include "run/run.h"
+#include "run/device_executor.h"
 #include "tools/bench_case.h"
-#include "tools/bench_host.h"
+#include "tools/results.h"
+#include "tools/writer.h"
 #include "tools/xmalloc.h"
 
 enum {
@@ -27,16 +28,11 @@ static const uint64_t ENOUGH_NS = 500000000, TOO_LONG_NS = 3000000000;
 /* Units that the host reference works out, in all windows; at least a row in each. */
 enum { REFERENCE_UNITS = 1 << 22 };
 
-/* Of an output that there are two of: longer launches gain nothing by overlapping. */
+/* Largest output that there are two of: longer launches gain nothing by overlapping. */
 enum { SECOND_OUTPUT_BYTES = 64 << 20 };
 
 /* Rows of the output that are compared: runs of them, as far apart as can be. */
 enum { WINDOWS = 8 };
-
-struct window {
-    int64_t first, count;
-    char *bytes; /* of the device's output, in C order */
-};
 
 /* A transcript in memory, and its plan. */
 struct script {
@@ -45,29 +41,19 @@ struct script {
     struct plan *plan;
 };
 
-/* Where launches can overlap, every other one writes here, so that they may. */
-struct second_output {
-    struct storage **storages; /* of the looped plan: this one is the last; NULL: there is none */
-    struct storage storage;
-    struct tensor out, result; /* as the operation and the download see it */
-    struct step *download;
-};
-
 struct bench {
     const struct bench_options *options;
-    struct bench_case measured;
+    struct bench_case measured; /* of an example: without an operation */
+    bool accumulates;
     struct script script;
-    const struct segment *timed; /* of script.plan: the operation's */
-    struct plan
-        looped; /* script.plan with the operation's steps LAUNCHES_MAX times behind its own */
+    /* script.plan, with the operation's steps LAUNCHES_MAX times behind its own. Where launches can
+     * overlap every other one has another output, so that they may. */
+    struct plan looped;
     struct step *steps; /* of looped */
     size_t loop_steps;  /* of one operation */
-    struct second_output second;
     struct executor *executor;
-    struct window windows[WINDOWS];
-    int window_count;
-    struct host_copy *host_copy;
-    uint64_t *samples; /* nanoseconds */
+    struct results output; /* the device's, at first */
+    uint64_t *samples;     /* nanoseconds */
     size_t sample_count, sample_capacity;
 };
 
@@ -79,242 +65,146 @@ static void script_release(struct script *script)
     free(script->text);
 }
 
-/* The caller releases the script, also where this fails. */
-static enum healcl_status script_init(struct script *script, const struct bench_case *measured,
-                                      int64_t first, int64_t count,
+/* Takes the text. The caller releases the script, also where this fails. */
+static enum healcl_status script_init(struct script *script, char *text,
                                       const struct bench_options *options,
                                       struct healcl_error *error)
 {
-    script->text = bench_case_text(measured, first, count);
-    script->source = (struct source){.text = script->text, .length = strlen(script->text)};
+    script->text = text;
+    script->source = (struct source){.text = text, .length = strlen(text)};
     const struct healcl_limits limits = {.memory_bytes = options->memory_limit};
     return plan_create(&script->source, options->table, &limits, &script->plan, error);
 }
 
-static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
+static enum healcl_status run_segment(struct bench *bench, const struct segment *segment,
                                       const struct result_sink *sink, uint64_t *nanoseconds,
                                       struct healcl_error *error)
 {
     struct segment_result result = {.nanoseconds = 0};
-    TRY(executor->class->run_segment(executor, segment, sink, &result, error));
+    TRY(bench->executor->class->run_segment(bench->executor, segment, sink, &result, error));
     *nanoseconds = result.nanoseconds;
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- verification */
 
-/* All rows where the reference can do them in reasonable time; else the first ones, the last ones
- * and some at equal distances between them. */
-static void choose_windows(struct bench *bench)
+/* Compares the device's output, from byte start on, with what the reference makes of a transcript.
+ * Takes the text. */
+static enum healcl_status verify_part(const struct bench *bench, char *text, size_t start,
+                                      struct healcl_error *error)
 {
-    int64_t rows = bench_case_rows(&bench->measured);
-    int64_t row_units = (int64_t)(bench->measured.units / (uint64_t)rows);
-    int64_t count = REFERENCE_UNITS / WINDOWS / (row_units + 1) + 1;
-    if (WINDOWS * count >= rows) {
-        bench->windows[0].count = rows;
-        bench->window_count = 1;
-        return;
-    }
-    bench->window_count = WINDOWS;
-    for (int i = 0; i < WINDOWS; i++) {
-        bench->windows[i].first = i * (rows - count) / (WINDOWS - 1);
-        bench->windows[i].count = count;
-    }
-}
-
-/* The bytes of a window among data, the whole output. */
-static size_t window_bytes(const struct bench *bench, const struct step *step, int64_t rows)
-{
-    const struct tensor *out = step->in[0];
-    size_t bytes = (size_t)packed_bytes(out);
-    return bytes / (size_t)bench_case_rows(&bench->measured) * (size_t)rows;
-}
-
-/* A sink: keeps the windows of the device's output. */
-static enum healcl_status keep_windows(void *context, const struct step *step, const void *data,
-                                       struct healcl_error *error)
-{
-    struct bench *bench = context;
-    (void)error;
-    for (int i = 0; i < bench->window_count; i++) {
-        struct window *window = &bench->windows[i];
-        size_t bytes = window_bytes(bench, step, window->count);
-        window->bytes = xmalloc(bytes);
-        memcpy(window->bytes, (const char *)data + window_bytes(bench, step, window->first), bytes);
-    }
-    return HEALCL_OK;
-}
-
-/* A sink: compares a window of the device's output with the reference's. */
-static enum healcl_status compare_window(void *context, const struct step *step, const void *data,
-                                         struct healcl_error *error)
-{
-    const struct window *window = context;
-    const struct tensor *out = step->in[0];
-    enum dtype dtype = out->storage->dtype;
-    int64_t count = layout_elements(&out->layout), rows = out->layout.shape[0];
-    for (int64_t i = 0; i < count; i++) {
-        int64_t actual = dtype_load(dtype, window->bytes, i), expected = dtype_load(dtype, data, i);
-        if (actual == expected)
-            continue;
-        struct layout shape = out->layout;
-        char text[SHAPE_TEXT_SIZE];
-        shape.shape[0] = window->first + rows;
-        FAIL(error, HEALCL_DIFFERENT,
-             "the device's result is wrong: %" PRId64 ", not %" PRId64 ", at %s", actual, expected,
-             layout_index_text(&shape, i + count / rows * window->first, text));
-    }
-    return HEALCL_OK;
-}
-
-static enum healcl_status verify_window(const struct bench *bench, struct window *window,
-                                        struct healcl_error *error)
-{
+    const struct result *output = &bench->output.of[0];
+    const struct plan *plan = bench->script.plan;
     struct script script = {.text = NULL};
-    struct executor *executor = NULL;
-    struct result_sink sink = {.context = window, .take = compare_window};
-    enum healcl_status status =
-        script_init(&script, &bench->measured, window->first, window->count, bench->options, error);
+    struct results expected = {.count = 0};
+    enum healcl_status status = script_init(&script, text, bench->options, error);
     if (status == HEALCL_OK)
-        status = reference_executor_create(script.plan, &executor, error);
-    if (status == HEALCL_OK)
-        status = executor_run(executor, script.plan, &sink, error);
-    if (executor)
-        executor->class->destroy(executor);
+        status = results_run(&expected, NULL, script.plan, NULL, error);
+    if (status == HEALCL_OK) {
+        const struct step *download = &plan->steps[plan->segments[BENCH_RESULT].first_step];
+        const struct difference difference = difference_of(
+            output->dtype, output->bytes + start, expected.of[0].bytes, expected.of[0].size);
+        const int64_t at = difference.element + (int64_t)(start / dtype_size(output->dtype));
+        char index[SHAPE_TEXT_SIZE];
+        if (difference.found)
+            status = ERROR(error, HEALCL_DIFFERENT,
+                           "the device's result is wrong: %" PRId64 ", not %" PRId64 ", at %s",
+                           difference.actual, difference.expected,
+                           layout_index_text(&download->in[0]->layout, at, index));
+    }
+    results_release(&expected);
     script_release(&script);
     return status;
 }
 
-/* Runs the whole transcript once, and compares what it gave. */
-static enum healcl_status verify(struct bench *bench, struct healcl_error *error)
+/* All rows where the reference can do them in reasonable time; else the first ones, the last ones
+ * and some at equal distances between them. */
+static enum healcl_status verify_windows(const struct bench *bench, struct healcl_error *error)
 {
-    struct result_sink sink = {.context = bench, .take = keep_windows};
-    choose_windows(bench);
-    TRY(executor_run(bench->executor, bench->script.plan, &sink, error));
-    for (int i = 0; i < bench->window_count; i++)
-        TRY(verify_window(bench, &bench->windows[i], error));
-    return HEALCL_OK;
-}
-
-/* A sink: the output after the last sample is what it was at first. */
-static enum healcl_status compare_again(void *context, const struct step *step, const void *data,
-                                        struct healcl_error *error)
-{
-    const struct bench *bench = context;
-    for (int i = 0; i < bench->window_count; i++) {
-        const struct window *window = &bench->windows[i];
-        const char *now = (const char *)data + window_bytes(bench, step, window->first);
-        if (memcmp(now, window->bytes, window_bytes(bench, step, window->count)) != 0)
-            FAIL(error, HEALCL_DIFFERENT, "the device's result changed from one run to the next");
+    const struct bench_case *measured = &bench->measured;
+    const int64_t rows = bench_case_rows(measured);
+    const int64_t row_units = (int64_t)(measured->units / (uint64_t)rows);
+    const int64_t wanted = REFERENCE_UNITS / WINDOWS / (row_units + 1) + 1;
+    const int64_t windows = WINDOWS * wanted >= rows ? 1 : WINDOWS;
+    const int64_t count = windows == 1 ? rows : wanted;
+    for (int64_t i = 0; i < windows; i++) {
+        const int64_t first = i * (rows - count) / (WINDOWS - 1);
+        TRY(verify_part(bench, bench_case_text(measured, first, count, false),
+                        bench->output.of[0].size / (size_t)rows * (size_t)first, error));
     }
     return HEALCL_OK;
 }
 
+/* A sink's: keeps the first output, and compares later ones with it. */
+static enum healcl_status take_output(void *context, const struct step *step, const void *data,
+                                      struct healcl_error *error)
+{
+    struct bench *bench = context;
+    if (bench->output.count == 0)
+        return results_take(&bench->output, step, data, error);
+    if (memcmp(data, bench->output.of[0].bytes, bench->output.of[0].size) != 0)
+        FAIL(error, HEALCL_DIFFERENT, "the device's result changed from one run to the next");
+    return HEALCL_OK;
+}
+
+/* The outputs after the last sample are what they were at first. */
 static enum healcl_status verify_again(struct bench *bench, const struct bench_result *result,
                                        struct healcl_error *error)
 {
-    struct result_sink sink = {.context = bench, .take = compare_again};
+    const struct result_sink sink = {.context = bench, .take = take_output};
+    const struct plan *plan = bench->script.plan;
     uint64_t ignored;
-    if (bench->measured.operation->accumulates)
+    if (bench->accumulates)
         return HEALCL_OK;
-    TRY(run_segment(bench->executor, &bench->script.plan->segments[BENCH_RESULT], &sink, &ignored,
-                    error));
-    if (!bench->second.storages || result->launches == 1)
-        return HEALCL_OK; /* there is no second one, or nothing was written there */
-    const struct segment second = {
-        .name = "", .first_step = (size_t)(bench->second.download - bench->steps), .step_count = 1};
-    return run_segment(bench->executor, &second, &sink, &ignored, error);
+    TRY(run_segment(bench, &plan->segments[BENCH_RESULT], &sink, &ignored, error));
+    if (plan->segment_count == BENCH_SEGMENTS || result->launches == 1)
+        return HEALCL_OK;
+    return run_segment(bench, &plan->segments[BENCH_SECOND_RESULT], &sink, &ignored, error);
 }
 
 /* ---------------------------------------------------------------- timing */
 
-/* Whether more memory does not make the difference between working in the device's cache and not:
- * it still fits well, or nothing does. */
-static bool caches_as_well(const struct healcl_device *device, uint64_t bytes, uint64_t more)
-{
-    uint64_t cache = device->info.cache_bytes;
-    return bytes + more <= cache / 2 || bytes > cache;
-}
-
-/* Whether launches of the operation, one step, would be independent if they had two outputs. */
+/* Whether launches are to alternate between two outputs. These must not make the difference between
+ * working in the device's cache and not: both fit well, or one does not. */
 static bool wants_second_output(const struct bench *bench, const struct healcl_device *device)
 {
-    const struct plan *plan = bench->script.plan;
-    const struct step *step = &plan->steps[bench->timed->first_step];
-    uint64_t bytes = step->out ? storage_bytes(step->out->storage) : 0;
-    if (!device->overlaps || !step->out || bytes > SECOND_OUTPUT_BYTES || bench->loop_steps != 1 ||
-        bench->measured.operation->accumulates || plan->segments[BENCH_RESULT].step_count != 1 ||
-        plan->bytes_peak + bytes > bench->options->memory_limit ||
-        !caches_as_well(device, plan->bytes_peak, bytes))
-        return false;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i] && step->in[i]->storage == step->out->storage)
-            return false;
-    return true;
+    const uint64_t cache = device->info.cache_bytes;
+    const uint64_t bytes = bench->measured.bytes, output = bench->measured.output_bytes;
+    return device->overlaps && !bench->accumulates && output <= SECOND_OUTPUT_BYTES &&
+           bytes + output <= bench->options->memory_limit &&
+           (bytes + output <= cache / 2 || bytes > cache);
 }
 
-/* Gives every other step of the loop another output, and downloads it at the end of all. */
-static void add_second_output(struct bench *bench)
-{
-    struct second_output *second = &bench->second;
-    struct plan *looped = &bench->looped;
-    size_t count = looped->storage_count, loop = looped->step_count;
-    second->storages = xcalloc(count + 1, sizeof *second->storages);
-    memcpy(second->storages, looped->storages, count * sizeof *second->storages);
-    second->storages[count] = &second->storage;
-    second->out = *bench->steps[loop].out;
-    second->storage = *second->out.storage;
-    second->storage.id = (uint32_t)count;
-    second->out.storage = &second->storage;
-    for (size_t i = 1; i < LAUNCHES_MAX; i += 2)
-        bench->steps[loop + i].out = &second->out;
-    second->download = &bench->steps[loop + LAUNCHES_MAX];
-    *second->download = looped->steps[looped->segments[BENCH_RESULT].first_step];
-    second->result = *second->download->in[0];
-    second->result.storage = &second->storage;
-    second->download->in[0] = &second->result;
-    looped->storages = second->storages;
-    looped->storage_count++;
-}
-
-/* Makes a plan whose steps are those of the script and, behind them, the operation's many times. */
-static enum healcl_status make_loop(struct bench *bench, const struct healcl_device *device,
-                                    struct healcl_error *error)
+/* Makes the looped plan. */
+static enum healcl_status make_loop(struct bench *bench, struct healcl_error *error)
 {
     const struct plan *plan = bench->script.plan;
-    const struct segment *operation = bench->timed;
-    bench->loop_steps = operation->step_count;
+    const bool alternates = plan->segment_count > BENCH_SEGMENTS;
+    const struct segment *repeated[] = {
+        &plan->segments[BENCH_OPERATE],
+        &plan->segments[alternates ? BENCH_SECOND_OPERATE : BENCH_OPERATE]};
+    bench->loop_steps = repeated[0]->step_count;
     if (bench->loop_steps == 0)
         FAIL(error, HEALCL_USAGE, "nothing is to be done: the tensor is contiguous already");
     bench->steps =
-        xcalloc(plan->step_count + LAUNCHES_MAX * bench->loop_steps + 1, sizeof *bench->steps);
+        xcalloc(plan->step_count + LAUNCHES_MAX * bench->loop_steps, sizeof *bench->steps);
     memcpy(bench->steps, plan->steps, plan->step_count * sizeof *bench->steps);
     for (size_t i = 0; i < LAUNCHES_MAX; i++)
         memcpy(bench->steps + plan->step_count + i * bench->loop_steps,
-               plan->steps + operation->first_step, bench->loop_steps * sizeof *bench->steps);
+               plan->steps + repeated[i % 2]->first_step, bench->loop_steps * sizeof *bench->steps);
     bench->looped = *plan;
     bench->looped.steps = bench->steps;
-    if (wants_second_output(bench, device))
-        add_second_output(bench);
     return HEALCL_OK;
 }
 
 /* Enqueues the operation so many times, and waits. */
-static enum healcl_status run_on_device(struct bench *bench, uint32_t launches,
-                                        uint64_t *nanoseconds, struct healcl_error *error)
-{
-    struct segment segment = {.name = "",
-                              .first_step = bench->script.plan->step_count,
-                              .step_count = launches * bench->loop_steps};
-    return run_segment(bench->executor, &segment, NULL, nanoseconds, error);
-}
-
 static enum healcl_status run_sample(struct bench *bench, uint32_t launches, uint64_t *nanoseconds,
                                      struct healcl_error *error)
 {
-    if (bench->measured.operation->arguments)
-        return run_on_device(bench, launches, nanoseconds, error);
-    return host_copy_run(bench->host_copy, launches, nanoseconds, error);
+    const struct segment segment = {.name = "",
+                                    .first_step = bench->script.plan->step_count,
+                                    .step_count = launches * bench->loop_steps};
+    return run_segment(bench, &segment, NULL, nanoseconds, error);
 }
 
 /* Runs the operation until it is warm; *launches is then how many make a sample. */
@@ -373,26 +263,20 @@ static enum healcl_status take_samples(struct bench *bench, struct bench_result 
 
 /* ---------------------------------------------------------------- all of it */
 
-static enum healcl_status run_host_copy(struct bench *bench, struct bench_result *result,
-                                        struct healcl_error *error)
+/* Verifies and times a transcript of segments BENCH_PREPARE and so on, whose text this takes.
+ * verifies: where the reference can run it. */
+static enum healcl_status run_script(struct bench *bench, struct healcl_device *device, char *text,
+                                     bool verifies, struct bench_result *result,
+                                     struct healcl_error *error)
 {
-    if (bench->measured.bytes > bench->options->memory_limit)
-        REFUSE(error, "%" PRIu64 " bytes are above the limit of %" PRIu64, bench->measured.bytes,
-               bench->options->memory_limit);
-    TRY(host_copy_create(bench->measured.bytes / 2, &bench->host_copy, error));
-    TRY(take_samples(bench, result, error));
-    return host_copy_verify(bench->host_copy, error);
-}
-
-static enum healcl_status run_case(struct bench *bench, struct healcl_device *device,
-                                   struct bench_result *result, struct healcl_error *error)
-{
-    int64_t rows = bench_case_rows(&bench->measured);
-    TRY(script_init(&bench->script, &bench->measured, 0, rows, bench->options, error));
-    bench->timed = &bench->script.plan->segments[BENCH_OPERATE];
-    TRY(make_loop(bench, device, error));
+    const struct result_sink sink = {.context = bench, .take = take_output};
+    TRY(script_init(&bench->script, text, bench->options, error));
+    TRY(make_loop(bench, error));
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
-    TRY(verify(bench, error));
+    TRY(executor_run(bench->executor, bench->script.plan, &sink, error));
+    if (verifies)
+        TRY(bench->measured.operation ? verify_windows(bench, error)
+                                      : verify_part(bench, xstrdup(text), 0, error));
     TRY(take_samples(bench, result, error));
     return verify_again(bench, result, error);
 }
@@ -401,12 +285,9 @@ static void bench_release(struct bench *bench)
 {
     if (bench->executor)
         bench->executor->class->destroy(bench->executor);
-    for (int i = 0; i < WINDOWS; i++)
-        free(bench->windows[i].bytes);
-    host_copy_free(bench->host_copy);
+    results_release(&bench->output);
     free(bench->samples);
     free(bench->steps);
-    free(bench->second.storages);
     script_release(&bench->script);
 }
 
@@ -422,7 +303,7 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
                              const struct bench_options *options, struct bench_result *result,
                              struct healcl_error *error)
 {
-    struct bench bench = {.options = options};
+    struct bench bench = {.options = options, .accumulates = operation->accumulates};
     TRY(bench_case_init(&bench.measured, operation, given, error));
     *result = (struct bench_result){.operation = operation,
                                     .parameters = bench.measured.settings,
@@ -430,103 +311,70 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
                                     .unit = operation->unit,
                                     .units = bench.measured.units,
                                     .bytes = bench.measured.bytes};
-    enum healcl_status status = operation->arguments ? run_case(&bench, device, result, error)
-                                                     : run_host_copy(&bench, result, error);
+    char *text = bench_case_text(&bench.measured, 0, bench_case_rows(&bench.measured),
+                                 wants_second_output(&bench, device));
+    const enum healcl_status status = run_script(&bench, device, text, true, result, error);
     if (status != HEALCL_OK)
-        error_prefix(error, "%s: ", bench_operation_name(operation));
+        error_prefix(error, "%s: ", operation->name);
     bench_release(&bench);
     return status;
 }
 
 /* ---------------------------------------------------------------- examples of manifests */
 
-/* What is timed is the plan's only segment; results were compared before. */
-static enum healcl_status time_plan(struct healcl_device *device,
-                                    const struct bench_options *options, struct plan *plan,
-                                    const struct problem *problem,
-                                    const struct placement *placement,
-                                    const struct problem_data *data, struct bench_result *result,
-                                    struct healcl_error *error)
+/* The call of an example, of contiguous tensors. */
+static char *example_text(const struct problem *problem, const struct problem_data *data)
 {
-    static const struct bench_operation any = {.arguments = "", .accumulates = true};
-    struct bench bench = {.options = options,
-                          .measured = {.operation = &any},
-                          .script = {.plan = plan},
-                          .timed = plan->segments};
-    struct random random = {0};
-    enum healcl_status status = make_loop(&bench, device, error);
-    if (status == HEALCL_OK)
-        status = device_executor_create(device, &bench.looped, false, &bench.executor, error);
-    if (status == HEALCL_OK)
-        status = problem_upload(bench.executor, problem, placement, data, &random, error);
-    if (status == HEALCL_OK)
-        status = take_samples(&bench, result, error);
-    bench.script.plan = NULL; /* the caller's */
-    bench_release(&bench);
-    return status;
-}
-
-/* kernel: that is to run it; NULL: any. Its name, or with a body NULL, is then *ran. */
-static enum healcl_status measure_side(struct healcl_device *device,
-                                       const struct bench_options *options,
-                                       const struct examples *examples,
-                                       const struct example *example, enum example_side side,
-                                       const char *kernel, const char **ran,
-                                       struct bench_result *result, struct healcl_error *error)
-{
-    const struct problem problem = example_problem(examples, example, side);
-    struct problem_data data;
-    struct placement placement;
-    struct planned planned;
-    struct random random = {0};
-    problem_data_init(&data, &problem, &random);
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        if (data.packed[i] && example->data.packed[i])
-            memcpy(data.packed[i], example->data.packed[i],
-                   (size_t)layout_elements(&problem.tensors[i].shape) *
-                       dtype_size(problem.tensors[i].dtype));
-    placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, 0, &random);
-    struct manifest_kernel found;
-    (void)problem_kernel(device, &problem, &placement, &found);
-    *ran = found.name;
-    enum healcl_status status = problem_plan(&planned, &problem, &placement, error);
-    const bool is_run = side == EXAMPLE_BODY || (*ran && (!kernel || kernel == *ran));
-    if (status == HEALCL_OK && is_run)
-        status = example_verify(device, examples, example, side, error);
-    if (status == HEALCL_OK && is_run)
-        status =
-            time_plan(device, options, planned.plan, &problem, &placement, &data, result, error);
-    planned_release(&planned);
-    problem_data_release(&data);
-    if (status != HEALCL_OK)
-        error_prefix(error, "%s, %s, entry %zu, its %s: ", example->operation->name, example->file,
-                     example->entry, example_side_name(side));
-    return status;
+    struct writer writer = {0};
+    char name[16], shape[SHAPE_TEXT_SIZE];
+    writer_entry(&writer, "SEGMENT_START", "name", "prepare");
+    for (int i = 0; i < PARAMETERS_MAX; i++) {
+        const struct problem_tensor *tensor = &problem->tensors[i];
+        snprintf(name, sizeof name, "t%d", i);
+        if (tensor->present && data->packed[i])
+            writer_upload(&writer, name, tensor->dtype, &tensor->shape, false, data->packed[i]);
+        else if (tensor->present)
+            writer_call(&writer, name, "empty", "%s :%s", layout_shape_text(&tensor->shape, shape),
+                        dtype_name(tensor->dtype));
+    }
+    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
+    writer_entry(&writer, "SEGMENT_START", "name", "operation");
+    problem_put_call(&writer, problem);
+    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
+    writer_entry(&writer, "SEGMENT_START", "name", "result");
+    snprintf(name, sizeof name, "t%d", problem->out);
+    writer_download(&writer, problem->out >= 0 ? name : "made", DTYPE_INT64, NULL, NULL);
+    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
+    return writer_finish(&writer);
 }
 
 enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
-                                 const struct examples *examples, struct bench_example *example,
-                                 struct healcl_error *error)
+                                 const struct examples *examples, const struct example *example,
+                                 enum example_side side, const char **kernel,
+                                 struct bench_result *result, struct healcl_error *error)
 {
-    const struct vendor_operation *vendor = example_vendor(example->example->operation);
-    const char *ran;
-    memset(example->of, 0, sizeof example->of);
-    if (vendor->kernel_count > 0)
-        TRY(measure_side(device, options, examples, example->example, EXAMPLE_KERNEL, NULL,
-                         &example->kernel, &example->of[EXAMPLE_KERNEL], error));
-    return vendor->body_count == 0
-               ? HEALCL_OK
-               : measure_side(device, options, examples, example->example, EXAMPLE_BODY, NULL, &ran,
-                              &example->of[EXAMPLE_BODY], error);
-}
-
-enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,
-                                const struct examples *examples, const struct example *example,
-                                const char *kernel, struct bench_result *result,
-                                struct healcl_error *error)
-{
-    const char *ran;
+    const struct problem problem = example_problem(examples, example, side);
+    const struct vendor_operation *vendor = example_vendor(example->operation);
+    const struct bench_options own = {options->repeat, options->sample_ns, options->memory_limit,
+                                      problem.table};
+    struct bench bench = {.options = &own, .accumulates = true};
+    struct placement placement;
+    struct manifest_kernel found;
     *result = (struct bench_result){.samples = 0};
-    return measure_side(device, options, examples, example, EXAMPLE_KERNEL, kernel, &ran, result,
-                        error);
+    placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
+    const char *wanted = *kernel;
+    (void)problem_kernel(device, &problem, &placement, &found);
+    *kernel = found.name;
+    if (side == EXAMPLE_KERNEL ? !*kernel || (wanted && wanted != *kernel)
+                               : vendor->body_count == 0)
+        return HEALCL_OK;
+    enum healcl_status status = run_script(&bench, device, example_text(&problem, &example->data),
+                                           vendor->body_count > 0, result, error);
+    if (status == HEALCL_REFUSED && bench.executor && device_executor_has_refused(bench.executor))
+        status = problem_refused(error);
+    bench_release(&bench);
+    if (status != HEALCL_OK)
+        error_prefix(error, "%s, %s, entry %zu, its %s: ", example->operation->name, example->file,
+                     example->entry, example_side_names[side]);
+    return status;
 }

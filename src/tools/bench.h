@@ -1,12 +1,11 @@
 /*
- * Measuring what single operations of a transcript cost on a device.
+ * Measures what single operations of a transcript cost on a device.
  *
- * A case is a small transcript, made in memory: a segment that uploads random data, one with the
- * operation, one that downloads its result. It is planned and executed as any other; the result is
- * compared with the host reference's, or of a large one some rows, and then the operation's segment
- * is timed alone. So the times hold everything that a run pays for an operation, the wait at a
- * segment's end included. Tables that are derived from moduli and twiddles are made once, as in a
- * run.
+ * A case is a small transcript in memory. One segment uploads random data, one has the operation,
+ * one downloads its result. The result is compared with the host reference's, a large one by some
+ * of its rows. Then the operation's segment is timed alone. Its times hold all that a run pays for
+ * an operation, with the wait at a segment's end. Tables derived from moduli and twiddles are made
+ * once, as in a run.
  */
 #ifndef HEALCL_TOOLS_BENCH_H
 #define HEALCL_TOOLS_BENCH_H
@@ -67,21 +66,44 @@ struct bench_settings {
 
 enum bench_unit { BENCH_BUTTERFLY, BENCH_ELEMENT, BENCH_PRODUCT, BENCH_BYTE };
 
-/* "butterfly" ... */
-const char *bench_unit_name(enum bench_unit unit);
+extern const char *const bench_unit_names[];
 
-struct bench_operation;
+/* The tensors of an operation that are as large as its work. */
+enum bench_tensor { BENCH_A, BENCH_B, BENCH_INDICES, BENCH_OUT, BENCH_TENSORS };
 
-/* By index; NULL behind the last one. */
-const struct bench_operation *bench_operation_at(size_t index);
+/* A row of the table in bench_table.c; without a name behind the last one. */
+struct bench_operation {
+    const char *name;
+    const char *operation; /* as transcripts call it; NULL: as name */
+    enum bench_unit unit;  /* butterflies: a transform, whose moduli are 1 modulo 2n */
+    bool takes_int8;
+    bool accumulates;      /* OUT is an input, too */
+    bool dtype_is_outputs; /* the dtype is OUT's alone; inputs have int64 */
+    /*
+     * A letter for each axis, by enum bench_layout - 1; NULL: there is no such tensor. b is the
+     * batch, d the digits, m is n * s and p twice n; k, n, r, s and 1 are themselves. Where it
+     * begins with b, a tensor has rows: a row of OUT depends only on the same row of the others
+     * and on tensors without any.
+     */
+    const char *shapes[BENCH_TENSORS][2];
+    /* Words as in tools/writer.h; those of word_of in bench_case.c stand for others. */
+    const char *arguments;
+    /* An operation that makes a view of A, called "view", from which OUT is made; or NULL. */
+    const char *view, *view_arguments;
+    int64_t gap; /* elements behind each row of A that the view leaves out */
+    struct bench_settings defaults;
+};
+
+extern const struct bench_operation bench_operations[];
+
+/* NULL where there is none. */
 const struct bench_operation *bench_operation_find(const char *name);
-const char *bench_operation_name(const struct bench_operation *operation);
 
 /* Whether a parameter means anything to an operation. */
 bool bench_operation_takes(const struct bench_operation *operation, enum bench_parameter parameter);
 
-/* What is measured where no operation is named: an operation and what differs from its defaults.
- * operation is NULL behind the last one. */
+/* The cases that are measured where no operation is named: operations, and parameters that differ
+ * from their defaults. operation is NULL behind the last one. */
 struct bench_suite_case {
     const char *operation;
     struct bench_settings values;
@@ -128,15 +150,15 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
                              struct healcl_error *error);
 
 /*
- * Measures the kernel that makes the call of an example, whose operation has a body: compared first
- * with the body on the host reference, in a few layouts. kernel: the alternative that is to run it,
- * one of its kernel's names; where another one does, nothing is measured, and result->samples is 0.
- * Errors: as bench_run.
+ * Measures the call of an example by a side, compared first with the body on the host reference if
+ * there is one. *kernel: the alternative that is to run it, one of its kernel's names, or NULL:
+ * any; then the one that has, or NULL. result->samples is 0 where another one would run it, or
+ * nothing. Errors: as bench_run.
  */
-enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,
-                                const struct examples *examples, const struct example *example,
-                                const char *kernel, struct bench_result *result,
-                                struct healcl_error *error);
+enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
+                                 const struct examples *examples, const struct example *example,
+                                 enum example_side side, const char **kernel,
+                                 struct bench_result *result, struct healcl_error *error);
 
 /* The times of one example of an operation of a manifest. */
 struct bench_example {
@@ -144,11 +166,5 @@ struct bench_example {
     const char *kernel; /* that runs it, as vendor_kernel_for names it; NULL: none */
     struct bench_result of[EXAMPLE_SIDES]; /* samples is 0: no kernel for the device, or no body */
 };
-
-/* Measures the kernel and the body of an example beside each other, each compared first with the
- * body on the host reference, if there is one. Errors: as bench_run. */
-enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
-                                 const struct examples *examples, struct bench_example *example,
-                                 struct healcl_error *error);
 
 #endif

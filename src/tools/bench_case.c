@@ -37,7 +37,7 @@ static int64_t modulus_count(const struct bench_case *self)
     return get(self, BENCH_K) ? get(self, BENCH_K) : 1;
 }
 
-/* Of moduli, and the values that they are of. */
+/* The dtype of moduli and of their residues. */
 static enum dtype modulus_dtype(const struct bench_case *self)
 {
     bool is_int32 = get(self, BENCH_DTYPE) == 1 + DTYPE_INT32;
@@ -198,6 +198,8 @@ static enum healcl_status measure(struct bench_case *self, struct healcl_error *
         shown++;
     self->shape = shape_of(self, shown);
     self->bytes = (uint64_t)(sizes.row_bytes + sizes.common_bytes);
+    self->output_bytes =
+        (uint64_t)sizes.elements[BENCH_OUT] * dtype_size(dtype_of(self, BENCH_OUT));
     self->units = count_units(self, &sizes);
     return HEALCL_OK;
 }
@@ -339,19 +341,20 @@ static void put_input(struct writer *writer, const struct bench_case *self,
                     modulus_word(self, tensor, word), names[tensor]);
 }
 
-static void put_empty_output(struct writer *writer, const struct bench_case *self, int64_t rows)
+static void put_empty_output(struct writer *writer, const struct bench_case *self, const char *out,
+                             int64_t rows)
 {
     char text[SHAPE_TEXT_SIZE];
     struct layout shape = shape_of(self, BENCH_OUT);
     shape.shape[0] = rows;
-    writer_call(writer, "out", "empty", "%s :%s", layout_shape_text(&shape, text),
+    writer_call(writer, out, "empty", "%s :%s", layout_shape_text(&shape, text),
                 dtype_name(dtype_of(self, BENCH_OUT)));
 }
 
 /* ---------------------------------------------------------------- the transcript */
 
 static void put_preparation(struct writer *writer, const struct bench_case *self, int64_t first,
-                            int64_t rows)
+                            int64_t rows, bool twice)
 {
     const struct bench_operation *operation = self->operation;
     if (get(self, BENCH_BITS))
@@ -366,12 +369,15 @@ static void put_preparation(struct writer *writer, const struct bench_case *self
     if (operation->view)
         writer_call(writer, "view", operation->view, "%s", operation->view_arguments);
     else if (!operation->accumulates)
-        put_empty_output(writer, self, rows);
+        put_empty_output(writer, self, "out", rows);
+    if (twice && !operation->view)
+        put_empty_output(writer, self, "second", rows);
 }
 
-/* What a word of bench_operation.arguments stands for: an argument that the case decides about, a
- * parameter that is a number, or itself. */
-static const char *word_of(const struct bench_case *self, const char *word, char text[WORD_SIZE])
+/* The meaning of a word of bench_operation.arguments: an argument that the case decides about, a
+ * parameter that is a number, the output, or itself. */
+static const char *word_of(const struct bench_case *self, const char *word, const char *out,
+                           char text[WORD_SIZE])
 {
     const struct {
         const char *name;
@@ -384,6 +390,8 @@ static const char *word_of(const struct bench_case *self, const char *word, char
     };
     if (strcmp(word, "p") == 0)
         return modulus_word(self, BENCH_OUT, text);
+    if (strcmp(word, "out") == 0)
+        return out;
     snprintf(text, WORD_SIZE, "%s", word);
     for (size_t i = 0; i < sizeof decided / sizeof *decided; i++)
         if (strcmp(word, decided[i].name) == 0)
@@ -394,28 +402,35 @@ static const char *word_of(const struct bench_case *self, const char *word, char
     return text;
 }
 
-static void put_operation(struct writer *writer, const struct bench_case *self)
+static void put_segment(struct writer *writer, const char *name)
+{
+    writer_entry(writer, "SEGMENT_END", NULL, NULL);
+    writer_entry(writer, "SEGMENT_START", "name", name);
+}
+
+/* The segments of the operation and of its result. */
+static void put_operation(struct writer *writer, const struct bench_case *self, const char *out)
 {
     const struct bench_operation *operation = self->operation;
     char words[WORDS_SIZE] = "", given[WORDS_SIZE], text[WORD_SIZE], *rest = given;
     snprintf(given, sizeof given, "%s", operation->arguments);
     for (char *word = strtok_r(given, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        strcat(strcat(words, word_of(self, word, text)), " ");
-    writer_call(writer, operation->view ? "out" : NULL,
+        strcat(strcat(words, word_of(self, word, out, text)), " ");
+    put_segment(writer, "operation");
+    writer_call(writer, operation->view ? out : NULL,
                 operation->operation ? operation->operation : operation->name, "%s", words);
+    put_segment(writer, "result");
+    writer_download(writer, out, DTYPE_INT64, NULL, NULL);
 }
 
-char *bench_case_text(const struct bench_case *self, int64_t first, int64_t count)
+char *bench_case_text(const struct bench_case *self, int64_t first, int64_t count, bool twice)
 {
     struct writer writer = {0};
     writer_entry(&writer, "SEGMENT_START", "name", "prepare");
-    put_preparation(&writer, self, first, count);
-    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
-    writer_entry(&writer, "SEGMENT_START", "name", "operation");
-    put_operation(&writer, self);
-    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
-    writer_entry(&writer, "SEGMENT_START", "name", "result");
-    writer_download(&writer, "out", DTYPE_INT64, NULL, NULL);
+    put_preparation(&writer, self, first, count, twice);
+    put_operation(&writer, self, "out");
+    if (twice)
+        put_operation(&writer, self, "second");
     writer_entry(&writer, "SEGMENT_END", NULL, NULL);
     return writer_finish(&writer);
 }

@@ -1,4 +1,4 @@
-/* What `healcl bench` measures, as transcripts. */
+/* The cases of `healcl bench` as transcripts. */
 #ifndef HEALCL_TOOLS_BENCH_CASE_H
 #define HEALCL_TOOLS_BENCH_CASE_H
 
@@ -7,34 +7,7 @@
 
 enum { BENCH_MODULI_MAX = 64 };
 
-/* The tensors of an operation that are as large as its work. */
-enum bench_tensor { BENCH_A, BENCH_B, BENCH_INDICES, BENCH_OUT, BENCH_TENSORS };
-
-/* A row of the table in bench_table.c. */
-struct bench_operation {
-    const char *name;
-    const char *operation; /* as transcripts call it; NULL: as name */
-    enum bench_unit unit;  /* butterflies: a transform, whose moduli are 1 modulo 2n */
-    bool takes_int8;
-    bool accumulates;      /* OUT is an input, too */
-    bool dtype_is_outputs; /* the dtype is OUT's alone; inputs have int64 */
-    /*
-     * A letter for each axis, by enum bench_layout - 1; NULL: there is no such tensor. b is the
-     * batch, d the digits, m is n * s and p twice n; k, n, r, s and 1 are themselves. Where it
-     * begins with b, a tensor has rows: a row of OUT depends only on the same row of the others
-     * and on tensors without any.
-     */
-    const char *shapes[BENCH_TENSORS][2];
-    /* Words as in transcript/writer.h; those of word_of in bench_case.c stand for others. NULL: no
-     * transcript, a copy in the host's memory. */
-    const char *arguments;
-    /* What makes a view of A, called "view", that the operation then makes OUT from; or NULL. */
-    const char *view, *view_arguments;
-    int64_t gap; /* elements behind each row of A that the view leaves out */
-    struct bench_settings defaults;
-};
-
-/* What a default may be: it follows from the dtype (bits) or the moduli (digits). */
+/* A default that follows from the dtype (bits) or the moduli (digits). */
 enum { BENCH_AUTO = -1 };
 
 /* One operation with all its parameters settled. */
@@ -44,6 +17,7 @@ struct bench_case {
     uint64_t moduli[BENCH_MODULI_MAX]; /* the first settings.of[BENCH_K] of them, or one */
     struct layout shape;               /* as in struct bench_result */
     uint64_t units, bytes;             /* of one operation */
+    uint64_t output_bytes;
 };
 
 /* Errors: HEALCL_USAGE where parameters do not fit together. */
@@ -53,13 +27,20 @@ enum healcl_status bench_case_init(struct bench_case *self, const struct bench_o
 /* How many rows the tensors have that have any. */
 int64_t bench_case_rows(const struct bench_case *self);
 
-enum { BENCH_PREPARE, BENCH_OPERATE, BENCH_RESULT, BENCH_SEGMENTS };
+enum {
+    BENCH_PREPARE,
+    BENCH_OPERATE,
+    BENCH_RESULT,
+    BENCH_SEGMENTS,
+    BENCH_SECOND_OPERATE = BENCH_SEGMENTS, /* of another output, where it is asked for */
+    BENCH_SECOND_RESULT
+};
 
 /*
- * The transcript of the rows [first, first + count): the segments BENCH_PREPARE ..., the last of
- * which downloads those rows of the output. Random data are those of the whole case, whatever the
- * rows are. The text is freed with free().
+ * The transcript of the rows [first, first + count): the segments BENCH_PREPARE ..., of which
+ * BENCH_RESULT downloads those rows of the output. Random data are those of the whole case,
+ * whatever the rows are. twice: with a second output. The text is freed with free().
  */
-char *bench_case_text(const struct bench_case *self, int64_t first, int64_t count);
+char *bench_case_text(const struct bench_case *self, int64_t first, int64_t count, bool twice);
 
 #endif

@@ -18,11 +18,7 @@ const struct bench_parameter_info bench_parameters[BENCH_PARAMETER_COUNT] = {
     [BENCH_PERM] = {"perm", perms, 0, 0},
 };
 
-const char *bench_unit_name(enum bench_unit unit)
-{
-    static const char *const names[] = {"butterfly", "element", "product", "byte"};
-    return names[unit];
-}
+const char *const bench_unit_names[] = {"butterfly", "element", "product", "byte"};
 
 /* ---------------------------------------------------------------- operations */
 
@@ -64,7 +60,7 @@ enum {
         [BENCH_A] = {"bskn", "bs1nk"}, [BENCH_OUT] = {"bskn", "bs1nk"}, \
     }
 
-static const struct bench_operation operations_measured[] = {
+const struct bench_operation bench_operations[] = {
     {.name = "ntt",
      .unit = BENCH_BUTTERFLY,
      .takes_int8 = true,
@@ -179,14 +175,8 @@ static const struct bench_operation operations_measured[] = {
      .view_arguments = "a [...,:-8]",
      .arguments = "view",
      .defaults = LARGE_DEFAULTS([BENCH_N] = 1 << 20)},
-    {.name = "host_copy",
-     .unit = BENCH_BYTE,
-     .takes_int8 = true,
-     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bn"}},
-     .defaults = LARGE_DEFAULTS([BENCH_N] = 1 << 20)},
+    {.name = NULL},
 };
-
-enum { OPERATIONS_MEASURED = sizeof operations_measured / sizeof *operations_measured };
 
 #define HEAL(moduli, size) [BENCH_LAYOUT] = BENCH_HEAL, [BENCH_K] = (moduli), [BENCH_R] = (size)
 
@@ -219,7 +209,6 @@ const struct bench_suite_case bench_suite[] = {
     {"abs", BENCH_SETTINGS(0)},
     {"modmul_axis_sum", BENCH_SETTINGS(0)},
     {"modmul_axis_sum", BENCH_SETTINGS([BENCH_LAYOUT] = BENCH_HEAL)},
-    {"host_copy", BENCH_SETTINGS(0)},
     {"copy", BENCH_SETTINGS(0)},
     {"axis_modsum", BENCH_SETTINGS(0)},
     {"contiguous", BENCH_SETTINGS(0)},
@@ -233,22 +222,12 @@ const struct bench_suite_case bench_suite[] = {
     {NULL, BENCH_SETTINGS(0)},
 };
 
-const struct bench_operation *bench_operation_at(size_t index)
-{
-    return index < OPERATIONS_MEASURED ? &operations_measured[index] : NULL;
-}
-
 const struct bench_operation *bench_operation_find(const char *name)
 {
-    for (size_t i = 0; i < OPERATIONS_MEASURED; i++)
-        if (strcmp(operations_measured[i].name, name) == 0)
-            return &operations_measured[i];
+    for (const struct bench_operation *next = bench_operations; next->name; next++)
+        if (strcmp(next->name, name) == 0)
+            return next;
     return NULL;
-}
-
-const char *bench_operation_name(const struct bench_operation *operation)
-{
-    return operation->name;
 }
 
 bool bench_operation_takes(const struct bench_operation *operation, enum bench_parameter parameter)

@@ -4,71 +4,49 @@
 #include <stdio.h>
 #include <string.h>
 
-static const int64_t all_n[] = {2,    4,    8,    16,   32,    64,    128,   256,   512,
-                                1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
-static const int64_t all_k[] = {1, 2, 3, 8, 24};
-static const int64_t quick_n[] = {2, 16, 512};
-static const int64_t quick_k[] = {1, 3};
+#include "core/clock.h"
+#include "tools/xmalloc.h"
 
 enum { VARIANTS_TRIED = 64, MANY_K = 60, MANY_K_N = 16 };
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* ---------------------------------------------------------------- sizes */
 
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
 {
-    const int64_t *n = quick ? quick_n : all_n, *k = quick ? quick_k : all_k;
-    size_t n_count = quick ? COUNT(quick_n) : COUNT(all_n);
-    size_t k_count = quick ? COUNT(quick_k) : COUNT(all_k);
+    static const int64_t k[] = {1, 3, 2, 8, 24};
+    const size_t k_count = quick ? 2 : sizeof k / sizeof *k;
     sizes->count = 0;
-    for (size_t i = 0; i < n_count; i++)
-        for (size_t j = 0; j < k_count; j++)
-            sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
-}
-
-static size_t sizes_of(const struct coverage_sizes *sizes, const struct form *form)
-{
-    return sizes->count + problem_has_many_moduli(form);
-}
-
-struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
-                                      const struct coverage_row *row, size_t number)
-{
-    const struct coverage_size many = {MANY_K_N, MANY_K};
-    return (struct coverage_cell){row->number, number < sizes->count ? sizes->of[number] : many,
-                                  ARRANGEMENT_COUNT, row->number + number};
+    for (int64_t n = 2; n <= (quick ? 512 : 131072); n *= !quick ? 2 : n == 2 ? 8 : 32)
+        for (size_t i = 0; i < k_count; i++)
+            sizes->of[sizes->count++] = (struct coverage_size){n, k[i]};
+    sizes->of[sizes->count++] = (struct coverage_size){MANY_K_N, MANY_K};
 }
 
 /* ---------------------------------------------------------------- rows */
 
-static bool same_dtypes(const struct problem_dtypes *a, const struct problem_dtypes *b)
-{
-    return a->value == b->value && a->also == b->also && a->index == b->index;
-}
-
-static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
-                      const struct form *form, struct problem_dtypes dtypes)
+static size_t add_row(struct coverage_row *rows, size_t count, const struct form *form,
+                      struct problem_dtypes dtypes)
 {
     if (problem_also(form) < 0)
         dtypes.also = dtypes.value;
     if (!problem_has_index(form) || dtypes.index == DTYPE_INT32)
         dtypes.index = DTYPE_INT64;
     for (size_t i = 0; i < count; i++)
-        if (rows[i].form == form && same_dtypes(&rows[i].dtypes, &dtypes))
+        if (rows[i].form == form && memcmp(&rows[i].dtypes, &dtypes, sizeof dtypes) == 0)
             return count;
     rows[count] = (struct coverage_row){.number = (uint32_t)count, .form = form, .dtypes = dtypes};
     return count + 1;
 }
 
-size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX])
+size_t coverage_rows(struct coverage_row **rows)
 {
     size_t count = 0;
-    for (size_t i = 0; i < COVERAGE_FORMS; i++)
+    *rows = xcalloc(form_count * DTYPE_COUNT * DTYPE_COUNT * DTYPE_COUNT, sizeof **rows);
+    for (size_t i = 0; i < form_count; i++)
         for (int value = 0; value < DTYPE_COUNT && problem_is_made(&forms[i]); value++)
             for (int also = 0; also < DTYPE_COUNT; also++)
                 for (int index = 0; index < DTYPE_COUNT; index++)
-                    count = add_row(rows, count, &forms[i],
+                    count = add_row(*rows, count, &forms[i],
                                     (struct problem_dtypes){(enum dtype)value, (enum dtype)also,
                                                             (enum dtype)index});
     return count;
@@ -119,7 +97,7 @@ bool coverage_cell_parse(const char *text, struct coverage_cell *cell)
 
 /* ---------------------------------------------------------------- cells */
 
-/* What the checks of one row share. */
+/* The checks of one row. */
 struct check {
     struct healcl_device *device;
     struct coverage_row *row;
@@ -154,14 +132,15 @@ static bool find_variant(const struct check *check, const struct coverage_cell *
     return false;
 }
 
-/* Of cells of few elements kernels of manifests are tried in all parts of an arrangement. */
-enum { PARTS_ELEMENTS = 600 };
+/* Random arrangements that kernels of manifests get behind each one, in cells of few elements. */
+enum { RANDOM_CALLS = 3, RANDOM_ELEMENTS = 600 };
 
 /* One arrangement of a size. False where a manifest's kernel was wrong: where it writes without
  * room around its tensors, memory of others is at risk. */
 static bool check_arrangement(const struct check *check, const struct coverage_cell *cell)
 {
     struct check_counts *counts = &check->row->cells[cell->arrangement];
+    enum arrangement arrangement = cell->arrangement;
     struct problem problem;
     struct problem_data data;
     struct placement placement;
@@ -172,25 +151,25 @@ static bool check_arrangement(const struct check *check, const struct coverage_c
         return true;
     struct random random = {~(COVERAGE_SEED + variant)};
     problem_data_init(&data, &problem, &random);
-    placement_make(&placement, &problem, cell->arrangement, variant, &random);
-    (void)problem_kernel(check->device, &problem, &placement, &kernel);
-    for (uint32_t part = 0;
-         part == 0 || (kernel.name && is_safe && cell->size.n * cell->size.k <= PARTS_ELEMENTS);
-         part++) {
+    for (int call = 0; call <= RANDOM_CALLS; call++, arrangement = ARRANGEMENT_RANDOM) {
         struct healcl_error error = {0};
-        if (kernel.name &&
-            !placement_make_part(&placement, &problem, cell->arrangement, part, variant, &random))
+        placement_make(&placement, &problem, arrangement, variant, &random);
+        (void)problem_kernel(check->device, &problem, &placement, &kernel);
+        if (kernel.name)
+            placement_guard(&placement, arrangement);
+        else if (call > 0)
             break;
         counts->calls++;
         check->row->replaced += kernel.name != NULL;
-        if (problem_check(check->device, &problem, &placement, &data, &random, &error) ==
-            CHECK_EQUAL)
+        if (problem_check(check->device, &problem, &placement, &data, &random, &error) == HEALCL_OK)
             counts->passed++;
         else
             fail_cell(check, cell, &kernel, &error);
         counts->unsupported += error.status == HEALCL_REFUSED;
         is_safe = !kernel.name || error.status == HEALCL_OK || error.status == HEALCL_REFUSED;
         healcl_error_clear(&error);
+        if (!kernel.name || !is_safe || cell->size.n * cell->size.k > RANDOM_ELEMENTS)
+            break;
     }
     problem_data_release(&data);
     return is_safe;
@@ -226,27 +205,21 @@ static void check_refused(const struct check *check)
     healcl_error_clear(&error);
 }
 
-void coverage_check_cell(struct healcl_device *device, const struct coverage_cell *cell,
-                         struct coverage_row *row, const struct coverage_observer *observer)
+void coverage_check(struct healcl_device *device, const struct coverage_sizes *sizes,
+                    const struct coverage_cell *one, struct coverage_row *row,
+                    const struct coverage_observer *observer)
 {
     const struct check check = {device, row, observer};
-    if (problem_accepts(row->form, &row->dtypes))
-        check_size(&check, cell);
-    else
+    const uint64_t begin = monotonic_nanoseconds();
+    /* The last size is for what depends on the number of moduli most. */
+    const size_t count = one ? 1 : sizes->count - !problem_has_many_moduli(row->form);
+    const bool is_accepted = problem_accepts(row->form, &row->dtypes);
+    if (!is_accepted)
         check_refused(&check);
-}
-
-void coverage_check_row(struct healcl_device *device, const struct coverage_sizes *sizes,
-                        struct coverage_row *row, const struct coverage_observer *observer)
-{
-    const struct check check = {device, row, observer};
-    if (!problem_accepts(row->form, &row->dtypes)) {
-        check_refused(&check);
-        return;
+    for (size_t i = 0; is_accepted && i < count; i++) {
+        const struct coverage_cell all = {row->number, sizes->of[i], ARRANGEMENT_COUNT,
+                                          row->number + i};
+        check_size(&check, one ? one : &all);
     }
-    size_t count = sizes_of(sizes, row->form);
-    for (size_t i = 0; i < count; i++) {
-        const struct coverage_cell cells = coverage_cell_of(sizes, row, i);
-        check_size(&check, &cells);
-    }
+    row->nanoseconds = monotonic_nanoseconds() - begin;
 }

@@ -8,36 +8,22 @@
 
 #include "tools/problem_check.h"
 
-/* Of everything random here. */
+/* The seed of everything random here. */
 enum { COVERAGE_SEED = 0xc0e4a6e };
 
 struct coverage_size {
     int64_t n, k;
 };
 
-/* The forms of ops.def. */
-enum {
-    COVERAGE_FORMS = 0
-#define OPERATION(...)
-#define FORM(...) +1
-#include "plan/ops.def"
-#undef OPERATION
-#undef FORM
-};
-
-enum {
-    COVERAGE_SIZES_MAX = 128,
-    /* A form's rows: dtypes of values × of the tensor that may have another × indices or not. */
-    COVERAGE_FORM_ROWS = DTYPE_COUNT * DTYPE_COUNT * 2,
-    COVERAGE_ROWS_MAX = COVERAGE_FORM_ROWS * COVERAGE_FORMS,
-};
+enum { COVERAGE_SIZES_MAX = 128 };
 
 struct coverage_sizes {
     size_t count;
     struct coverage_size of[COVERAGE_SIZES_MAX];
 };
 
-/* n from 2 to 131072, k from 1 to 24, in all combinations; quick: few of them, below 1000. */
+/* n from 2 to 131072, k from 1 to 24, in all combinations, quick: few of them, below 1000; and last
+ * one with more moduli. */
 void coverage_sizes_init(struct coverage_sizes *sizes, bool quick);
 
 /* A form with certain dtypes. */
@@ -49,13 +35,14 @@ struct coverage_row {
     bool refused;                                 /* so it should be, and is */
     struct check_counts cells[ARRANGEMENT_COUNT]; /* those that applied */
     int failures; /* cells that were not right, and dtypes that were not refused */
+    uint64_t nanoseconds;
     int replaced; /* cells that a kernel of the table's manifests had a part in */
 };
 
-/* Lists all rows; returns how many. Each form has one for every dtype of its values, and every
- * other dtype that one of its tensors may have; the dtype of indices varies from cell to cell, and
- * int8 is refused. */
-size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX]);
+/* Lists all rows, freed with free(); returns how many. Each form has one for every dtype of its
+ * values, and every other dtype that one of its tensors may have; the dtype of indices varies from
+ * cell to cell, and int8 is refused. */
+size_t coverage_rows(struct coverage_row **rows);
 
 /* "int64, a int8, indices int8"; returns text. */
 enum { COVERAGE_DTYPES_SIZE = 64 };
@@ -69,7 +56,7 @@ struct coverage_cell {
     uint64_t variant;
 };
 
-/* What a cell is called on the command line: "37:512x3:strided:42". */
+/* The name of a cell on the command line: "37:512x3:strided:42". */
 enum { COVERAGE_CELL_SIZE = 96 };
 const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVERAGE_CELL_SIZE]);
 /* Returns false for what names no cell: k is at most COPRIME_MAX. */
@@ -84,17 +71,10 @@ struct coverage_observer {
                    const struct manifest_kernel *kernel, const struct healcl_error *why);
 };
 
-/* The cells of a row of one size: number counts up to sizes->count, or for what
- * depends on the number of moduli most to one more. */
-struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
-                                      const struct coverage_row *row, size_t number);
-
-/* Checks all cells of a row, or that its dtypes are refused, and fills in the rest of the row. */
-void coverage_check_row(struct healcl_device *device, const struct coverage_sizes *sizes,
-                        struct coverage_row *row, const struct coverage_observer *observer);
-
-/* Checks one cell of its row. */
-void coverage_check_cell(struct healcl_device *device, const struct coverage_cell *cell,
-                         struct coverage_row *row, const struct coverage_observer *observer);
+/* Checks one cell of a row, or where it is NULL all of them; or that the row's dtypes are refused.
+ * Fills in the rest of the row. */
+void coverage_check(struct healcl_device *device, const struct coverage_sizes *sizes,
+                    const struct coverage_cell *one, struct coverage_row *row,
+                    const struct coverage_observer *observer);
 
 #endif

@@ -7,9 +7,10 @@
 #include "reference/reference.h"
 #include "run/compare.h"
 #include "run/run.h"
+#include "tools/results.h"
 #include "tools/xmalloc.h"
 
-/* What one diagnosis works with. */
+/* One diagnosis. */
 struct diagnosis_state {
     const struct plan *plan;
     struct executor *executor;
@@ -18,10 +19,9 @@ struct diagnosis_state {
     struct diagnosis *diagnosis;
     const struct segment *segment; /* of the step at hand */
     const struct step *step;       /* whose output or result is compared */
-    /* What the device runs for it: the step, or all of a manifest's kernel's. */
+    /* The steps that the device runs for it: itself, or all of a manifest's kernel. */
     const struct step *first;
     size_t count;
-    void *result; /* of a download, on the reference */
 };
 
 static bool is_constant(const struct diagnosis_state *state, const struct tensor *tensor)
@@ -29,14 +29,21 @@ static bool is_constant(const struct diagnosis_state *state, const struct tensor
     return tensor->storage == state->plan->constants.storage;
 }
 
-static void note_difference(struct diagnosis *diagnosis, int64_t position, int64_t actual,
-                            int64_t expected)
+static void compare(struct diagnosis *diagnosis, enum dtype dtype, const struct layout *layout,
+                    const void *device, const void *reference)
 {
-    if (diagnosis->different++ > 0)
-        return;
-    diagnosis->position = position;
-    diagnosis->actual = actual;
-    diagnosis->expected = expected;
+    const struct layout *layouts[] = {layout};
+    struct walk walk;
+    int64_t position = 0;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), position++) {
+        const int64_t actual = dtype_load(dtype, device, walk.position[0]);
+        const int64_t expected = dtype_load(dtype, reference, walk.position[0]);
+        if (actual == expected || diagnosis->different++ > 0)
+            continue;
+        diagnosis->position = position;
+        diagnosis->actual = actual;
+        diagnosis->expected = expected;
+    }
 }
 
 /* ---------------------------------------------------------------- the device */
@@ -69,39 +76,22 @@ static enum healcl_status upload_state(struct diagnosis_state *state, struct hea
     return HEALCL_OK;
 }
 
-/* Compares a download with the reference's. */
-static enum healcl_status take(void *context, const struct step *step, const void *data,
-                               struct healcl_error *error)
-{
-    struct diagnosis_state *state = context;
-    enum dtype dtype = step->in[0]->storage->dtype;
-    int64_t elements = layout_elements(&step->in[0]->layout);
-    (void)error;
-    for (int64_t i = 0; i < elements; i++) {
-        int64_t actual = dtype_load(dtype, data, i);
-        int64_t expected = dtype_load(dtype, state->result, i);
-        if (actual != expected)
-            note_difference(state->diagnosis, i, actual, expected);
-    }
-    return HEALCL_OK;
-}
-
 /* Runs the step, or those of the kernel, alone. */
-static enum healcl_status run_on_device(struct diagnosis_state *state, struct healcl_error *error)
+static enum healcl_status run_on_device(struct diagnosis_state *state, struct results *results,
+                                        struct healcl_error *error)
 {
-    const struct result_sink sink = {.context = state, .take = take};
+    const struct result_sink sink = {.context = results, .take = results_take};
     struct segment alone = *state->segment;
     struct segment_result result = {0};
-    struct executor *executor = state->executor;
     alone.first_step = (size_t)(state->first - state->plan->steps);
     alone.step_count = state->count;
-    return executor->class->run_segment(executor, &alone, &sink, &result, error);
+    return state->executor->class->run_segment(state->executor, &alone, &sink, &result, error);
 }
 
 /* ---------------------------------------------------------------- downloads */
 
 /* Where both agree, but the transcript expects something else. */
-static enum healcl_status compare_expected(struct diagnosis_state *state,
+static enum healcl_status compare_expected(struct diagnosis_state *state, const void *result,
                                            struct healcl_error *error)
 {
     const struct step *step = state->step;
@@ -109,8 +99,8 @@ static enum healcl_status compare_expected(struct diagnosis_state *state,
     struct comparison comparison;
     if (!step->payload)
         return HEALCL_OK;
-    TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, state->result,
-                       step->payload, &comparison, error));
+    TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, result, step->payload,
+                       &comparison, error));
     payload_forget(step->payload, state->plan->source);
     if (comparison_is_equal(&comparison))
         return HEALCL_OK;
@@ -135,21 +125,31 @@ static void note_failure(struct diagnosis *diagnosis, const struct healcl_error 
 
 static enum healcl_status check_download(struct diagnosis_state *state, struct healcl_error *error)
 {
+    struct diagnosis *diagnosis = state->diagnosis;
     const struct tensor *tensor = state->step->in[0];
+    const enum dtype dtype = tensor->storage->dtype;
+    const struct layout packed = layout_packed(&tensor->layout);
     struct healcl_error failure = {.status = HEALCL_OK};
-    state->result =
-        xcalloc((size_t)layout_elements(&tensor->layout) + 1, dtype_size(tensor->storage->dtype));
-    if (layout_elements(&tensor->layout) > 0)
-        TRY(reference_read(state->reference, tensor, state->result, error));
-    TRY(upload_state(state, error));
-    state->diagnosis->elements = (uint64_t)layout_elements(&tensor->layout);
-    if (run_on_device(state, &failure) != HEALCL_OK)
-        note_failure(state->diagnosis, &failure);
-    else if (state->diagnosis->different > 0)
-        state->diagnosis->kind = DIAGNOSIS_DIFFERS;
-    else
-        return compare_expected(state, error);
-    return HEALCL_OK;
+    struct results results = {.count = 0};
+    diagnosis->elements = (uint64_t)layout_elements(&packed);
+    void *expected = xcalloc(diagnosis->elements, dtype_size(dtype));
+    enum healcl_status status = diagnosis->elements > 0
+                                    ? reference_read(state->reference, tensor, expected, error)
+                                    : HEALCL_OK;
+    if (status == HEALCL_OK)
+        status = upload_state(state, error);
+    if (status == HEALCL_OK && run_on_device(state, &results, &failure) != HEALCL_OK) {
+        note_failure(diagnosis, &failure);
+    } else if (status == HEALCL_OK) {
+        compare(diagnosis, dtype, &packed, results.of[0].bytes, expected);
+        if (diagnosis->different > 0)
+            diagnosis->kind = DIAGNOSIS_DIFFERS;
+        else
+            status = compare_expected(state, expected, error);
+    }
+    results_release(&results);
+    free(expected);
+    return status;
 }
 
 /* ---------------------------------------------------------------- steps */
@@ -163,48 +163,17 @@ static void compare_outputs(struct diagnosis_state *state, const struct memories
 {
     const struct tensor *out = state->step->out;
     struct diagnosis *diagnosis = state->diagnosis;
-    enum dtype dtype = out->storage->dtype;
-    const struct layout *layouts[] = {&out->layout};
-    struct walk walk;
-    int64_t position = 0;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), position++) {
-        int64_t actual = dtype_load(dtype, memories->actual, walk.position[0]);
-        int64_t expected = dtype_load(dtype, memories->expected, walk.position[0]);
-        if (actual != expected)
-            note_difference(diagnosis, position, actual, expected);
-    }
+    const enum dtype dtype = out->storage->dtype;
+    compare(diagnosis, dtype, &out->layout, memories->actual, memories->expected);
     for (int64_t i = 0; i < out->storage->elements; i++)
         diagnosis->outside +=
             dtype_load(dtype, memories->actual, i) != dtype_load(dtype, memories->expected, i);
     diagnosis->outside -= diagnosis->different;
+    if (diagnosis->different + diagnosis->outside > 0)
+        diagnosis->kind = DIAGNOSIS_DIFFERS;
 }
 
-static enum healcl_status find_smallest(struct diagnosis_state *state,
-                                        const struct memories *memories, struct healcl_error *error)
-{
-    const struct step *step = state->step;
-    struct failing_step failing = {.plan = state->plan,
-                                   .step = step,
-                                   .out_before = memories->before,
-                                   .first_wrong = state->diagnosis->position};
-    for (int i = 0; i < STEP_INPUTS; i++) {
-        void *bytes = NULL;
-        if (step->in[i] && !is_constant(state, step->in[i]) &&
-            step->in[i]->storage != step->out->storage)
-            TRY(reference_memory(state->reference, step->in[i]->storage, &bytes, error));
-        failing.inputs[i] = bytes;
-    }
-    struct failing_case *smallest = &state->diagnosis->smallest;
-    failing_case_find(state->launcher->device, &failing, smallest);
-    if (!smallest->fails_again) {
-        free(smallest->transcript);
-        smallest->transcript = NULL;
-    }
-    return HEALCL_OK;
-}
-
-/* The same on the reference: of a manifest's operation the body, which follows its kernel's steps.
- */
+/* Runs the step, or a manifest's body, which follows its kernel's steps. */
 static enum healcl_status run_on_reference(struct diagnosis_state *state,
                                            struct healcl_error *error)
 {
@@ -227,47 +196,42 @@ static enum healcl_status run_on_reference(struct diagnosis_state *state,
     return HEALCL_OK;
 }
 
-/* Runs the step on both. On the reference it comes last, as the state for what follows. */
-static enum healcl_status run_both(struct diagnosis_state *state, struct memories *memories,
-                                   struct healcl_error *error)
+/* On the reference the step comes last, as the state for what follows. */
+static enum healcl_status check_output(struct diagnosis_state *state, struct memories *memories,
+                                       struct healcl_error *error)
 {
-    const struct storage *storage = state->step->out->storage;
+    struct diagnosis *diagnosis = state->diagnosis;
+    const struct step *step = state->step;
+    const struct storage *storage = step->out->storage;
+    struct healcl_device *device = state->launcher->device;
     struct healcl_error failure = {.status = HEALCL_OK};
-    uint64_t bytes = storage_bytes(storage);
+    const uint64_t bytes = storage_bytes(storage);
     void *memory;
     memories->before = xcalloc(1, bytes);
     memories->actual = xcalloc(1, bytes);
     TRY(reference_memory(state->reference, storage, &memory, error));
     memcpy(memories->before, memory, bytes);
     TRY(upload_state(state, error));
-    if (run_on_device(state, &failure) == HEALCL_OK)
-        (void)!device_read(state->launcher->device, launcher_memory(state->launcher, storage), 0,
-                           bytes, memories->actual, &failure);
+    if (run_on_device(state, NULL, &failure) == HEALCL_OK)
+        (void)!device_read(device, launcher_memory(state->launcher, storage), 0, bytes,
+                           memories->actual, &failure);
     enum healcl_status status = run_on_reference(state, error);
     if (status != HEALCL_OK) { /* what the device says of it does not matter */
         healcl_error_clear(&failure);
         return status;
     }
     TRY(reference_memory(state->reference, storage, &memories->expected, error));
+    diagnosis->elements = (uint64_t)layout_elements(&step->out->layout);
     if (failure.status != HEALCL_OK)
-        note_failure(state->diagnosis, &failure);
-    return HEALCL_OK;
-}
-
-static enum healcl_status check_output(struct diagnosis_state *state, struct memories *memories,
-                                       struct healcl_error *error)
-{
-    struct diagnosis *diagnosis = state->diagnosis;
-    TRY(run_both(state, memories, error));
-    diagnosis->elements = (uint64_t)layout_elements(&state->step->out->layout);
-    if (diagnosis->kind == DIAGNOSIS_AGREES)
+        note_failure(diagnosis, &failure);
+    else
         compare_outputs(state, memories);
-    if (diagnosis->different + diagnosis->outside > 0)
-        diagnosis->kind = DIAGNOSIS_DIFFERS;
-    if (diagnosis->kind == DIAGNOSIS_AGREES || state->step->kind == STEP_UPLOAD ||
-        state->step->side == STEP_OF_KERNEL)
-        return HEALCL_OK;
-    return find_smallest(state, memories, error);
+    const struct failing_step failing = {state->plan, step, state->reference, memories->before,
+                                         diagnosis->position};
+    if (diagnosis->kind != DIAGNOSIS_AGREES && step->kind != STEP_UPLOAD &&
+        step->side != STEP_OF_KERNEL)
+        failing_case_find(device, &failing, &diagnosis->smallest);
+    return HEALCL_OK;
 }
 
 static enum healcl_status check_step(struct diagnosis_state *state, struct healcl_error *error)
@@ -280,8 +244,6 @@ static enum healcl_status check_step(struct diagnosis_state *state, struct healc
         step->out ? check_output(state, &memories, error) : check_download(state, error);
     if (step->out && step->payload)
         payload_forget(step->payload, state->plan->source);
-    free(state->result);
-    state->result = NULL;
     free(memories.before);
     free(memories.actual);
     return status;

@@ -12,10 +12,7 @@
 #include "run/run.h"
 #include "tools/xmalloc.h"
 
-const char *example_side_name(enum example_side side)
-{
-    return side == EXAMPLE_KERNEL ? "kernel" : "body";
-}
+const char *const example_side_names[] = {"kernel", "body"};
 
 /* ---------------------------------------------------------------- operations */
 
@@ -66,54 +63,35 @@ static void take_out(struct arena *arena, struct vendor_operation *operation)
     form->parameter_count++;
 }
 
-/* A copy of an operation in a table, which works its calls out by the function. */
-static enum healcl_status add_copy(struct operation_table *table, const struct operation *operation,
-                                   struct vendor_operation *copy, infer_function *function,
-                                   struct healcl_error *error)
-{
-    struct operation added = *operation;
-    added.context = copy;
-    added.infer = function;
-    added.result = copy->makes_out ? RESULT_NEW : RESULT_ALIAS;
-    return operation_table_add(table, &added, &copy->form, 1, error);
-}
-
-static enum healcl_status make_tables(struct examples *examples,
-                                      const struct operation_table *table,
-                                      struct healcl_error *error)
-{
-    const struct operation *operation;
-    for (int side = 0; side < EXAMPLE_SIDES; side++) {
-        TRY(operation_table_create(&examples->tables[side], error));
-        for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
-            struct vendor_operation *copy = allocate(examples->arena, sizeof *copy);
-            *copy = *example_vendor(operation);
-            take_out(examples->arena, copy);
-            if (side == EXAMPLE_BODY)
-                copy->kernel_count = 0;
-            TRY(add_copy(examples->tables[side], operation, copy, infer_vendor, error));
-        }
-    }
-    return HEALCL_OK;
-}
-
-/* ---------------------------------------------------------------- transcripts */
-
-/* One transcript. */
+/* The files that are being read. */
 struct reading {
     struct examples *examples;
     struct example **last;
     const char *file;
-    struct example *first; /* of the file */
+    bool have_bodies;
+    struct operation_table *noting; /* whose calls are noted */
 };
 
-/* An operation whose calls are noted. */
-struct noted {
-    struct vendor_operation body; /* without kernels; first: it is the infer function's context */
+/* An operation in a table of examples. */
+struct copy {
+    struct vendor_operation vendor; /* first: it is the infer function's context */
     struct reading *reading;
     const struct operation *operation;
     const struct form *form; /* that problems have */
 };
+
+/* Adds a copy of an operation, whose calls the function works out. */
+static enum healcl_status add_copy(struct operation_table *table, struct copy *copy,
+                                   infer_function *function, struct healcl_error *error)
+{
+    struct operation added = *copy->operation;
+    added.context = copy;
+    added.infer = function;
+    added.result = copy->vendor.makes_out ? RESULT_NEW : RESULT_ALIAS;
+    return operation_table_add(table, &added, &copy->vendor.form, 1, error);
+}
+
+/* ---------------------------------------------------------------- transcripts */
 
 /* A tensor's elements are handed out where the call stands. */
 static enum healcl_status note_tensor(struct call *call, struct example *example, uint32_t i,
@@ -133,7 +111,7 @@ static enum healcl_status note_tensor(struct call *call, struct example *example
 /* An infer function. */
 static enum healcl_status note_call(struct call *call, struct healcl_error *error)
 {
-    const struct noted *noted = call->form->operation->context;
+    const struct copy *noted = call->form->operation->context;
     struct reading *reading = noted->reading;
     struct example *example = allocate(reading->examples->arena, sizeof *example);
     *example = (struct example){.operation = noted->operation,
@@ -144,7 +122,7 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
         char *text = example->problem.text[i];
         if (call->tensors[i])
             TRY(note_tensor(call, example, i, call->tensors[i], error));
-        else if (noted->body.parameters[i].number == NO_INPUT)
+        else if (noted->vendor.parameters[i].number == NO_INPUT)
             strcpy(text, "none");
         else
             snprintf(text, ARGUMENT_TEXT_SIZE, "%" PRId64, call->entry->arguments[i].integer);
@@ -159,7 +137,6 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
     example->problem.out = out;
     *reading->last = example;
     reading->last = (struct example **)&example->next;
-    reading->first = reading->first ? reading->first : example;
     return HEALCL_OK;
 }
 
@@ -183,7 +160,7 @@ static enum healcl_status keep_result(void *context, const struct step *step, co
 {
     const struct reading *reading = context;
     const size_t bytes = (size_t)packed_bytes(step->in[0]);
-    for (struct example *example = reading->first; example;
+    for (struct example *example = reading->examples->first; example;
          example = (struct example *)example->next)
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             if (step->tensor_name != example->problem.text[i])
@@ -197,7 +174,7 @@ static enum healcl_status keep_result(void *context, const struct step *step, co
 }
 
 /* Without a body an operation cannot run: what was noted before stays. */
-static enum healcl_status run(struct reading *reading, const struct plan *plan, bool have_bodies,
+static enum healcl_status run(struct reading *reading, const struct plan *plan,
                               struct healcl_error *error)
 {
     struct executor *executor;
@@ -205,40 +182,54 @@ static enum healcl_status run(struct reading *reading, const struct plan *plan, 
     TRY(reference_executor_create(plan, &executor, error));
     enum healcl_status status = executor_run(executor, plan, &sink, error);
     executor->class->destroy(executor);
-    if (status == HEALCL_REFUSED && !have_bodies) {
+    if (status == HEALCL_REFUSED && !reading->have_bodies) {
         healcl_error_clear(error);
         status = HEALCL_OK;
     }
     return status;
 }
 
-static enum healcl_status read_transcript(struct reading *reading,
-                                          const struct operation_table *table, const char *path,
+static enum healcl_status read_transcript(struct reading *reading, const char *path,
                                           struct healcl_error *error)
 {
-    struct operation_table *noting = NULL;
     struct source source;
     struct plan *plan = NULL;
-    const struct operation *operation;
-    bool have_bodies = true;
     TRY(source_open(&source, path, error));
-    enum healcl_status status = operation_table_create(&noting, error);
-    for (size_t i = 0; status == HEALCL_OK && (operation = example_operation_at(table, i)); i++) {
-        struct noted *noted = allocate(reading->examples->arena, sizeof *noted);
-        *noted = (struct noted){*example_vendor(operation), reading, operation,
-                                form_at(reading->examples->tables[EXAMPLE_KERNEL], form_count + i)};
-        have_bodies = have_bodies && noted->body.body_count > 0;
-        noted->body.kernel_count = noted->body.body_count > 0 ? 0 : noted->body.kernel_count;
-        status = add_copy(noting, operation, &noted->body, note_call, error);
-    }
+    enum healcl_status status = plan_create(&source, reading->noting, NULL, &plan, error);
     if (status == HEALCL_OK)
-        status = plan_create(&source, noting, NULL, &plan, error);
-    if (status == HEALCL_OK)
-        status = run(reading, plan, have_bodies, error);
+        status = run(reading, plan, error);
     plan_free(plan);
-    operation_table_free(noting);
     source_close(&source);
     return status;
+}
+
+/* Makes the examples' tables, and the one of calls that are noted: of bodies, where there are any.
+ */
+static enum healcl_status make_tables(struct reading *reading, const struct operation_table *table,
+                                      struct healcl_error *error)
+{
+    struct examples *examples = reading->examples;
+    const struct operation *operation;
+    for (int side = 0; side < EXAMPLE_SIDES; side++)
+        TRY(operation_table_create(&examples->tables[side], error));
+    TRY(operation_table_create(&reading->noting, error));
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
+        struct copy *copies = allocate(examples->arena, (EXAMPLE_SIDES + 1) * sizeof *copies);
+        for (int side = 0; side <= EXAMPLE_SIDES; side++) {
+            struct copy *copy = &copies[side];
+            *copy = (struct copy){*example_vendor(operation), reading, operation, NULL};
+            if (side < EXAMPLE_SIDES)
+                take_out(examples->arena, &copy->vendor);
+            else
+                copy->form = form_at(examples->tables[EXAMPLE_KERNEL], form_count + i);
+            if (side != EXAMPLE_KERNEL && copy->vendor.body_count + (side == EXAMPLE_BODY) > 0)
+                copy->vendor.kernel_count = 0;
+            reading->have_bodies = reading->have_bodies && copy->vendor.body_count > 0;
+            TRY(add_copy(side < EXAMPLE_SIDES ? examples->tables[side] : reading->noting, copy,
+                         side < EXAMPLE_SIDES ? infer_vendor : note_call, error));
+        }
+    }
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- folders */
@@ -250,8 +241,8 @@ static int is_example(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-static enum healcl_status read_folder(struct reading *reading, const struct operation_table *table,
-                                      const char *folder, struct healcl_error *error)
+static enum healcl_status read_folder(struct reading *reading, const char *folder,
+                                      struct healcl_error *error)
 {
     struct dirent **names = NULL;
     enum healcl_status status = HEALCL_OK;
@@ -260,12 +251,11 @@ static enum healcl_status read_folder(struct reading *reading, const struct oper
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = xasprintf("%s/%s", folder, names[i]->d_name);
-        reading->first = NULL;
         reading->file = arena_strdup(reading->examples->arena, names[i]->d_name);
         if (!reading->file)
             xmalloc_fail();
         if (status == HEALCL_OK) {
-            status = read_transcript(reading, table, path, error);
+            status = read_transcript(reading, path, error);
             if (status != HEALCL_OK)
                 error_prefix(error, "%.400s: ", path);
         }
@@ -280,17 +270,18 @@ enum healcl_status examples_read(struct examples *examples,
                                  const struct healcl_operations *manifests,
                                  struct healcl_error *error)
 {
-    struct reading reading = {.examples = examples, .last = &examples->first};
+    struct reading reading = {.examples = examples, .last = &examples->first, .have_bodies = true};
     *examples = (struct examples){.arena = arena_create()};
     if (!examples->arena)
         xmalloc_fail();
-    enum healcl_status status = make_tables(examples, manifests ? manifests->table : NULL, error);
+    enum healcl_status status = make_tables(&reading, manifests ? manifests->table : NULL, error);
     for (const struct operation_folder *folder = manifests ? manifests->folders : NULL;
          folder && status == HEALCL_OK; folder = folder->next) {
         char *path = xasprintf("%s/examples", folder->path);
-        status = read_folder(&reading, manifests->table, path, error);
+        status = read_folder(&reading, path, error);
         free(path);
     }
+    operation_table_free(reading.noting);
     return status;
 }
 
@@ -305,21 +296,11 @@ void examples_release(struct examples *examples)
     *examples = (struct examples){.arena = NULL};
 }
 
-static const struct example *find(const struct example *example, const struct operation *operation)
+const struct example *example_from(const struct example *first, const struct operation *operation)
 {
-    while (example && example->operation != operation)
-        example = example->next;
-    return example;
-}
-
-const struct example *example_of(const struct examples *examples, const struct operation *operation)
-{
-    return find(examples->first, operation);
-}
-
-const struct example *example_next(const struct example *example)
-{
-    return find(example->next, example->operation);
+    while (first && first->operation != operation)
+        first = first->next;
+    return first;
 }
 
 struct problem example_problem(const struct examples *examples, const struct example *example,

@@ -9,11 +9,10 @@
 #include "tools/problem_check.h"
 #include "vendor/vendor.h"
 
-/* What makes a call on a device. */
+/* The maker of a call on a device. */
 enum example_side { EXAMPLE_KERNEL, EXAMPLE_BODY, EXAMPLE_SIDES };
 
-/* "kernel", "body" */
-const char *example_side_name(enum example_side side);
+extern const char *const example_side_names[];
 
 /* Operation i of those of manifests that a table has; NULL behind the last one. table may be NULL.
  */
@@ -49,10 +48,8 @@ enum healcl_status examples_read(struct examples *examples,
                                  struct healcl_error *error);
 void examples_release(struct examples *examples);
 
-/* The first example of an operation, and the one behind it; NULL where there is none. */
-const struct example *example_of(const struct examples *examples,
-                                 const struct operation *operation);
-const struct example *example_next(const struct example *example);
+/* The first example of an operation in a list; NULL where there is none. */
+const struct example *example_from(const struct example *first, const struct operation *operation);
 
 /* The call of an example, by a side. */
 struct problem example_problem(const struct examples *examples, const struct example *example,
@@ -61,7 +58,7 @@ struct problem example_problem(const struct examples *examples, const struct exa
 struct example_check {
     const struct operation *operation;
     struct check_counts of[EXAMPLE_SIDES]; /* compared with the body on the host reference */
-    /* That has run first, or of the first wrong call; without a name where none has. */
+    /* The first that has run, or that of the first wrong call; without a name where none has. */
     struct manifest_kernel kernel;
     const char *unchecked;   /* why nothing is compared; a literal, or NULL */
     struct healcl_error why; /* of the first call that is not right, or else of the first that is
@@ -73,11 +70,5 @@ struct example_check {
  * a kernel gets as it is makes no more of them. */
 void example_check(struct healcl_device *device, const struct examples *examples,
                    struct example_check *check);
-
-/* Makes the call of one example in a few layouts, for what is measured: HEALCL_DIFFERENT, or why it
- * cannot run. Without a body nothing is compared. */
-enum healcl_status example_verify(struct healcl_device *device, const struct examples *examples,
-                                  const struct example *example, enum example_side side,
-                                  struct healcl_error *error);
 
 #endif

@@ -7,16 +7,11 @@
 
 #include "plan/axes.h"
 #include "plan/ops.h"
-#include "run/run.h"
+#include "tools/results.h"
 #include "tools/view.h"
 #include "tools/xmalloc.h"
 
-enum {
-    OUT = STEP_OUT, /* the operand behind the inputs */
-    OPERANDS = STEP_OPERANDS,
-    LETTERS = AXIS_LETTERS,
-    SMALL_BYTES = 64 << 20, /* a case of more is none to send to anybody */
-};
+enum { SMALL_BYTES = 64 << 20 }; /* a case of more is none to send to anybody */
 
 /* ---------------------------------------------------------------- operands */
 
@@ -25,7 +20,7 @@ struct candidate {
     const struct failing_step *failing;
     const struct step *step;
     struct step_axes axes;
-    struct layout layouts[OPERANDS];
+    struct layout layouts[STEP_OPERANDS];
 };
 
 static bool is_scalar(const struct candidate *candidate, int i)
@@ -48,15 +43,17 @@ static enum dtype dtype_of(const struct candidate *candidate, int i)
 /* Its storage. */
 static const char *image_of(const struct candidate *candidate, int i)
 {
-    const struct failing_step *failing = candidate->failing;
-    return i == OUT || !failing->inputs[i] ? failing->out_before : failing->inputs[i];
+    const struct storage *storage = step_operand(candidate->step, i)->storage;
+    return storage == candidate->step->out->storage
+               ? candidate->failing->out_before
+               : candidate->failing->reference->memories[storage->id].bytes;
 }
 
 static struct candidate whole_of(const struct failing_step *failing)
 {
     struct candidate whole = {.failing = failing, .step = failing->step};
     step_axes(whole.step, &whole.axes);
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         if (step_operand(whole.step, i))
             whole.layouts[i] = step_operand(whole.step, i)->layout;
     /* A sum's q, which is given in out's shape, becomes a vector. */
@@ -72,31 +69,24 @@ static struct candidate whole_of(const struct failing_step *failing)
 
 /* How far each letter is cut: to size elements around its wrong one. */
 struct cut {
-    int64_t full[LETTERS]; /* 0: no such letter, or one that is not cut */
-    int64_t wrong[LETTERS];
-    int64_t size[LETTERS];
+    int64_t full[AXIS_LETTERS]; /* 0: no such letter, or one that is not cut */
+    int64_t wrong[AXIS_LETTERS];
+    int64_t size[AXIS_LETTERS];
 };
 
 static void cut_init(struct cut *cut, const struct candidate *whole, int64_t first_wrong)
 {
     memset(cut, 0, sizeof *cut);
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         for (uint32_t axis = 0; axis < whole->layouts[i].rank; axis++)
             if (whole->axes.names[i][axis] != '*')
                 cut->full[(int)whole->axes.names[i][axis]] = whole->layouts[i].shape[axis];
-    for (uint32_t axis = whole->layouts[OUT].rank; axis-- > 0;) {
-        int64_t size = whole->layouts[OUT].shape[axis];
-        cut->wrong[(int)whole->axes.names[OUT][axis]] = first_wrong % size;
+    for (uint32_t axis = whole->layouts[STEP_OUT].rank; axis-- > 0;) {
+        int64_t size = whole->layouts[STEP_OUT].shape[axis];
+        cut->wrong[(int)whole->axes.names[STEP_OUT][axis]] = first_wrong % size;
         first_wrong /= size;
     }
     memcpy(cut->size, cut->full, sizeof cut->size);
-    if (whole->step->kind != STEP_MODMUL_AXIS_SUM)
-        return;
-    /* The operation has no axis of requests, nor reps with factors of their own. */
-    cut->size['b'] = cut->full['b'] > 0;
-    for (uint32_t axis = 0; axis < whole->layouts[1].rank; axis++)
-        if (whole->axes.names[1][axis] == 'r' && whole->layouts[1].stride[axis] != 0)
-            cut->size['r'] = 1;
 }
 
 /* The first element of a letter's part: parts lie at multiples of their sizes where they can, for
@@ -110,7 +100,7 @@ static int64_t cut_start(const struct cut *cut, int letter)
 static struct candidate part_of(const struct candidate *whole, const struct cut *cut)
 {
     struct candidate part = *whole;
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         for (uint32_t axis = 0; axis < part.layouts[i].rank; axis++) {
             int letter = (unsigned char)part.axes.names[i][axis];
             if (cut->full[letter] > 0)
@@ -124,14 +114,10 @@ static struct candidate part_of(const struct candidate *whole, const struct cut 
 static bool is_small(const struct candidate *candidate)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < OPERANDS; i++) {
-        const struct layout *layout = &candidate->layouts[i];
-        int64_t span = 1;
-        for (uint32_t axis = 0; axis < layout->rank; axis++)
-            span += (layout->shape[axis] - 1) * layout->stride[axis];
+    for (int i = 0; i < STEP_OPERANDS; i++)
         if (is_tensor(candidate, i))
-            bytes += (uint64_t)span * dtype_size(dtype_of(candidate, i));
-    }
+            bytes += (uint64_t)(view_end(&candidate->layouts[i]) - candidate->layouts[i].offset) *
+                     dtype_size(dtype_of(candidate, i));
     return bytes <= SMALL_BYTES;
 }
 
@@ -146,18 +132,12 @@ static bool is_tiled(const struct candidate *candidate)
            ((a->stride[2] == 0 && a->shape[2] > 1) || dtype_of(candidate, 0) == DTYPE_INT8);
 }
 
-/* The operand as an argument has it: a tiled input has size 1 on the axis of moduli, and a sum no
- * axes of requests, nor of reps that share its factors. */
+/* The operand as an argument has it: a tiled input has size 1 on the axis of moduli. */
 static struct layout argument_layout(const struct candidate *candidate, int i)
 {
-    const bool is_sum = candidate->step->kind == STEP_MODMUL_AXIS_SUM;
-    const uint32_t most = i == 0 ? 4 : 3; /* axes of a, and of b and out */
     struct layout layout = candidate->layouts[i];
     if (i == 0 && is_tiled(candidate))
         layout.shape[2] = 1;
-    while (is_sum && layout.rank > most &&
-           (layout.shape[0] == 1 || (i == 1 && layout.stride[0] == 0)))
-        layout = layout_drop_axis(&layout, 0);
     return layout;
 }
 
@@ -168,8 +148,7 @@ static int tensor_number(const struct candidate *candidate, int i)
     for (int j = 0; j < i; j++) {
         const struct layout other = argument_layout(candidate, j);
         if (is_tensor(candidate, j) && image_of(candidate, j) == image_of(candidate, i) &&
-            other.offset == layout.offset && layout_same_shape(&other, &layout) &&
-            memcmp(other.stride, layout.stride, layout.rank * sizeof *layout.stride) == 0)
+            layout_same_elements(&other, &layout))
             return j;
     }
     return i;
@@ -216,11 +195,11 @@ static void operand_word(const struct candidate *candidate, int i, char word[WOR
 static void argument_word(const struct candidate *candidate, char letter, char word[WORD_SIZE])
 {
     const struct step *step = candidate->step;
-    const struct layout *out = &candidate->layouts[OUT];
+    const struct layout *out = &candidate->layouts[STEP_OUT];
     uint32_t digits_axis = step->kind == STEP_DIGITS_FULL_Q ? 1 : out->rank - 1;
     int64_t value = 0;
     switch (letter) {
-    case 'o': operand_word(candidate, OUT, word); return;
+    case 'o': operand_word(candidate, STEP_OUT, word); return;
     case 'N': snprintf(word, WORD_SIZE, "none"); return;
     case 'A': value = -1; break;
     case 'v': value = step->value[0]; break;
@@ -239,10 +218,10 @@ static char *candidate_transcript(const struct candidate *candidate, const void 
 {
     struct writer writer = {0};
     const struct step_traits *traits = &step_traits[candidate->step->kind];
-    const struct layout of_out = argument_layout(candidate, OUT);
+    const struct layout of_out = argument_layout(candidate, STEP_OUT);
     const struct layout shape = layout_packed(&of_out);
     char name[WORD_SIZE], words[PARAMETERS_MAX * WORD_SIZE] = "";
-    for (int i = 0; i < OPERANDS; i++)
+    for (int i = 0; i < STEP_OPERANDS; i++)
         if (is_tensor(candidate, i) && tensor_number(candidate, i) == i &&
             !put_tensor(&writer, candidate, i)) {
             free(writer.bytes);
@@ -252,93 +231,59 @@ static char *candidate_transcript(const struct candidate *candidate, const void 
         argument_word(candidate, *letter, name);
         strcat(strcat(words, name), " ");
     }
-    operand_word(candidate, OUT, name);
+    operand_word(candidate, STEP_OUT, name);
     writer_call(&writer, name, traits->operation, "%s", words);
-    writer_download(&writer, name, dtype_of(candidate, OUT), &shape, expected);
+    writer_download(&writer, name, dtype_of(candidate, STEP_OUT), &shape, expected);
     return writer_finish(&writer);
 }
 
 static void describe(const struct candidate *candidate, char *description, size_t size)
 {
     int used = snprintf(description, size, "%s(", step_traits[candidate->step->kind].operation);
-    for (int i = 0; i < OPERANDS && (size_t)used < size; i++) {
+    for (int i = 0; i < STEP_OPERANDS && (size_t)used < size; i++) {
         const struct layout layout = argument_layout(candidate, i);
         char shape[SHAPE_TEXT_SIZE], word[WORD_SIZE];
         if (!step_operand(candidate->step, i))
             continue;
         operand_word(candidate, i, word);
         used += snprintf(description + used, size - (size_t)used, "%s %s%s%s%s",
-                         i == OUT ? "out" : step_input_name(candidate->step, i),
+                         i == STEP_OUT ? "out" : step_input_name(candidate->step, i),
                          is_scalar(candidate, i) ? word : dtype_name(dtype_of(candidate, i)),
                          is_scalar(candidate, i) ? "" : " ",
                          is_scalar(candidate, i) ? "" : layout_shape_text(&layout, shape),
-                         i == OUT ? ")" : ", ");
+                         i == STEP_OUT ? ")" : ", ");
     }
 }
 
 /* ---------------------------------------------------------------- trying */
 
-/* The only result of a transcript. */
-struct result {
-    void *bytes;
-    size_t count;
-};
-
-static enum healcl_status take(void *context, const struct step *step, const void *data,
-                               struct healcl_error *error)
-{
-    struct result *result = context;
-    (void)error;
-    result->count = (size_t)packed_bytes(step->in[0]);
-    free(result->bytes);
-    result->bytes = xmalloc(result->count);
-    memcpy(result->bytes, data, result->count);
-    return HEALCL_OK;
-}
-
-/* device: NULL for the reference. */
-static enum healcl_status run_plan(struct healcl_device *device, const struct plan *plan,
-                                   struct result *result, struct healcl_error *error)
-{
-    struct executor *executor = NULL;
-    const struct result_sink sink = {.context = result, .take = take};
-    if (device)
-        TRY(device_executor_create(device, plan, false, &executor, error));
-    else
-        TRY(reference_executor_create(plan, &executor, error));
-    enum healcl_status status = executor_run(executor, plan, &sink, error);
-    executor->class->destroy(executor);
-    return status;
-}
-
-/* Writes the part as a case, unless the device gets it right though it got an earlier one wrong.
- * Returns whether it is wrong. */
+/* Returns whether the device gets the part wrong, and writes it as a case. */
 static bool try_cut(struct healcl_device *device, const struct candidate *whole,
                     const struct cut *cut, struct failing_case *found)
 {
     const struct candidate part = part_of(whole, cut);
     char *transcript = candidate_transcript(&part, NULL);
-    const struct source source = {.text = transcript,
-                                  .length = transcript ? strlen(transcript) : 0};
+    if (!transcript)
+        return false;
+    const struct source source = {.text = transcript, .length = strlen(transcript)};
     struct plan *plan = NULL;
-    struct result expected = {NULL, 0}, actual = {NULL, 0};
-    bool wrong = false;
-    if (transcript &&
+    struct results expected = {.count = 0}, actual = {.count = 0};
+    const bool runs =
         plan_create(&source, whole->failing->plan->table, NULL, &plan, NULL) == HEALCL_OK &&
-        run_plan(NULL, plan, &expected, NULL) == HEALCL_OK && expected.bytes)
-        wrong = run_plan(device, plan, &actual, NULL) != HEALCL_OK || !actual.bytes ||
-                actual.count != expected.count ||
-                memcmp(actual.bytes, expected.bytes, actual.count) != 0;
-    plan_free(plan);
-    free(transcript);
-    free(actual.bytes);
-    if (expected.bytes && (wrong || !found->transcript)) {
+        results_run(&expected, NULL, plan, NULL, NULL) == HEALCL_OK;
+    const bool wrong =
+        runs && (results_run(&actual, device, plan, NULL, NULL) != HEALCL_OK ||
+                 memcmp(actual.of[0].bytes, expected.of[0].bytes, expected.of[0].size) != 0);
+    if (wrong) {
         free(found->transcript);
-        found->transcript = candidate_transcript(&part, expected.bytes);
+        found->transcript = candidate_transcript(&part, expected.of[0].bytes);
         found->bytes = strlen(found->transcript);
         describe(&part, found->text, sizeof found->text);
     }
-    free(expected.bytes);
+    plan_free(plan);
+    free(transcript);
+    results_release(&actual);
+    results_release(&expected);
     return wrong;
 }
 
@@ -367,11 +312,11 @@ void failing_case_find(struct healcl_device *device, const struct failing_step *
     for (int64_t most = SMALL_BYTES; !is_small(&part); most /= 2) {
         if (most == 0) /* nothing is left to cut */
             return;
-        for (int letter = 0; letter < LETTERS; letter++)
+        for (int letter = 0; letter < AXIS_LETTERS; letter++)
             cut.size[letter] = cut.size[letter] < most ? cut.size[letter] : most;
         part = part_of(&whole, &cut);
     }
-    found->fails_again = try_cut(device, &whole, &cut, found);
-    for (int letter = 0; found->fails_again && letter < LETTERS; letter++)
+    const bool fails_again = try_cut(device, &whole, &cut, found);
+    for (int letter = 0; fails_again && letter < AXIS_LETTERS; letter++)
         shrink(device, &whole, &cut, letter, found);
 }

@@ -23,8 +23,8 @@ enum {
     COPY_SAMPLE_NANOSECONDS = 5000000,
 };
 
-/* Of a copy's source and of its target: more than caches hold, of most devices and of the one at
- * hand; never more than 1 GiB, for some say anything of their caches. */
+/* Sizes of a copy's source and target: more than the caches hold, but never more than 1 GiB, for
+ * some devices say anything of their caches. */
 static const uint64_t COPY_BYTES_LEAST = 64 << 20, COPY_BYTES_MOST = 1 << 30, CACHES = 4;
 
 /* From here on the device's clock counts, if it has one. */
@@ -37,10 +37,10 @@ static enum healcl_status take_times(struct healcl_device *device, struct healcl
 static enum healcl_status end_times(struct healcl_device *device, enum healcl_status status,
                                     struct healcl_error *error)
 {
-    if (status == HEALCL_OK)
-        return device_set_profiling(device, false, error);
-    (void)device_set_profiling(device, false, NULL); /* the first error counts */
-    return status;
+    /* The first error counts. */
+    enum healcl_status end =
+        device_set_profiling(device, false, status == HEALCL_OK ? error : NULL);
+    return status == HEALCL_OK ? end : status;
 }
 
 static void add_running(void *context, const struct launch_times *times)
@@ -105,7 +105,7 @@ static enum healcl_status measure_products(struct healcl_device *device, const c
 
 /* ---------------------------------------------------------------- copies */
 
-/* Of each of two buffers. */
+/* The most for each of two buffers. */
 static uint64_t copy_bytes_most(const struct healcl_device *device)
 {
     uint64_t room = device->info.global_memory_bytes / 8;
@@ -196,7 +196,7 @@ uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most)
     return factor == 1 || bytes >= most ? bytes : bytes < most / factor ? factor * bytes : most;
 }
 
-/* What is left in the buffers is the copy's sweep. */
+/* Leaves the copy's sweep in the buffers. */
 static enum healcl_status measure_copies(struct healcl_device *device, struct buffer *from,
                                          struct buffer *to, struct sweep *copy, uint64_t *bytes,
                                          struct healcl_error *error)
@@ -242,8 +242,8 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
 
 enum { RATES_TEXT_SIZE = 256 };
 
-/* Of so many units, as some drivers let the environment say, and of the kernels that this version
- * has, shaped by a tuning. */
+/* The name has the count of units, which some drivers take from the environment, this version's
+ * kernels and their tuning. */
 static void name_rates(const struct device_info *info, const struct device_tuning *tuning,
                        char name[CACHE_NAME_SIZE])
 {

@@ -1,5 +1,5 @@
-/* What a device's arithmetic and memory do, roughly: for `healcl devices --measure`, and for
- * rooflines (tools/roofline.h). */
+/* Rough rates of a device's arithmetic and memory, for `healcl devices --measure` and rooflines
+ * (tools/roofline.h). */
 #ifndef HEALCL_TOOLS_MEASURE_H
 #define HEALCL_TOOLS_MEASURE_H
 

@@ -130,28 +130,19 @@ static void arrange(struct spread *spread, const struct problem_tensor *tensor, 
                     enum arrangement arrangement, uint64_t variant)
 {
     const uint32_t rank = tensor->shape.rank;
-    switch (arrangement) {
-    case ARRANGEMENT_OFFSET:
+    const bool is_strided = arrangement == ARRANGEMENT_STRIDED;
+    const uint32_t spaced = is_strided && rank > 0 ? rank - 1 : 0; /* the axis */
+    if (is_strided || arrangement == ARRANGEMENT_OFFSET) {
         spread->start = rank == 0;
-        spread->before[0] = spread->after[0] = 1;
-        break;
-    case ARRANGEMENT_STRIDED:
-        spread->start = rank == 0;
-        if (rank > 0) {
-            spread->step[rank - 1] = 2;
-            spread->before[rank - 1] = spread->after[rank - 1] = 1;
-        }
-        break;
-    case ARRANGEMENT_TRANSPOSED:
+        spread->step[spaced] = is_strided ? 2 : 1;
+        spread->before[spaced] = spread->after[spaced] = 1;
+    } else if (arrangement == ARRANGEMENT_TRANSPOSED) {
         for (uint32_t axis = 0; axis < rank; axis++)
             spread->order[axis] = rank - 1 - axis;
         spread->after[0] = 1;
-        break;
-    case ARRANGEMENT_BROADCAST:
-        if (!is_out && repeated_axis(tensor, variant) >= 0)
-            spread->repeated[repeated_axis(tensor, variant)] = true;
-        break;
-    default: break;
+    } else if (arrangement == ARRANGEMENT_BROADCAST && !is_out &&
+               repeated_axis(tensor, variant) >= 0) {
+        spread->repeated[repeated_axis(tensor, variant)] = true;
     }
 }
 
@@ -208,13 +199,12 @@ static void share_with(struct placement *placement, const struct problem *proble
     place(placement, problem, partner, number, &spreads[partner]);
 }
 
-/* alone: the one tensor that is arranged, or -1 for all. partner: that the output is put into. */
-static void make(struct placement *placement, const struct problem *problem,
-                 enum arrangement arrangement, int alone, int partner, uint64_t variant,
-                 struct random *random)
+void placement_make(struct placement *placement, const struct problem *problem,
+                    enum arrangement arrangement, uint64_t variant, struct random *random)
 {
     const bool is_random = arrangement == ARRANGEMENT_RANDOM;
     struct spread spreads[PARAMETERS_MAX];
+    uint32_t number = 0; /* of the input that shares with the output */
     memset(placement, 0, sizeof *placement);
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         spreads[i] = spread_packed();
@@ -223,28 +213,24 @@ static void make(struct placement *placement, const struct problem *problem,
     }
     if (is_random && random_once_in(random, 2)) {
         arrangement = random_once_in(random, 2) ? ARRANGEMENT_IN_PLACE : ARRANGEMENT_OVERLAP;
-        partner = partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, 0);
         variant = random_bits(random);
+        number = (uint32_t)random_between(random, 0, 2);
     }
-    const bool shares =
-        partner >= 0 && (arrangement == ARRANGEMENT_IN_PLACE ||
-                         arrangement == ARRANGEMENT_OVERLAP || arrangement == ARRANGEMENT_BESIDE);
+    const bool is_in_place = arrangement == ARRANGEMENT_IN_PLACE;
+    int partner = partner_number(problem, is_in_place, number);
+    if (partner < 0)
+        partner = partner_number(problem, is_in_place, 0);
+    const bool shares = partner >= 0 && (is_in_place || arrangement == ARRANGEMENT_OVERLAP ||
+                                         arrangement == ARRANGEMENT_BESIDE);
     if (shares)
         share_with(placement, problem, partner, arrangement, variant, spreads);
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         if (!problem->tensors[i].present || (shares && (i == partner || i == problem->out)))
             continue;
-        if (!is_random && (alone < 0 || i == alone))
+        if (!is_random)
             arrange(&spreads[i], &problem->tensors[i], i == problem->out, arrangement, variant);
         place(placement, problem, i, placement->storage_count, &spreads[i]);
     }
-}
-
-void placement_make(struct placement *placement, const struct problem *problem,
-                    enum arrangement arrangement, uint64_t variant, struct random *random)
-{
-    make(placement, problem, arrangement, -1,
-         partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, 0), variant, random);
 }
 
 /* ---------------------------------------------------------------- room around storages */
@@ -254,11 +240,9 @@ void placement_make(struct placement *placement, const struct problem *problem,
 static void guard(struct placement *placement, uint32_t storage, int64_t offset)
 {
     enum { LEAST = 4096, MOST = 1 << 18 };
-    struct placed_storage *guarded = &placement->storages[storage];
-    int64_t room = LEAST;
+    int64_t size = 1, stride = 1;
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         struct layout *layout = &placement->places[i].layout;
-        int64_t size = 1, stride = 1;
         if (placement->places[i].storage != storage)
             continue;
         layout->offset += offset;
@@ -266,40 +250,16 @@ static void guard(struct placement *placement, uint32_t storage, int64_t offset)
             size = layout->shape[axis] > size ? layout->shape[axis] : size;
             stride = layout->stride[axis] > stride ? layout->stride[axis] : stride;
         }
-        const int64_t needed = size > MOST / stride ? MOST : LEAST + size * stride;
-        room = needed > room ? needed : room;
     }
-    guarded->before = offset;
-    guarded->after = room + offset;
+    placement->storages[storage].before = offset;
+    placement->storages[storage].after =
+        offset + (size > MOST / stride ? MOST : LEAST + size * stride);
 }
 
-static int tensor_number(const struct problem *problem, uint32_t number)
+void placement_guard(struct placement *placement, enum arrangement arrangement)
 {
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        if (problem->tensors[i].present && number-- == 0)
-            return i;
-    return -1;
-}
-
-bool placement_make_part(struct placement *placement, const struct problem *problem,
-                         enum arrangement arrangement, uint32_t part, uint64_t variant,
-                         struct random *random)
-{
-    const bool shares = arrangement == ARRANGEMENT_IN_PLACE || arrangement == ARRANGEMENT_OVERLAP;
-    const int partner = partner_number(problem, arrangement == ARRANGEMENT_IN_PLACE, part);
-    const int alone = part > 0 && !shares ? tensor_number(problem, part - 1) : -1;
-    if (part > 0 && (shares ? partner < 0
-                            : alone < 0 || arrangement == ARRANGEMENT_CONTIGUOUS ||
-                                  arrangement >= ARRANGEMENT_COUNT))
-        return false;
-    make(placement, problem, arrangement, alone, partner, variant, random);
-    for (uint32_t i = 0; i < placement->storage_count; i++) {
-        const bool is_moved = arrangement != ARRANGEMENT_CONTIGUOUS &&
-                              (alone < 0 || arrangement != ARRANGEMENT_OFFSET ||
-                               placement->places[alone].storage == i);
-        guard(placement, i, is_moved ? 37 + 54 * (int64_t)i : 0);
-    }
-    return true;
+    for (uint32_t i = 0; i < placement->storage_count; i++)
+        guard(placement, i, arrangement == ARRANGEMENT_CONTIGUOUS ? 0 : 37 + 54 * (int64_t)i);
 }
 
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage)
@@ -318,7 +278,7 @@ static const char *name_of(const char *kind, uint32_t number, char text[32])
     return text;
 }
 
-static void put_call(struct writer *writer, const struct problem *problem)
+void problem_put_call(struct writer *writer, const struct problem *problem)
 {
     const struct form *form = problem->form;
     enum operation_result result = form->operation->result;
@@ -339,15 +299,18 @@ char *placement_transcript(const struct placement *placement, const struct probl
     char name[32], storage[32];
     for (uint32_t i = 0; i < placement->storage_count; i++) {
         const struct placed_storage *placed = &placement->storages[i];
-        writer_call(&writer, name_of("storage", i, storage), "empty", "[%" PRId64 "] :%s",
-                    placed->before + placed->elements + placed->after, dtype_name(placed->dtype));
+        const int64_t count = placed->before + placed->elements + placed->after;
+        writer_call(&writer, name_of("storage", i, storage), "empty", "[%" PRId64 "] :%s", count,
+                    dtype_name(placed->dtype));
     }
     for (uint32_t i = 0; i < PARAMETERS_MAX; i++)
         if (problem->tensors[i].present)
             (void)view_put(&writer, name_of("t", i, name),
                            name_of("storage", placement->places[i].storage, storage),
                            &placement->places[i].layout);
-    put_call(&writer, problem);
+    problem_put_call(&writer, problem);
+    for (uint32_t i = 0; i < placement->storage_count; i++)
+        writer_download(&writer, name_of("storage", i, storage), DTYPE_INT64, NULL, NULL);
     if (problem->form->operation->result == RESULT_NEW)
         writer_download(&writer, "made", DTYPE_INT64, NULL, NULL);
     return writer_finish(&writer);

@@ -34,7 +34,7 @@ struct place {
 struct placed_storage {
     enum dtype dtype;
     int64_t elements;
-    int64_t before, after; /* more of them around it: see placement_make_part */
+    int64_t before, after; /* more of them around it: see placement_guard */
 };
 
 struct placement {
@@ -46,22 +46,20 @@ struct placement {
 void placement_make(struct placement *placement, const struct problem *problem,
                     enum arrangement arrangement, uint64_t variant, struct random *random);
 
-/*
- * One part of an arrangement, for kernels that others have written. Part 0 is the whole of it;
- * those behind it have one tensor arranged and all others contiguous, or put the output into one
- * input after another. Each storage lies in a larger one: what is around it must not be written,
- * nor change a result. Offsets differ from tensor to tensor, but for ARRANGEMENT_CONTIGUOUS, where
- * all are 0. False behind the last part.
- */
-bool placement_make_part(struct placement *placement, const struct problem *problem,
-                         enum arrangement arrangement, uint32_t part, uint64_t variant,
-                         struct random *random);
+/* Puts each storage into a larger one, for kernels that others have written: what is around it must
+ * not be written, nor change a result. Offsets differ from tensor to tensor, but for
+ * ARRANGEMENT_CONTIGUOUS, where all are 0. */
+void placement_guard(struct placement *placement, enum arrangement arrangement);
 
 /* Bytes of a storage, with what is around it. */
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
 
-/* The transcript of the call, its storages first, one `empty` each; what it makes is downloaded.
- * Freed with free(). */
+/* The transcript of the call. Storages come first, each by an `empty`. At the end
+ * they are downloaded, and then a tensor that the call makes. Freed with free(). */
+struct writer;
+/* Writes the call of a problem whose tensors are t0, t1 and so on; one that it makes is "made". */
+void problem_put_call(struct writer *writer, const struct problem *problem);
+
 char *placement_transcript(const struct placement *placement, const struct problem *problem);
 
 #endif

@@ -11,9 +11,8 @@ struct maker {
     struct problem *problem;
     const struct problem_dtypes *dtypes;
     struct random *random;
-    bool any;         /* shapes of any rank */
-    int64_t n, k;     /* !any */
-    int64_t elements; /* any */
+    bool any;     /* shapes of any rank, of at most n elements */
+    int64_t n, k; /* k is none where any */
     uint64_t variant;
 };
 
@@ -47,11 +46,9 @@ static void set_integer(struct maker *maker, const char *name, int64_t value)
     set_text(maker, name, "%" PRId64, value);
 }
 
-static void set_shape(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape)
+static bool is_index(const struct healcl_parameter_info *parameter)
 {
-    char text[SHAPE_TEXT_SIZE];
-    const struct layout layout = layout_of_shape(rank, shape);
-    set_text(maker, name, "%s", layout_shape_text(&layout, text));
+    return parameter->kind == HEALCL_PARAMETER_PERM || parameter->kind == HEALCL_PARAMETER_INDICES;
 }
 
 static struct problem_tensor *set_tensor(struct maker *maker, const char *name, uint32_t rank,
@@ -64,10 +61,17 @@ static struct problem_tensor *set_tensor(struct maker *maker, const char *name, 
     *tensor = (struct problem_tensor){.present = true, .dtype = maker->dtypes->value};
     if (i == problem_also(maker->problem->form))
         tensor->dtype = maker->dtypes->also;
-    if (problem_is_index(&maker->problem->form->parameters[i]))
+    if (is_index(&maker->problem->form->parameters[i]))
         tensor->dtype = maker->dtypes->index;
     tensor->shape = layout_of_shape(rank, shape);
     return tensor;
+}
+
+static void set_between(struct problem_tensor *tensor, int64_t low, int64_t high)
+{
+    tensor->contents = CONTENTS_BETWEEN;
+    tensor->low = low;
+    tensor->high = high;
 }
 
 static void set_contents(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape,
@@ -76,15 +80,6 @@ static void set_contents(struct maker *maker, const char *name, uint32_t rank, c
     struct problem_tensor *tensor = set_tensor(maker, name, rank, shape);
     if (tensor)
         tensor->contents = contents;
-}
-
-static void set_indices(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape,
-                        int64_t low, int64_t high)
-{
-    struct problem_tensor *tensor = set_tensor(maker, name, rank, shape);
-    tensor->contents = CONTENTS_BETWEEN;
-    tensor->low = low;
-    tensor->high = high;
 }
 
 /* Makes most values residues, as they are in real transcripts: moduli are in [2^s, 2^(s+1)), values
@@ -99,9 +94,7 @@ static int64_t prefer_residues(struct maker *maker)
         if (!tensor->present || (int)i == problem->out)
             continue;
         if (tensor->contents == CONTENTS_MODULI) {
-            tensor->contents = CONTENTS_BETWEEN;
-            tensor->low = base;
-            tensor->high = base + (base - 1);
+            set_between(tensor, base, base + (base - 1));
         } else if (tensor->contents == CONTENTS_VALUES) {
             tensor->contents = CONTENTS_TAME;
             tensor->high = base - 1;
@@ -153,10 +146,17 @@ static uint32_t base_shape(struct maker *maker, uint32_t rank_min, uint32_t rank
                            int64_t shape[LAYOUT_RANK])
 {
     if (maker->any)
-        return any_shape(maker, rank_min, rank_max, maker->elements, shape);
+        return any_shape(maker, rank_min, rank_max, maker->n, shape);
     shape[0] = maker->n;
     shape[1] = maker->k;
     return 2;
+}
+
+/* One of the first two axes; of any shape, any one but the last ones. */
+static uint32_t choose_axis(struct maker *maker, uint32_t rank, uint32_t last)
+{
+    const uint32_t axis = (uint32_t)choose(maker, 2);
+    return maker->any ? (uint32_t)random_between(maker->random, 0, rank - last) : axis;
 }
 
 /* ---------------------------------------------------------------- elementwise */
@@ -182,49 +182,54 @@ static uint32_t broadcast_shape(struct maker *maker, int64_t how, uint32_t rank,
     return kept;
 }
 
+/* An operand of a shape that broadcasts to the full one, or a number. */
+static void set_operand(struct maker *maker, const char *name, int64_t how, uint32_t rank,
+                        const int64_t *full, bool is_modulus, enum dtype dtype)
+{
+    const int i = parameter_of(maker, name);
+    int64_t shape[LAYOUT_RANK];
+    if (i < 0)
+        return;
+    if (maker->problem->form->parameters[i].kind == HEALCL_PARAMETER_TENSOR)
+        set_contents(maker, name, broadcast_shape(maker, how, rank, full, shape), shape,
+                     is_modulus ? CONTENTS_MODULI : CONTENTS_VALUES);
+    else
+        set_integer(maker, name,
+                    is_modulus ? random_modulus(maker->random, dtype)
+                               : random_value(maker->random, DTYPE_INT64));
+}
+
+/* Whether an argument is a number. */
+static bool is_number(const struct maker *maker, const char *name)
+{
+    const int i = parameter_of(maker, name);
+    return i >= 0 && maker->problem->form->parameters[i].kind != HEALCL_PARAMETER_TENSOR;
+}
+
 static void make_elementwise(struct maker *maker)
 {
-    int64_t full[LAYOUT_RANK], shape[LAYOUT_RANK];
+    int64_t full[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 0, MAX_RANK, full);
-    enum dtype dtype = maker->dtypes->value;
     int64_t a_how = 1, b_how = choose(maker, 3), p_how = choose(maker, 5);
-    int a = parameter_of(maker, "a"), b = parameter_of(maker, "b"), p = parameter_of(maker, "p");
-    bool is_mod = p < 0; /* b holds the moduli */
-    const struct healcl_parameter_info *parameters = maker->problem->form->parameters;
+    const bool is_mod = parameter_of(maker, "p") < 0; /* b holds the moduli */
     /* One operand has the full shape. */
-    if (parameters[a].kind != HEALCL_PARAMETER_TENSOR)
+    if (is_number(maker, "a"))
         p_how = b_how = 1;
-    else if (choose(maker, 2) && b >= 0 && parameters[b].kind == HEALCL_PARAMETER_TENSOR)
+    else if (choose(maker, 2) && parameter_of(maker, "b") >= 0 && !is_number(maker, "b"))
         a_how = b_how, b_how = 1;
     set_tensor(maker, "out", rank, full);
-    if (parameters[a].kind == HEALCL_PARAMETER_TENSOR)
-        set_tensor(maker, "a", broadcast_shape(maker, a_how, rank, full, shape), shape);
-    else
-        set_integer(maker, "a", random_value(maker->random, DTYPE_INT64));
-    if (b >= 0 && parameters[b].kind == HEALCL_PARAMETER_TENSOR)
-        set_contents(maker, "b", broadcast_shape(maker, b_how, rank, full, shape), shape,
-                     is_mod ? CONTENTS_MODULI : CONTENTS_VALUES);
-    else if (b >= 0)
-        set_integer(maker, "b",
-                    is_mod ? random_modulus(maker->random, DTYPE_INT64)
-                           : random_value(maker->random, DTYPE_INT64));
-    if (p >= 0 && parameters[p].kind == HEALCL_PARAMETER_TENSOR)
-        set_contents(maker, "p", broadcast_shape(maker, p_how, rank, full, shape), shape,
-                     CONTENTS_MODULI);
-    else if (p >= 0)
-        set_integer(
-            maker, "p",
-            random_modulus(maker->random, random_once_in(maker->random, 4) ? DTYPE_INT64 : dtype));
+    set_operand(maker, "a", a_how, rank, full, false, DTYPE_INT64);
+    set_operand(maker, "b", b_how, rank, full, is_mod, DTYPE_INT64);
+    set_operand(maker, "p", p_how, rank, full, true,
+                is_number(maker, "p") && random_once_in(maker->random, 4) ? DTYPE_INT64
+                                                                          : maker->dtypes->value);
     if (!choose(maker, 2))
         return;
-    int64_t base = prefer_residues(maker);
-    if (p >= 0 && parameters[p].kind != HEALCL_PARAMETER_TENSOR)
+    const int64_t base = prefer_residues(maker), low = is_mod ? base : 0;
+    if (is_number(maker, "p"))
         set_integer(maker, "p", random_between(maker->random, base, base + (base - 1)));
-    if (b >= 0 && parameters[b].kind != HEALCL_PARAMETER_TENSOR &&
-        !random_once_in(maker->random, 4))
-        set_integer(maker, "b",
-                    is_mod ? random_between(maker->random, base, base + (base - 1))
-                           : random_between(maker->random, 0, base - 1));
+    if (is_number(maker, "b") && !random_once_in(maker->random, 4))
+        set_integer(maker, "b", random_between(maker->random, low, low + (base - 1)));
 }
 
 /* ---------------------------------------------------------------- sums */
@@ -234,7 +239,7 @@ static void make_axis_modsum(struct maker *maker)
     int64_t shape[LAYOUT_RANK], out[LAYOUT_RANK];
     uint32_t rank = 3, axis = (uint32_t)choose(maker, 2);
     if (maker->any) {
-        rank = any_shape(maker, 2, MAX_RANK, maker->elements, shape);
+        rank = any_shape(maker, 2, MAX_RANK, maker->n, shape);
         axis = (uint32_t)random_between(maker->random, 0, rank - 2);
     } else {
         shape[axis] = 3;
@@ -371,10 +376,7 @@ static void make_digits(struct maker *maker)
 static void make_digits_full_q(struct maker *maker)
 {
     static const int64_t bases[] = {20, 4, 1, 63, 64, 65, 200, INT64_MAX};
-    if (maker->any) {
-        maker->n = random_between(maker->random, 1, 20);
-        maker->k = random_between(maker->random, 1, 4);
-    }
+    any_n_and_k(maker, false);
     int64_t n = maker->n, k = maker->k, l = 1, count = 2, base = bases[choose(maker, 8)];
     if (maker->any || n * k <= 1024) {
         l = random_between(maker->random, 1, 3);
@@ -393,10 +395,7 @@ static void make_digits_full_q(struct maker *maker)
 static void make_take_along_axis(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK], a[LAYOUT_RANK], idx[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
-    uint32_t axis = (uint32_t)choose(maker, 2);
-    if (maker->any)
-        axis = (uint32_t)random_between(maker->random, 0, rank - 1);
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank, 1);
     memcpy(a, shape, sizeof a);
     memcpy(idx, shape, sizeof idx);
     if (choose(maker, 2) && shape[axis] > 0) /* else a can be out */
@@ -411,7 +410,7 @@ static void make_take_along_axis(struct maker *maker)
     }
     set_tensor(maker, "a", rank, a);
     set_tensor(maker, "out", rank, shape);
-    set_indices(maker, "idx", rank, idx, -a[axis], a[axis] - 1);
+    set_between(set_tensor(maker, "idx", rank, idx), -a[axis], a[axis] - 1);
     set_integer(maker, "axis", spelled_axis(maker, axis, rank));
 }
 
@@ -419,14 +418,12 @@ static void make_permute(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 2, MAX_RANK, shape);
-    uint32_t rows = (uint32_t)choose(maker, 2), moved = 1 - rows;
-    if (maker->any) {
-        rows = (uint32_t)random_between(maker->random, 0, rank - 1);
+    uint32_t rows = choose_axis(maker, rank, 1), moved = 1 - rows;
+    if (maker->any)
         moved = (rows + (uint32_t)random_between(maker->random, 1, rank - 1)) % rank;
-    }
     set_tensor(maker, "a", rank, shape);
     set_tensor(maker, "out", rank, shape);
-    set_indices(maker, "perms", SHAPE(shape[rows], shape[moved]), 0, shape[moved] - 1);
+    set_between(set_tensor(maker, "perms", SHAPE(shape[rows], shape[moved])), 0, shape[moved] - 1);
     set_integer(maker, "elementwise_axis", spelled_axis(maker, rows, rank));
     set_integer(maker, "perm_axis", spelled_axis(maker, moved, rank));
 }
@@ -435,9 +432,7 @@ static void make_pad_or_repeat(struct maker *maker)
 {
     bool pads = parameter_of(maker, "pad") >= 0;
     int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = (uint32_t)choose(maker, 2);
-    if (maker->any)
-        axis = (uint32_t)random_between(maker->random, 0, rank - 1);
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank, 1);
     /* 3 zeros, or none; two of each, or one. With none and one out has a's shape. */
     int64_t amount = pads ? 3 - 3 * choose(maker, 2) : 2 - choose(maker, 2);
     if (maker->any)
@@ -456,7 +451,9 @@ static void make_allocation(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
-    set_shape(maker, "shape", rank, shape);
+    const struct layout layout = layout_of_shape(rank, shape);
+    char text[SHAPE_TEXT_SIZE];
+    set_text(maker, "shape", "%s", layout_shape_text(&layout, text));
     set_text(maker, "dtype", ":%s", dtype_name(maker->dtypes->value));
 }
 
@@ -480,25 +477,37 @@ static void make_fill(struct maker *maker)
 
 /* ---------------------------------------------------------------- all of them */
 
-/* Operations without kernels of their own. */
-static void make_none(struct maker *maker)
-{
-    (void)maker;
-}
-
-static const struct {
+/* Operations that have kernels and are not elementwise. many_moduli: the number of moduli matters
+ * most, and is tested with one size more. reshapes: the output has an input's shape only by chance.
+ */
+static const struct traits {
     void (*make)(struct maker *maker);
     bool many_moduli, reshapes;
 } traits[OPERATION_COUNT] = {
-#define PROBLEM(id, maker, many_moduli, reshapes) \
-    [OPERATION_##id] = {make_##maker, many_moduli, reshapes},
-#include "tools/problems.def"
-#undef PROBLEM
+    [OPERATION_DEVICE_TO_HOST] = {.make = make_whole},
+    [OPERATION_ZEROS] = {.make = make_allocation},
+    [OPERATION_SET_CONST_VAL] = {.make = make_fill},
+    [OPERATION_CONTIGUOUS] = {.make = make_whole},
+    [OPERATION_AXIS_MODSUM] = {.make = make_axis_modsum, .reshapes = true},
+    [OPERATION_MODMUL_AXIS_SUM] = {.make = make_modmul_axis_sum, .reshapes = true},
+    [OPERATION_NTT] = {.make = make_transform, .many_moduli = true},
+    [OPERATION_INTT] = {.make = make_transform, .many_moduli = true},
+    [OPERATION_G_DECOMP] = {.make = make_digits, .reshapes = true},
+    [OPERATION_G_DECOMP_FULL_Q] = {make_digits_full_q, true, true},
+    [OPERATION_TAKE_ALONG_AXIS] = {.make = make_take_along_axis},
+    [OPERATION_PERMUTE] = {.make = make_permute},
+    [OPERATION_PAD_SINGLE_AXIS] = {.make = make_pad_or_repeat},
+    [OPERATION_REPEAT_INTERLEAVE] = {.make = make_pad_or_repeat},
 };
+
+static bool is_elementwise(const struct form *form)
+{
+    return strcmp(form->operation->family, "elementwise") == 0;
+}
 
 bool problem_is_made(const struct form *form)
 {
-    return traits[form_id(form)].make != make_none;
+    return is_elementwise(form) || traits[form_id(form)].make;
 }
 
 bool problem_has_many_moduli(const struct form *form)
@@ -511,35 +520,107 @@ bool problem_reshapes(const struct form *form)
     return form_id(form) < OPERATION_COUNT && traits[form_id(form)].reshapes;
 }
 
-static void make_problem(struct maker maker, const struct form *form)
-{
-    struct problem *problem = maker.problem;
-    *problem = (struct problem){.form = form, .out = -1};
-    for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (form->parameters[i].kind == HEALCL_PARAMETER_OUT)
-            problem->out = (int)i;
-    void (*make)(struct maker *) = traits[form_id(form)].make;
-    (make ? make : make_elementwise)(&maker);
-}
-
 void problem_make(struct problem *problem, const struct form *form,
                   const struct problem_dtypes *dtypes, int64_t n, int64_t k, uint64_t variant,
                   struct random *random)
 {
-    const struct maker maker = {
-        .problem = problem, .dtypes = dtypes, .random = random, .n = n, .k = k, .variant = variant};
-    make_problem(maker, form);
+    struct maker maker = {problem, dtypes, random, k == ANY_SHAPE, n, k, variant};
+    *problem = (struct problem){.form = form, .out = -1};
+    for (uint32_t i = 0; i < form->parameter_count; i++)
+        if (form->parameters[i].kind == HEALCL_PARAMETER_OUT)
+            problem->out = (int)i;
+    (is_elementwise(form) ? make_elementwise : traits[form_id(form)].make)(&maker);
 }
 
-void problem_make_any(struct problem *problem, const struct form *form,
-                      const struct problem_dtypes *dtypes, int64_t elements, uint64_t variant,
-                      struct random *random)
+/* ---------------------------------------------------------------- dtypes */
+
+int problem_also(const struct form *form)
 {
-    const struct maker maker = {.problem = problem,
-                                .dtypes = dtypes,
-                                .random = random,
-                                .any = true,
-                                .elements = elements,
-                                .variant = variant};
-    make_problem(maker, form);
+    const char *also = form->operation->dtypes.also;
+    return also ? form_parameter(form, also) : -1;
+}
+
+bool problem_has_index(const struct form *form)
+{
+    for (uint32_t i = 0; i < form->parameter_count; i++)
+        if (is_index(&form->parameters[i]))
+            return true;
+    return false;
+}
+
+bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes)
+{
+    const struct dtype_rule *rule = &form->operation->dtypes;
+    int also = problem_also(form);
+    return (rule->values >> dtypes->value & 1) &&
+           !(problem_has_index(form) && dtypes->index == DTYPE_INT8) &&
+           (also < 0 || dtype_rule_allows(rule, rule->also, dtypes->value, dtypes->also));
+}
+
+/* ---------------------------------------------------------------- contents */
+
+bool problem_is_free(const struct problem_tensor *tensor)
+{
+    return tensor->contents <= CONTENTS_TAME;
+}
+
+/* Moduli are of all kinds, or all below 2^62, or all of 2^62 or more: there the ways of kernels
+ * part. */
+static int64_t fill_value(const struct problem_tensor *tensor, struct random *random, int64_t kind)
+{
+    const int64_t top = (int64_t)1 << 62;
+    int64_t value;
+    switch (tensor->contents) {
+    case CONTENTS_MODULI:
+        value = random_modulus(random, tensor->dtype);
+        if (kind > 0)
+            value = kind == 1 ? value % (top - 1) + 1 : value | top;
+        return value;
+    case CONTENTS_BETWEEN:
+    case CONTENTS_AROUND: /* no index of an empty axis is looked at */
+        return random_between(random, tensor->low,
+                              tensor->high < tensor->low ? tensor->low : tensor->high);
+    case CONTENTS_TAME: return random_value(random, tensor->dtype) & tensor->high;
+    default: return random_value(random, tensor->dtype);
+    }
+}
+
+void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array)
+{
+    const enum dtype dtype = tensor->dtype;
+    const bool is_tame = tensor->contents == CONTENTS_TAME;
+    const int64_t count = layout_elements(&tensor->shape);
+    const int64_t kind = is_tame ? random_between(random, 1, 2)
+                         : tensor->contents == CONTENTS_MODULI && dtype == DTYPE_INT64
+                             ? random_between(random, 0, 2)
+                             : 0;
+    if (tensor->contents == CONTENTS_COPRIME)
+        random_fill_coprime(random, dtype, count, array);
+    else if (tensor->contents == CONTENTS_PERMUTATION)
+        random_fill_permutation(random, dtype, count, array);
+    else
+        for (int64_t i = 0; i < count; i++)
+            dtype_store(dtype, array, i, fill_value(tensor, random, kind));
+    for (int i = 0; i < 3 && is_tame && kind == 1 && count > 0; i++)
+        dtype_store(dtype, array, random_between(random, 0, count - 1),
+                    random_value(random, dtype));
+}
+
+const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE])
+{
+    const struct form *form = problem->form;
+    int used = snprintf(text, PROBLEM_TEXT_SIZE, "%s(", form->name);
+    for (uint32_t i = 0; i < form->parameter_count; i++) {
+        const struct problem_tensor *tensor = &problem->tensors[i];
+        char shape[SHAPE_TEXT_SIZE];
+        used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s%s ", i ? ", " : "",
+                         form->parameters[i].name);
+        if (tensor->present)
+            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s %s",
+                             dtype_name(tensor->dtype), layout_shape_text(&tensor->shape, shape));
+        else
+            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s", problem->text[i]);
+    }
+    snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, ")");
+    return text;
 }

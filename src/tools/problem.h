@@ -9,15 +9,16 @@
 #include "plan/ops.h"
 #include "tools/random.h"
 
+/* Sorted: of those that steps of a body ask for, the last one counts. */
 enum contents {
     CONTENTS_VALUES,
+    CONTENTS_AROUND, /* in [low, high], where any others will do too */
+    CONTENTS_TAME,   /* in [0, high], high + 1 a power of two; in most tensors a few values are
+                        anything */
     CONTENTS_MODULI,
     CONTENTS_COPRIME,
-    CONTENTS_PERMUTATION,
     CONTENTS_BETWEEN, /* in [low, high] */
-    CONTENTS_AROUND,  /* the same, where any others will do too */
-    CONTENTS_TAME,    /* in [0, high], high + 1 a power of two; in every other tensor a few values
-                         are anything */
+    CONTENTS_PERMUTATION,
 };
 
 struct problem_tensor {
@@ -33,7 +34,7 @@ enum { ARGUMENT_TEXT_SIZE = SHAPE_TEXT_SIZE };
 struct problem {
     const struct form *form;
     struct problem_tensor tensors[PARAMETERS_MAX];
-    /* What stands for the other arguments, as transcript/writer.h has it; "" for a tensor. */
+    /* The words of the other arguments, as tools/writer.h has it; "" for a tensor. */
     char text[PARAMETERS_MAX][ARGUMENT_TEXT_SIZE];
     int out; /* the parameter that is written, or -1 */
     /* The operations that its plan may name, whose kernels may run its steps; or NULL. */
@@ -49,32 +50,28 @@ struct problem_dtypes {
 /* The parameter that may have a dtype of its own, or -1. */
 int problem_also(const struct form *form);
 
-/* Whether a parameter holds indices, and whether a form has one that does. */
-bool problem_is_index(const struct healcl_parameter_info *parameter);
+/* Whether a form has a parameter that holds indices. */
 bool problem_has_index(const struct form *form);
 
 /* Whether the planner should accept these dtypes. */
 bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes);
 
-/* Columns of problems.def. Only of forms that problem_is_made says so of there are problems. */
+/* Whether there are problems of a form; whether the number of moduli matters most to it; whether
+ * its output has an input's shape only by chance. */
 bool problem_is_made(const struct form *form);
 bool problem_has_many_moduli(const struct form *form);
 bool problem_reshapes(const struct form *form);
 
 /*
  * A problem with n and k as its sizes: vectors of n elements for k moduli, or a matrix [n,k] where
- * the operation knows nothing of either. variant: any number; consecutive ones give flags, axes and
- * shapes of operands in all combinations.
+ * the operation knows nothing of either. k ANY_SHAPE: random shapes, of any rank where the
+ * operation takes any, of about n elements at most. variant: any number; consecutive ones give
+ * flags, axes and shapes of operands in all combinations.
  */
+enum { ANY_SHAPE = 0 };
 void problem_make(struct problem *problem, const struct form *form,
                   const struct problem_dtypes *dtypes, int64_t n, int64_t k, uint64_t variant,
                   struct random *random);
-
-/* The same with random shapes of any rank where the operation takes any, of about that many
- * elements at most. */
-void problem_make_any(struct problem *problem, const struct form *form,
-                      const struct problem_dtypes *dtypes, int64_t elements, uint64_t variant,
-                      struct random *random);
 
 /* Whether any values will do, so that other tensors may share them. */
 bool problem_is_free(const struct problem_tensor *tensor);

@@ -10,18 +10,6 @@
 #include "plan/plan.h"
 #include "tools/placement.h"
 
-/* The plan of a problem's call, of the transcript that placement_transcript writes. */
-struct planned {
-    char *transcript;
-    struct source source;
-    struct plan *plan; /* NULL: it is refused */
-};
-
-/* The caller releases it, also where this fails. Errors: as of plans. */
-enum healcl_status problem_plan(struct planned *planned, const struct problem *problem,
-                                const struct placement *placement, struct healcl_error *error);
-void planned_release(struct planned *planned);
-
 /* The elements of a problem's tensors in C order; NULL for one that is not present. */
 struct problem_data {
     void *packed[PARAMETERS_MAX];
@@ -31,34 +19,23 @@ void problem_data_init(struct problem_data *data, const struct problem *problem,
                        struct random *random);
 void problem_data_release(struct problem_data *data);
 
-enum check_result {
-    CHECK_EQUAL,
-    CHECK_DIFFERENT, /* error holds where, and its detail tells of the problem; or why it is
-                        refused, though it is valid */
-    CHECK_REFUSED,   /* error holds why: HEALCL_REFUSED for what is beyond the device, else why the
-                        device, or planning, or the reference failed */
-};
-
 /* Calls: those that were compared, that were right, and that are beyond the device, such as tensors
  * larger than it holds. */
 struct check_counts {
     uint32_t calls, passed, unsupported;
 };
 
-/* Runs the problem, placed. random: of what is around its tensors. */
-enum check_result problem_check(struct healcl_device *device, const struct problem *problem,
-                                const struct placement *placement, const struct problem_data *data,
-                                struct random *random, struct healcl_error *error);
+/* Runs the problem, placed; device: NULL: on the reference alone. random: for elements around its
+ * tensors. Errors: HEALCL_DIFFERENT, with the place, and in the detail the problem, or with the
+ * reason why a valid call is refused; HEALCL_REFUSED for what is beyond the device; else why the
+ * device failed. */
+enum healcl_status problem_check(struct healcl_device *device, const struct problem *problem,
+                                 const struct placement *placement, const struct problem_data *data,
+                                 struct random *random, struct healcl_error *error);
 
-/* Whether the reference takes the data. */
-bool problem_is_valid(const struct problem *problem, const struct problem_data *data);
-
-/* Puts the data into the storages of an executor of the problem's plan, placed alike. */
-struct executor;
-enum healcl_status problem_upload(struct executor *executor, const struct problem *problem,
-                                  const struct placement *placement,
-                                  const struct problem_data *data, struct random *random,
-                                  struct healcl_error *error);
+/* Makes the error of a call that is refused for its data, or its kernel's manifest:
+ * HEALCL_DIFFERENT, for calls and data are valid. */
+enum healcl_status problem_refused(struct healcl_error *error);
 
 /* The kernel of the table's manifests that runs a step of it on the device; without a name where
  * there is none. Errors: as of plans. */

@@ -13,22 +13,6 @@ uint64_t random_bits(struct random *random)
     return z ^ (z >> 31);
 }
 
-uint64_t random_word(struct random *random)
-{
-    uint64_t how = random_bits(random), word = random_bits(random);
-    if (how % 4 == 1) {
-        word &= random_bits(random);
-        word &= random_bits(random);
-    }
-    if (how % 4 == 2) {
-        word |= random_bits(random);
-        word |= random_bits(random);
-    }
-    if (how % 4 == 3)
-        word = 0 - (word >> (how / 4 % 64));
-    return word >> (how / 256 % 64);
-}
-
 int64_t random_between(struct random *random, int64_t low, int64_t high)
 {
     return low + (int64_t)(random_bits(random) % ((uint64_t)high - (uint64_t)low + 1));
@@ -39,24 +23,14 @@ bool random_once_in(struct random *random, int64_t times)
     return random_between(random, 1, times) == 1;
 }
 
-static int64_t largest(enum dtype dtype)
+int64_t random_largest(enum dtype dtype)
 {
     return INT64_MAX >> (64 - 8 * dtype_size(dtype));
 }
 
-static int64_t wrapped(enum dtype dtype, int64_t value)
-{
-    switch (dtype) {
-    case DTYPE_INT8: return (int8_t)value;
-    case DTYPE_INT32: return (int32_t)value;
-    case DTYPE_INT64: break;
-    }
-    return value;
-}
-
 int64_t random_value(struct random *random, enum dtype dtype)
 {
-    const int64_t high = largest(dtype);
+    const int64_t high = random_largest(dtype);
     const int64_t extremes[] = {-high - 1, high, 0, -1, 1, -high};
     uint64_t bits = random_bits(random);
     int64_t value = (int64_t)random_bits(random);
@@ -64,12 +38,12 @@ int64_t random_value(struct random *random, enum dtype dtype)
         return extremes[bits / 8 % 6];
     if (bits % 8 < 4)
         value >>= bits / 8 % 64;
-    return wrapped(dtype, value);
+    return dtype == DTYPE_INT8 ? (int8_t)value : dtype == DTYPE_INT32 ? (int32_t)value : value;
 }
 
 int64_t random_modulus(struct random *random, enum dtype dtype)
 {
-    int64_t high = largest(dtype);
+    int64_t high = random_largest(dtype);
     uint64_t bits = random_bits(random);
     int64_t value = (int64_t)(random_bits(random) >> 1) & high;
     int64_t power = (int64_t)1 << (bits / 64 % (8 * dtype_size(dtype) - 1));
@@ -82,48 +56,6 @@ int64_t random_modulus(struct random *random, enum dtype dtype)
     case 5: return (value >> (bits / 8 % 64)) + 1 > 0 ? (value >> (bits / 8 % 64)) % high + 1 : 1;
     default: return value % high + 1;
     }
-}
-
-/* ---------------------------------------------------------------- values */
-
-void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array)
-{
-    for (int64_t i = 0; i < count; i++)
-        dtype_store(dtype, array, i, random_value(random, dtype));
-}
-
-void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, void *array)
-{
-    const int64_t top = (int64_t)1 << 62;
-    int64_t kind = dtype == DTYPE_INT64 ? random_between(random, 0, 2) : 0;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t modulus = random_modulus(random, dtype);
-        if (kind == 1)
-            modulus = modulus % (top - 1) + 1;
-        else if (kind == 2)
-            modulus |= top;
-        dtype_store(dtype, array, i, modulus);
-    }
-}
-
-void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
-                         int64_t high, void *array)
-{
-    if (high < low) /* indices of an empty axis: none is looked at */
-        high = low;
-    for (int64_t i = 0; i < count; i++)
-        dtype_store(dtype, array, i, random_between(random, low, high));
-}
-
-void random_fill_tame(struct random *random, enum dtype dtype, int64_t count, int64_t high,
-                      bool outliers, void *array)
-{
-    random_fill_values(random, dtype, count, array);
-    for (int64_t i = 0; i < count; i++)
-        dtype_store(dtype, array, i, dtype_load(dtype, array, i) & high);
-    for (int i = 0; i < 3 && outliers && count > 0; i++)
-        dtype_store(dtype, array, random_between(random, 0, count - 1),
-                    random_value(random, dtype));
 }
 
 static void swap(enum dtype dtype, void *array, int64_t i, int64_t j)

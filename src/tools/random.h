@@ -14,14 +14,14 @@ struct random {
 
 uint64_t random_bits(struct random *random);
 
-/* Few ones, few zeros, or anything; of any length. */
-uint64_t random_word(struct random *random);
-
 /* In [low, high]. */
 int64_t random_between(struct random *random, int64_t low, int64_t high);
 
 /* True once in so many times. */
 bool random_once_in(struct random *random, int64_t times);
+
+/* The largest value of a dtype. */
+int64_t random_largest(enum dtype dtype);
 
 /* Any value of a dtype: of any length, negative or not, the extremes often. */
 int64_t random_value(struct random *random, enum dtype dtype);
@@ -30,20 +30,6 @@ int64_t random_value(struct random *random, enum dtype dtype);
 int64_t random_modulus(struct random *random, enum dtype dtype);
 
 /* ---- arrays of count elements of dtype ---- */
-
-void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array);
-
-/* Moduli of all kinds, or all below 2^62, or all of 2^62 or more (of int64): there the ways of
- * kernels part. */
-void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, void *array);
-
-/* In [low, high]. */
-void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
-                         int64_t high, void *array);
-
-/* In [0, high], high + 1 a power of two. outliers: a few values are anything. */
-void random_fill_tame(struct random *random, enum dtype dtype, int64_t count, int64_t high,
-                      bool outliers, void *array);
 
 /* Puts elements in another order, any one as often as any other. */
 void random_shuffle(struct random *random, enum dtype dtype, int64_t count, void *array);

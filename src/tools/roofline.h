@@ -20,8 +20,7 @@ struct roofline {
     bool overlaps; /* memory and arithmetic */
 };
 
-/* What was measured for kernels of that tuning, on this device and driver; returns whether it was.
- */
+/* Returns whether rates were kept for kernels of that tuning, on this device and driver. */
 bool roofline_read_kept(const struct device_info *info, const struct device_tuning *tuning,
                         struct roofline *roofline);
 

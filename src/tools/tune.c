@@ -13,7 +13,7 @@
 
 enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
 
-/* What stands for a family: often run and of several styles, each of a few milliseconds at most. */
+/* The cases of a family: often run, of several styles, each of a few milliseconds at most. */
 static const struct tune_case {
     enum kernel_family family;
     const char *operation;
@@ -96,6 +96,15 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
+/* The default, and others up to a 0. */
+static void add_numbers(struct lister *lister, const char *subject, uint32_t value,
+                        const uint32_t *others)
+{
+    add_number(lister, subject, value);
+    for (; *others; others++)
+        add_number(lister, subject, *others);
+}
+
 /* One whose work-items share a transform comes in several sizes, and with either radix. */
 static void add_style(struct lister *lister, enum kernel_family family, enum kernel_style style,
                       uint32_t transform_local_size)
@@ -126,34 +135,20 @@ static void list_family(struct lister *lister, enum kernel_family family, const 
                 add_style(lister, family, (enum kernel_style)s, *size);
 }
 
-bool tune_is_subject(const char *name)
-{
-    static const char *const tunables[] = {LOCAL_SIZE, ELEMENTS, ACCESS, LAUNCHES, MULTIPLY};
-    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++)
-        if (strcmp(tunables[i], name) == 0)
-            return true;
-    for (int family = 0; family < FAMILY_COUNT; family++)
-        if (strcmp(kernel_family_name((enum kernel_family)family), name) == 0)
-            return true;
-    return false;
-}
-
 static void list_all(struct lister *lister)
 {
     static const uint32_t cpu_sizes[] = {1, 8, 64, 0}, other_sizes[] = {64, 128, 256, 512, 0},
                           cpu_elements[] = {64, 1024, 16384, 0},
-                          other_elements[] = {1, 2, 4, 16, 0};
+                          other_elements[] = {1, 2, 4, 16, 0},
+                          launches[] = {1, LAUNCHES_AT_ONCE_MAX, 0};
     const struct device_info *info = lister->info;
     const struct device_tuning *tuning = &lister->report->tuning;
     bool is_cpu = info->type & CL_DEVICE_TYPE_CPU;
     const uint32_t *sizes = is_cpu ? cpu_sizes : other_sizes;
 
-    add_number(lister, LOCAL_SIZE, tuning->local_size);
-    for (const uint32_t *size = sizes; *size; size++)
-        add_number(lister, LOCAL_SIZE, *size);
-    add_number(lister, ELEMENTS, tuning->elements_per_item);
-    for (const uint32_t *count = is_cpu ? cpu_elements : other_elements; *count; count++)
-        add_number(lister, ELEMENTS, *count);
+    add_numbers(lister, LOCAL_SIZE, tuning->local_size, sizes);
+    add_numbers(lister, ELEMENTS, tuning->elements_per_item,
+                is_cpu ? cpu_elements : other_elements);
     for (uint32_t bytes = tuning->access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
         add_number(lister, ACCESS, bytes);
     for (int family = 0; family < FAMILY_COUNT; family++)
@@ -161,11 +156,8 @@ static void list_all(struct lister *lister)
     for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
         add(lister, MULTIPLY, "%s=%s", MULTIPLY,
             multiply_name((enum multiply)((tuning->multiply + i) % MULTIPLY_COUNT)));
-    if (!info->out_of_order)
-        return;
-    add_number(lister, LAUNCHES, tuning->launches_at_once);
-    add_number(lister, LAUNCHES, 1);
-    add_number(lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
+    if (info->out_of_order)
+        add_numbers(lister, LAUNCHES, tuning->launches_at_once, launches);
 }
 
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report)
@@ -209,7 +201,7 @@ static void add_kernel(struct lister *lister, const struct tune_alternative *sub
     }
 }
 
-/* What has no other is not measured. */
+/* A single alternative is not measured. */
 static void end_subject(struct tune_report *report, size_t first)
 {
     if (report->count == first + 1)
@@ -230,7 +222,7 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
             .subject = operation->name, .operation = operation, .of = vendor->identity};
         const size_t first = report->count;
         if ((name && strcmp(name, operation->name) != 0) || vendor->body_count == 0 ||
-            !example_of(examples, operation))
+            !example_from(examples->first, operation))
             continue;
         for (uint32_t place = 0; place < vendor->kernel_count; place++)
             add_kernel(&lister, &subject, vendor->kernels[place], place);
@@ -249,11 +241,7 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
     }
 }
 
-const char *tune_outcome_name(enum tune_outcome outcome)
-{
-    static const char *const names[] = {"not measured", "right", "wrong", "failed"};
-    return names[outcome];
-}
+const char *const tune_outcome_names[] = {"not measured", "right", "wrong", "failed"};
 
 double tune_spread(const struct tune_alternative *alternative)
 {
@@ -276,11 +264,10 @@ bool tune_is_decided(const struct tune_report *report, const char *subject)
 struct tuner {
     struct healcl_device **device;
     const struct tune_options *options;
-    tune_bench *bench;
     struct tune_report *report;
 };
 
-/* What a failure has left behind is not for the next alternative. */
+/* A failure leaves nothing to the next alternative. */
 static enum healcl_status open_anew(struct healcl_device **device, struct healcl_error *error)
 {
     const struct opencl *cl = (*device)->cl;
@@ -289,18 +276,6 @@ static enum healcl_status open_anew(struct healcl_device **device, struct healcl
              (*device)->info.device_index);
     healcl_device_close(*device);
     return device_open(cl, selector, device, error);
-}
-
-/* The tuning that an alternative is measured with. */
-static enum healcl_status tuning_of(const struct tune_alternative *alternative,
-                                    const struct tune_report *report,
-                                    const struct device_info *info, struct device_tuning *tuning,
-                                    struct healcl_error *error)
-{
-    *tuning = report->tuning;
-    if (is_style(alternative->subject))
-        TRY(tuning_parse(tuning, "general", "tune", info, error));
-    return tuning_parse(tuning, alternative->choice, "tune", info, error);
 }
 
 static void add_times(struct tune_alternative *alternative, const struct bench_result *result)
@@ -315,12 +290,13 @@ static enum healcl_status run_examples(struct tuner *tuner, struct tune_alternat
                                        struct healcl_error *error)
 {
     const struct examples *examples = tuner->options->examples;
-    const struct example *example = example_of(examples, alternative->operation);
+    const struct example *example = example_from(examples->first, alternative->operation);
     uint32_t measured = 0;
-    for (; example; example = example_next(example)) {
+    for (; example; example = example_from(example->next, alternative->operation)) {
         struct bench_result result;
-        TRY(bench_kernel(*tuner->device, bench, examples, example, alternative->kernel, &result,
-                         error));
+        const char *kernel = alternative->kernel;
+        TRY(bench_example(*tuner->device, bench, examples, example, EXAMPLE_KERNEL, &kernel,
+                          &result, error));
         measured += result.samples > 0;
         add_times(alternative, &result);
     }
@@ -340,6 +316,7 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
     const struct bench_options bench = {.repeat = SAMPLES,
                                         .memory_limit = options->memory_limit,
                                         .table = replaces ? options->table : NULL};
+    tune_bench *const run = options->bench ? options->bench : bench_run;
     bool measured = false;
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
     if (alternative->operation)
@@ -353,8 +330,8 @@ static enum healcl_status run_cases(struct tuner *tuner, struct tune_alternative
             : replaces      ? strcmp(one->operation, step) != 0
                             : !decides(alternative->subject, one))
             continue;
-        TRY(tuner->bench(*tuner->device, bench_operation_find(one->operation), &one->settings,
-                         &bench, &result, error));
+        TRY(run(*tuner->device, bench_operation_find(one->operation), &one->settings, &bench,
+                &result, error));
         add_times(alternative, &result);
         measured = true;
     }
@@ -373,13 +350,6 @@ static enum healcl_status try_once(struct tuner *tuner, struct tune_alternative 
                                                       : TUNE_RIGHT;
     if (status == HEALCL_NO_MEMORY)
         xmalloc_fail();
-    if (status == HEALCL_USAGE) {
-        if (error)
-            *error = problem;
-        else
-            healcl_error_clear(&problem);
-        return status;
-    }
     snprintf(alternative->reason, sizeof alternative->reason, "%s",
              status == HEALCL_OK ? "" : problem.message);
     healcl_error_clear(&problem);
@@ -390,15 +360,15 @@ static enum healcl_status measure(struct tuner *tuner, struct tune_alternative *
                                   struct healcl_error *error)
 {
     const struct tune_options *options = tuner->options;
-    struct device_tuning tuning;
-    if (alternative->kernel) {
-        tuning = tuner->report->tuning;
-        kernel_choices_set(&(*tuner->device)->programs->choices, alternative->of,
-                           alternative->number);
-    } else {
-        TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
-    }
-    TRY(device_set_tuning(*tuner->device, &tuning, error));
+    struct healcl_device *device = *tuner->device;
+    struct device_tuning tuning = tuner->report->tuning;
+    if (is_style(alternative->subject))
+        TRY(tuning_parse(&tuning, "general", "tune", &device->info, error));
+    if (alternative->kernel)
+        kernel_choices_set(&device->programs->choices, alternative->of, alternative->number);
+    else
+        TRY(tuning_parse(&tuning, alternative->choice, "tune", &device->info, error));
+    TRY(device_set_tuning(device, &tuning, error));
     if (options->measuring)
         options->measuring(options->context, alternative);
     for (int i = 0; i < TUNE_TRIES; i++) {
@@ -454,10 +424,7 @@ static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *l
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
                                 struct tune_report *report, struct healcl_error *error)
 {
-    struct tuner tuner = {.device = device,
-                          .options = options,
-                          .bench = options->bench ? options->bench : bench_run,
-                          .report = report};
+    struct tuner tuner = {device, options, report};
     struct tune_alternative *list = report->alternatives;
     for (size_t first = 0, end; first < report->count; first = end) {
         const char *subject = list[first].subject;

@@ -1,20 +1,18 @@
 /*
- * Finding out by measuring how kernels are best shaped on a device.
+ * Finds the fastest kernels of a device by measuring them.
  *
- * One subject after another is decided: tunables that all families share, then the shape of each
- * family that has several, and which variant of it goes before others where these do the same.
- * Every alternative of a subject runs the same few cases of `healcl bench`, whose results are
- * compared with the host reference's first; the one that takes least time is chosen, and is in
- * force for the subjects that follow. One that is wrong or fails, or that the device refuses, is
- * not.
+ * One subject after another is decided: tunables that all families share, then the style of each
+ * family that has several. Every alternative of a subject runs the same few cases of `healcl
+ * bench`, whose results are compared with the host reference's first. The one that takes least time
+ * is chosen, and is in force for the subjects that follow. One that is wrong, fails or is refused
+ * is not.
  *
  * Kernels of manifests follow: a subject for each operation, measured by its examples, and for the
  * replacements of each kind of step, measured by the operations that become such steps. Their
  * alternatives are all combinations of a kernel's tunables, of all kernels for the device.
  *
- * What else runs on the machine only adds to a time, so the fastest of several samples counts. But
- * where their median is further from it than TUNE_SPREAD_MOST, which is more than what makes one
- * choice better than another, the machine is too busy to choose on it.
+ * Other work of the machine only adds to a time, so the fastest of several samples counts. Where
+ * their median is further from it than TUNE_SPREAD_MOST, the machine is too busy to choose.
  */
 #ifndef HEALCL_TOOLS_TUNE_H
 #define HEALCL_TOOLS_TUNE_H
@@ -36,7 +34,8 @@ struct tune_alternative {
     uint64_t of; /* what is chosen from, and the choice, as in struct kernel_choices */
     uint32_t number;
     enum tune_outcome { TUNE_NOT_MEASURED, TUNE_RIGHT, TUNE_WRONG, TUNE_FAILED } outcome;
-    /* Of its cases, an operation each: the fastest samples and the medians; only where right. */
+    /* Sums over its cases, of an operation each: of fastest samples and of medians; only where
+     * right. */
     double nanoseconds, median_nanoseconds;
     bool chosen;
     char reason[TUNE_REASON_SIZE]; /* why wrong or failed, else "" */
@@ -74,11 +73,8 @@ void tune_list_kernels(const struct device_info *info, const struct operation_ta
                        const struct examples *examples, const char *only,
                        struct tune_report *report);
 
-/* "right", "wrong", "failed", "not measured" */
-const char *tune_outcome_name(enum tune_outcome outcome);
-
-/* Whether a name is that of a subject that some devices have alternatives of. */
-bool tune_is_subject(const char *name);
+/* By outcome: "right", "wrong", "failed", "not measured". */
+extern const char *const tune_outcome_names[];
 
 /* Lists what is to be measured on a device of that kind; nothing is chosen yet. The first
  * alternative of each subject is the default. only: the one subject, whose choice is added to what

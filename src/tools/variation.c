@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "run/run.h"
 #include "tools/example.h"
 #include "tools/xmalloc.h"
 
@@ -16,49 +15,17 @@ enum {
     EXAMPLE_SEED = 0x6e8a391, /* of everything random here */
     SHAPES_MAX = 8,           /* the example's own among them */
     TRIES_MAX = 1000,
-    AXES_MAX = 48,
     DTYPES_MAX = 1 + DTYPE_COUNT, /* sets of them */
     DERIVED_ELEMENTS_MAX = 8192,  /* of a tensor of other sizes than the example's */
-    ALL_PARTS = 4,                /* shapes that each tensor alone is arranged of, and so on */
-    PART_ELEMENTS_MAX = 1 << 18,  /* of a tensor of them */
+    MAIN_SHAPES = 4,              /* that get most calls */
+    RANDOM_CALLS = 8,             /* of kernels, in random layouts, for each of them */
 };
 
 /* ---------------------------------------------------------------- roles */
 
-/* What a tensor may hold, by the steps of the body that use it. */
-struct roles {
-    struct problem *problem;
-    struct {
-        const struct storage *storage;
-        int parameter;
-    } of[4 * PARAMETERS_MAX]; /* those of the parameters, and copies of them */
-    size_t count;
-};
-
-static void add_storage(struct roles *roles, const struct storage *storage, int parameter)
-{
-    if (roles->count == sizeof roles->of / sizeof *roles->of)
-        return;
-    roles->of[roles->count].storage = storage;
-    roles->of[roles->count++].parameter = parameter;
-}
-
-static int parameter_of(const struct roles *roles, const struct tensor *tensor)
-{
-    for (size_t i = 0; i < roles->count; i++)
-        if (roles->of[i].storage == tensor->storage)
-            return roles->of[i].parameter;
-    return -1;
-}
-
-/* A permutation is also an index, and moduli that have no factor in common are moduli. */
+/* Notes what a tensor may hold, by a step of the body that uses it. */
 static void set_role(struct problem_tensor *tensor, const struct step *step, int input)
 {
-    static const int order[] = {[CONTENTS_VALUES] = 0,
-                                [CONTENTS_MODULI] = 1,
-                                [CONTENTS_COPRIME] = 2,
-                                [CONTENTS_BETWEEN] = 3,
-                                [CONTENTS_PERMUTATION] = 4};
     const struct step_traits *traits = &step_traits[step->kind];
     const char *name = traits->inputs[input] ? traits->inputs[input] : "";
     enum contents contents = CONTENTS_VALUES;
@@ -73,48 +40,41 @@ static void set_role(struct problem_tensor *tensor, const struct step *step, int
         tensor->low = step->value[1] ? -size : 0;
         tensor->high = size - 1;
     }
-    if (order[contents] > order[tensor->contents])
+    if (contents > tensor->contents)
         tensor->contents = contents;
 }
 
 static void find_roles(void *context, const struct plan *plan)
 {
-    struct roles *roles = context;
+    struct problem *problem = context;
+    /* By storage: 1 + the parameter that it holds, or a copy of it; 0: none. */
+    int *parameters = xcalloc(plan->storage_count, sizeof *parameters);
     for (int i = 0, storage = 1; i < PARAMETERS_MAX; i++)
-        if (roles->problem->tensors[i].present)
-            add_storage(roles, plan->storages[storage++], i);
+        if (problem->tensors[i].present)
+            parameters[storage++] = 1 + i;
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
         for (int input = 0; input < STEP_INPUTS; input++) {
-            const int parameter = step->in[input] ? parameter_of(roles, step->in[input]) : -1;
-            if (parameter < 0)
+            const int found = step->in[input] ? parameters[step->in[input]->storage->id] : 0;
+            if (found == 0)
                 continue;
-            set_role(&roles->problem->tensors[parameter], step, input);
+            set_role(&problem->tensors[found - 1], step, input);
             if (step->kind == STEP_COPY)
-                add_storage(roles, step->out->storage, parameter);
+                parameters[step->out->storage->id] = found;
         }
     }
+    free(parameters);
 }
 
 /* Whether the body takes a call; its tensors then have roles. */
 static bool is_legal(struct problem *problem)
 {
-    struct roles roles = {.problem = problem};
     for (int i = 0; i < PARAMETERS_MAX; i++)
         problem->tensors[i].contents = CONTENTS_VALUES;
-    return problem_look(problem, find_roles, &roles, NULL) == HEALCL_OK;
+    return problem_look(problem, find_roles, problem, NULL) == HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- sizes */
-
-/* What becomes of axes: of those of one size, and of one side, the same. */
-struct changes {
-    struct random *random;
-    size_t count;
-    struct {
-        int64_t from, side, to;
-    } of[AXES_MAX];
-};
 
 /* Sizes around those of vectors and work-groups, and some that keep what the old one has in common
  * with others. */
@@ -128,46 +88,34 @@ static int64_t other_size(struct random *random, int64_t size)
     }
 }
 
-static int64_t changed_size(struct changes *changes, int64_t size, int64_t side)
+/* Depends on size and place alone in a call. */
+static int64_t changed_size(uint64_t seed, int64_t size, uint32_t place)
 {
-    for (size_t i = 0; i < changes->count; i++)
-        if (changes->of[i].from == size && changes->of[i].side == side)
-            return changes->of[i].to;
-    const int64_t to = other_size(changes->random, size);
-    if (changes->count < AXES_MAX) {
-        changes->of[changes->count].from = size;
-        changes->of[changes->count].side = side;
-        changes->of[changes->count++].to = to;
-    }
-    return to;
+    struct random random = {seed + (uint64_t)size * LAYOUT_RANK + place};
+    return other_size(&random, size);
 }
 
-/* Gives axes other sizes, and integers, of which some are sizes too. Axes of one size stay so; or
- * where they part, do so by their places, or at random. */
+/* Gives axes other sizes, and integers, of which some are sizes too. Axes of one size stay so, or
+ * part by their places. */
 static void change_sizes(struct problem *problem, struct random *random)
 {
     const struct form *form = problem->form;
-    const int64_t parts = random_between(random, 0, 3);
-    struct changes changes = {.random = random};
+    const bool parts = random_once_in(random, 3);
+    const uint64_t seed = random_bits(random);
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         struct layout *shape = &problem->tensors[i].shape;
-        for (uint32_t axis = 0; problem->tensors[i].present && axis < shape->rank; axis++) {
-            const int64_t side = parts < 2    ? 0
-                                 : parts == 2 ? (int64_t)(shape->rank - axis)
-                                              : random_between(random, 0, 1);
-            shape->shape[axis] = changed_size(&changes, shape->shape[axis], side);
-        }
+        for (uint32_t axis = 0; problem->tensors[i].present && axis < shape->rank; axis++)
+            shape->shape[axis] =
+                changed_size(seed, shape->shape[axis], parts ? shape->rank - axis : 0);
     }
     for (uint32_t i = 0; i < form->parameter_count; i++) {
         int64_t value = strtoll(problem->text[i], NULL, 10);
-        size_t same = 0;
         if (form->parameters[i].kind != HEALCL_PARAMETER_INT || random_once_in(random, 3))
             continue;
-        while (same < changes.count && changes.of[same].from != value)
-            same++;
-        value = same < changes.count
-                    ? changes.of[same].to
-                    : (int64_t)((uint64_t)value + (uint64_t)random_between(random, -1, 1));
+        if (value >= 0 && random_once_in(random, 2))
+            value = changed_size(seed, value, 0);
+        else
+            value = (int64_t)((uint64_t)value + (uint64_t)random_between(random, -1, 1));
         snprintf(problem->text[i], ARGUMENT_TEXT_SIZE, "%" PRId64, value);
     }
 }
@@ -270,17 +218,12 @@ enum value_kind { VALUES_ANY, VALUES_RESIDUES, VALUES_EXAMPLE, VALUES_KINDS };
 static const char *const value_names[] = {"any values that the body takes", "residues",
                                           "the example's values"};
 
-static int64_t largest(enum dtype dtype)
-{
-    return INT64_MAX >> (64 - 8 * dtype_size(dtype));
-}
-
-/* What a tensor holds: as it may, or moduli in [base, 2 base - 1] and residues below base; within
- * what the manifest promises kernels. */
+/* Bounds a tensor's values: moduli to [base, 2 base - 1] and residues to those below base, where
+ * that is asked for, and all to what the manifest promises kernels. */
 static void bound_tensor(struct problem_tensor *tensor, const struct vendor_parameter *promised,
                          bool are_residues, bool have_base, int64_t base)
 {
-    const int64_t most = largest(tensor->dtype);
+    const int64_t most = random_largest(tensor->dtype);
     const bool are_moduli = tensor->contents == CONTENTS_MODULI;
     const int64_t least = are_moduli ? 1 : -most - 1;
     int64_t low = least, high = most;
@@ -314,7 +257,7 @@ static void set_values(struct problem *problem, bool are_residues, struct random
     int64_t base = INT64_MAX;
     for (uint32_t i = 0; i < problem->form->parameter_count; i++) {
         const struct problem_tensor *tensor = &problem->tensors[i];
-        const int64_t high = operation->parameters[i].high, most = largest(tensor->dtype);
+        const int64_t high = operation->parameters[i].high, most = random_largest(tensor->dtype);
         if (tensor->present && tensor->contents == CONTENTS_MODULI) {
             base = most < base ? most : base;
             base = high < base ? high : base;
@@ -358,23 +301,22 @@ static void repeat_example(const struct example *example, const struct problem *
     }
 }
 
-/* A problem with values of a kind; where the body refuses them, with those of the
- * example. False where it refuses these too. */
+/* A problem with values of a kind. False where the body refuses them. */
 static bool solve(const struct example *example, const struct problem *sizes,
-                  enum value_kind *values, struct random *random, struct problem *problem,
+                  enum value_kind values, struct random *random, struct problem *problem,
                   struct problem_data *data)
 {
-    for (; *values < VALUES_KINDS; *values = VALUES_EXAMPLE + (*values == VALUES_EXAMPLE)) {
-        *problem = *sizes;
-        if (*values != VALUES_EXAMPLE)
-            set_values(problem, *values == VALUES_RESIDUES, random);
-        problem_data_init(data, problem, random);
-        if (*values == VALUES_EXAMPLE)
-            repeat_example(example, problem, data);
-        if (problem_is_valid(problem, data))
-            return true;
-        problem_data_release(data);
-    }
+    struct placement placement;
+    *problem = *sizes;
+    if (values != VALUES_EXAMPLE)
+        set_values(problem, values == VALUES_RESIDUES, random);
+    problem_data_init(data, problem, random);
+    if (values == VALUES_EXAMPLE)
+        repeat_example(example, problem, data);
+    placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
+    if (problem_check(NULL, problem, &placement, data, random, NULL) == HEALCL_OK)
+        return true;
+    problem_data_release(data);
     return false;
 }
 
@@ -387,13 +329,8 @@ struct calls {
     const struct example *example;
     struct example_check *check;
     enum value_kind values;
-    bool has_all_parts;
+    bool is_main; /* of the values that get most calls */
 };
-
-static bool is_wrong(const struct check_counts *counts)
-{
-    return counts->passed + counts->unsupported < counts->calls;
-}
 
 /* Counts a call that ended so. Its error is kept where there was none, or one of a limit of the
  * device and this one is worse. */
@@ -416,43 +353,42 @@ static void count_call(struct example_check *check, enum example_side side,
 
 static void make_call(const struct calls *calls, enum example_side side,
                       const struct problem *problem, const struct problem_data *data,
-                      const struct placement *placement, enum arrangement arrangement,
-                      struct random *random)
+                      enum arrangement arrangement, uint64_t variant, struct random *random)
 {
     struct example_check *check = calls->check;
     struct healcl_error error = {.status = HEALCL_OK};
     struct manifest_kernel kernel = {.name = NULL};
+    struct placement placement;
+    placement_make(&placement, problem, arrangement, variant, random);
+    placement_guard(&placement, arrangement);
     /* Where its body is taken, a call that is refused is so for its kernels. */
     if (side == EXAMPLE_KERNEL &&
-        problem_kernel(calls->device, problem, placement, &kernel) == HEALCL_OK && !kernel.name)
+        problem_kernel(calls->device, problem, &placement, &kernel) == HEALCL_OK && !kernel.name)
         return;
-    (void)problem_check(calls->device, problem, placement, data, random, &error);
+    (void)problem_check(calls->device, problem, &placement, data, random, &error);
     if (kernel.name && (!check->kernel.name || check->why.status == HEALCL_OK))
         check->kernel = kernel;
     if (error.status != HEALCL_OK)
         error_prefix(&error, "%s, entry %zu: %s, %s, its %s: ", calls->example->file,
                      calls->example->entry, arrangement_name(arrangement),
-                     value_names[calls->values], example_side_name(side));
+                     value_names[calls->values], example_side_names[side]);
     count_call(check, side, &error);
 }
 
 static void make_calls(const struct calls *calls, enum example_side side, const struct problem *own,
                        const struct problem_data *data, uint64_t variant)
 {
-    const struct check_counts *counts = &calls->check->of[side];
+    const int most =
+        ARRANGEMENT_RANDOM + (calls->is_main && side == EXAMPLE_KERNEL ? RANDOM_CALLS : 1);
     struct problem problem = *own;
-    struct placement placement;
     struct random random = {EXAMPLE_SEED + variant};
+    const struct check_counts *counts = &calls->check->of[side];
     problem.table = calls->examples->tables[side];
-    for (int i = 0; i <= ARRANGEMENT_RANDOM; i++) {
-        const enum arrangement arrangement = (enum arrangement)i;
-        if (!arrangement_applies(&problem, arrangement))
-            continue;
-        for (uint32_t part = 0;
-             (part == 0 || (calls->has_all_parts && side == EXAMPLE_KERNEL)) && !is_wrong(counts) &&
-             placement_make_part(&placement, &problem, arrangement, part, variant, &random);
-             part++)
-            make_call(calls, side, &problem, data, &placement, arrangement, &random);
+    for (int i = 0; i < most && counts->passed + counts->unsupported == counts->calls; i++) {
+        const enum arrangement arrangement =
+            i < ARRANGEMENT_RANDOM ? (enum arrangement)i : ARRANGEMENT_RANDOM;
+        if (arrangement_applies(&problem, arrangement))
+            make_call(calls, side, &problem, data, arrangement, variant, &random);
     }
 }
 
@@ -464,21 +400,16 @@ static void check_values(struct calls *calls, const struct problem *sizes, enum 
     struct problem problem;
     struct problem_data data;
     calls->values = values;
-    if (!solve(calls->example, sizes, &calls->values, &random, &problem, &data))
-        return;
+    if (!solve(calls->example, sizes, values, &random, &problem, &data)) {
+        calls->values = VALUES_EXAMPLE;
+        if (values == VALUES_EXAMPLE ||
+            !solve(calls->example, sizes, VALUES_EXAMPLE, &random, &problem, &data))
+            return;
+    }
     for (int side = 0; side < EXAMPLE_SIDES; side++)
-        if (side == EXAMPLE_KERNEL ? vendor->kernel_count > 0 : calls->has_all_parts)
+        if (side == EXAMPLE_KERNEL ? vendor->kernel_count > 0 : calls->is_main)
             make_calls(calls, (enum example_side)side, &problem, &data, variant);
     problem_data_release(&data);
-}
-
-static bool is_small(const struct problem *problem)
-{
-    bool found = true;
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        found = found && (!problem->tensors[i].present ||
-                          layout_elements(&problem->tensors[i].shape) <= PART_ELEMENTS_MAX);
-    return found;
 }
 
 static void check_call(struct healcl_device *device, const struct examples *examples,
@@ -501,14 +432,13 @@ static void check_call(struct healcl_device *device, const struct examples *exam
     for (size_t i = 0; i < size_count; i++) {
         const size_t dtype_count = derive_dtypes(&sizes[i], dtypes);
         for (size_t j = 0; j < dtype_count; j++) {
-            if (i >= ALL_PARTS && j != i % dtype_count)
+            if (i >= MAIN_SHAPES && j != i % dtype_count)
                 continue;
             /* The example's go first: what is wrong behind them is so for other values. */
             for (int k = 0; k < VALUES_KINDS; k++, variant++) {
                 const enum value_kind values =
                     (enum value_kind)((k + VALUES_EXAMPLE) % VALUES_KINDS);
-                calls.has_all_parts = i < ALL_PARTS && is_small(&dtypes[j]) &&
-                                      values == (i == 0 ? VALUES_EXAMPLE : VALUES_ANY);
+                calls.is_main = i < MAIN_SHAPES && values == (i == 0 ? VALUES_EXAMPLE : VALUES_ANY);
                 if (values != VALUES_EXAMPLE || i == 0)
                     check_values(&calls, &dtypes[j], values, variant);
             }
@@ -521,38 +451,12 @@ void example_check(struct healcl_device *device, const struct examples *examples
                    struct example_check *check)
 {
     const struct vendor_operation *vendor = example_vendor(check->operation);
-    const struct example *example = example_of(examples, check->operation);
+    const struct example *example = example_from(examples->first, check->operation);
     const uint64_t begin = monotonic_nanoseconds();
     check->unchecked = vendor->body_count == 0 ? "no body to compare with"
                        : !example              ? "no call of it in examples/"
                                                : NULL;
-    for (; example && !check->unchecked; example = example_next(example))
+    for (; example && !check->unchecked; example = example_from(example->next, check->operation))
         check_call(device, examples, example, check);
     check->nanoseconds = monotonic_nanoseconds() - begin;
-}
-
-enum healcl_status example_verify(struct healcl_device *device, const struct examples *examples,
-                                  const struct example *example, enum example_side side,
-                                  struct healcl_error *error)
-{
-    static const enum arrangement arrangements[] = {ARRANGEMENT_CONTIGUOUS, ARRANGEMENT_OFFSET,
-                                                    ARRANGEMENT_STRIDED};
-    struct problem problem = example_problem(examples, example, EXAMPLE_BODY), solved;
-    struct problem_data data;
-    struct random random = {EXAMPLE_SEED};
-    enum healcl_status status = HEALCL_OK;
-    if (example_vendor(example->operation)->body_count == 0)
-        return HEALCL_OK;
-    if (!is_legal(&problem) ||
-        !solve(example, &problem, &(enum value_kind){VALUES_EXAMPLE}, &random, &solved, &data))
-        FAIL(error, HEALCL_DIFFERENT, "its body does not take the call once more");
-    solved.table = examples->tables[side];
-    for (size_t i = 0; i < sizeof arrangements / sizeof *arrangements && status == HEALCL_OK; i++) {
-        struct placement placement;
-        (void)placement_make_part(&placement, &solved, arrangements[i], 0, 0, &random);
-        if (problem_check(device, &solved, &placement, &data, &random, error) != CHECK_EQUAL)
-            status = error ? error->status : HEALCL_DIFFERENT;
-    }
-    problem_data_release(&data);
-    return status;
 }

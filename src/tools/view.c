@@ -6,18 +6,11 @@
 
 void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed)
 {
-    struct layout rows = *layout; /* of elements without gaps */
-    int64_t row = 1;
-    while (rows.rank > 0 && (rows.shape[rows.rank - 1] == 1 || rows.stride[rows.rank - 1] == row))
-        row *= rows.shape[--rows.rank];
-    const size_t bytes = (size_t)row * size;
-    const struct layout *layouts[] = {&rows};
+    const struct layout *layouts[] = {layout};
     struct walk walk;
     const char *from = packed;
-    if (layout_elements(layout) == 0)
-        return;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), from += bytes)
-        memcpy((char *)image + walk.position[0] * (int64_t)size, from, bytes);
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), from += size)
+        memcpy((char *)image + walk.position[0] * (int64_t)size, from, size);
 }
 
 /* Moves the axes of a tensor into rising order: axis i of it is called order[i]. */

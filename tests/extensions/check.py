@@ -200,7 +200,7 @@ def wrong_kernels(folder):
     # It is not measured either, and a failure without a body is reported too.
     folder.write("scale.cl", SCALE.replace("(97)", "(96)"))
     told = folder.run("bench", "--op", "both", code=1)
-    assert "both, both.json, entry 2, its kernel: out[" in told, told
+    assert "both, both.json, entry 2, its kernel: the device's result is wrong: " in told, told
     folder.write("scale.cl", SCALE.replace("KERNEL scale(", "KERNEL other("))
     folder.take(operation("kernel_only", True, False))
     folder.run("check", "--op", "kernel_only", code=1)

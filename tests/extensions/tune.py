@@ -129,7 +129,7 @@ def main():
         assert outcomes == [("scale[ROUNDS=100", "right", False), ("scale[ROUNDS=2", "wrong", False),
                             ("scale[ROUNDS=4", "failed", False), ("scale[ROUNDS=5", "failed", False),
                             ("scale[ROUNDS=1", "right", True), ("other", "right", False)], outcomes
-        assert "out[1] is 1, not 0" in made["alternatives"][1]["reason"], made
+        assert "1, not 0, at [1]" in made["alternatives"][1]["reason"], made
         assert "it runs no example" in made["alternatives"][3]["reason"], made
         assert made["kept"] is None and os.path.dirname(made["kept_kernels"]) == folder.kept
         assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"

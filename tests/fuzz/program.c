@@ -389,7 +389,7 @@ static void add_call(struct program *program)
     if (id == OPERATION_DEVICE_TO_HOST || !problem_is_made(form) ||
         !choose_dtypes(program, form, &dtypes))
         return;
-    problem_make_any(&problem, form, &dtypes, ELEMENTS, take(&program->bytes), &random);
+    problem_make(&problem, form, &dtypes, ELEMENTS, ANY_SHAPE, take(&program->bytes), &random);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
         const struct problem_tensor *tensor = &problem.tensors[i];
         if (tensor->present && (int)i == problem.out)

@@ -3,6 +3,8 @@
 #ifndef HEALCL_TESTS_HELPER_WORDS_H
 #define HEALCL_TESTS_HELPER_WORDS_H
 
+#include "tools/random.h"
+
 typedef unsigned long ulong; /* 64 bits wide, as in OpenCL C */
 _Static_assert(sizeof(ulong) == 8, "a long must have 64 bits");
 
@@ -24,6 +26,14 @@ static inline long mul_hi_signed(long a, long b)
 static inline ulong clz(ulong x)
 {
     return (ulong)__builtin_clzl(x);
+}
+
+/* Few ones, few zeros, or anything; of any length. */
+static inline ulong random_word(struct random *random)
+{
+    const ulong how = random_bits(random), a = random_bits(random), b = random_bits(random);
+    const ulong word = how % 4 == 1 ? a & b : how % 4 == 2 ? a | b : a;
+    return (how % 4 == 3 ? 0 - (word >> (how / 4 % 64)) : word) >> (how / 256 % 64);
 }
 
 #endif

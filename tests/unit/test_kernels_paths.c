@@ -33,7 +33,7 @@ static void check_data(const struct problem *problem, struct problem_data *data,
     struct placement placement;
     struct random random = {seed};
     placement_make(&placement, problem, arrangement, variant, &random);
-    if (problem_check(device, problem, &placement, data, &random, &error) != CHECK_EQUAL)
+    if (problem_check(device, problem, &placement, data, &random, &error) != HEALCL_OK)
         fail_msg("%s, %s, variant %d: %s", what, arrangement_name(arrangement), (int)variant,
                  error.message);
 }

@@ -49,13 +49,13 @@ static void check_one(const struct form *form, const struct problem_dtypes *dtyp
     struct placement placement;
     struct problem_data data;
     uint64_t start = random.state;
-    problem_make_any(&problem, form, dtypes, ELEMENTS, variant, &random);
+    problem_make(&problem, form, dtypes, ELEMENTS, ANY_SHAPE, variant, &random);
     placement_make(&placement, &problem, ARRANGEMENT_RANDOM, variant, &random);
     problem_data_init(&data, &problem, &random);
-    enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
+    enum healcl_status result = problem_check(device, &problem, &placement, &data, &random, &error);
     problem_data_release(&data);
     checked++;
-    if (result == CHECK_EQUAL)
+    if (result == HEALCL_OK)
         return;
     char text[PROBLEM_TEXT_SIZE];
     print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");

@@ -57,7 +57,7 @@ static void fill_values(enum dtype dtype, void *array, int64_t count, enum filli
         if (filling == ALL_SMALLEST)
             value = INT64_MIN;
         if (filling == ANYTHING)
-            value = (int64_t)random_word(random);
+            value = (int64_t)random_bits(random);
         if (value > largest(dtype) && filling != ANYTHING && filling != ALL_Q_MINUS_1)
             value &= largest(dtype);
         dtype_store(dtype, array, i, dtype == DTYPE_INT32 ? (int32_t)value : value);
@@ -99,7 +99,7 @@ static void check_variant(struct problem *problem, enum filling filling,
         }
     }
     placement_make(&placement, problem, arrangement, variant, random);
-    if (problem_check(device, problem, &placement, &data, random, &error) != CHECK_EQUAL) {
+    if (problem_check(device, problem, &placement, &data, random, &error) != HEALCL_OK) {
         char text[PROBLEM_TEXT_SIZE];
         print_message("%s\n%s", problem_text(problem, text), error.detail ? error.detail : "");
         fail_msg("%s, filling %d: %s", arrangement_name(arrangement), filling, error.message);

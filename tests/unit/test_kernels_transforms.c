@@ -125,10 +125,10 @@ static void check_transform(const struct form *form, const struct problem_dtypes
                    &random);
     }
     placement_make(&placement, &problem, arrangement, variant, &random);
-    enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
+    enum healcl_status result = problem_check(device, &problem, &placement, &data, &random, &error);
     problem_data_release(&data);
     checked++;
-    if (result == CHECK_EQUAL)
+    if (result == HEALCL_OK)
         return;
     char text[PROBLEM_TEXT_SIZE];
     print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "run/run.h"
 #include "tools/bench_case.h"
 #include "tools/primes.h"
+#include "tools/results.h"
 
 /* ---------------------------------------------------------------- primes */
 
@@ -71,35 +71,13 @@ static struct bench_settings small_settings(const struct bench_operation *operat
     return settings;
 }
 
-/* The bytes of a result. */
-struct kept {
-    char *bytes;
-    size_t count;
-};
-
-static enum healcl_status keep(void *context, const struct step *step, const void *data,
-                               struct healcl_error *failure)
+/* Returns the reference's result for some rows of a case. */
+static struct result run_rows(const struct bench_case *measured, int64_t first, int64_t count)
 {
-    (void)failure;
-    struct kept *kept = context;
-    const struct tensor *out = step->in[0];
-    kept->count = (size_t)layout_elements(&out->layout) * dtype_size(out->storage->dtype);
-    kept->bytes = malloc(kept->count);
-    memcpy(kept->bytes, data, kept->count);
-    return HEALCL_OK;
-}
-
-/* Returns the reference's results for some rows of a case. */
-static struct kept run_rows(const struct bench_case *measured, int64_t first, int64_t count)
-{
-    struct kept kept = {.bytes = NULL};
-    struct result_sink sink = {.context = &kept, .take = keep};
-    struct source source = {.mapped = false};
+    struct results results;
     struct plan *plan = NULL;
-    struct executor *executor = NULL;
-    struct segment_result result = {0};
-    char *text = bench_case_text(measured, first, count);
-    source = (struct source){.text = text, .length = strlen(text)};
+    char *text = bench_case_text(measured, first, count, false);
+    const struct source source = {.text = text, .length = strlen(text)};
     OK(plan_create(&source, NULL, NULL, &plan, &error));
     assert_int_equal(plan->segment_count, BENCH_SEGMENTS);
     assert_string_equal(plan->segments[BENCH_OPERATE].name, "operation");
@@ -107,13 +85,10 @@ static struct kept run_rows(const struct bench_case *measured, int64_t first, in
     /* A single row may be contiguous already. */
     assert_true(count == 1 || plan->segments[BENCH_OPERATE].step_count >= 1);
     assert_int_equal(plan->results, 1);
-    OK(reference_executor_create(plan, &executor, &error));
-    for (size_t i = 0; i < BENCH_SEGMENTS; i++)
-        OK(executor->class->run_segment(executor, &plan->segments[i], &sink, &result, &error));
-    executor->class->destroy(executor);
+    OK(results_run(&results, NULL, plan, NULL, &error));
     plan_free(plan);
     free(text);
-    return kept;
+    return results.of[0];
 }
 
 /* Some rows alone are what they are in the whole: only so can a part be verified. */
@@ -126,12 +101,12 @@ static void check_parts(const struct bench_operation *operation,
     if (!operation->arguments)
         return;
     assert_int_equal(bench_case_rows(&measured), 7);
-    struct kept whole = run_rows(&measured, 0, 7);
-    size_t row = whole.count / 7;
+    struct result whole = run_rows(&measured, 0, 7);
+    size_t row = whole.size / 7;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        struct kept part = run_rows(&measured, parts[i][0], parts[i][1]);
-        assert_int_equal(part.count, row * (size_t)parts[i][1]);
-        assert_memory_equal(part.bytes, whole.bytes + row * (size_t)parts[i][0], part.count);
+        struct result part = run_rows(&measured, parts[i][0], parts[i][1]);
+        assert_int_equal(part.size, row * (size_t)parts[i][1]);
+        assert_memory_equal(part.bytes, whole.bytes + row * (size_t)parts[i][0], part.size);
         free(part.bytes);
     }
     free(whole.bytes);
@@ -140,8 +115,7 @@ static void check_parts(const struct bench_operation *operation,
 static void parts_are_like_the_whole(void **state)
 {
     (void)state;
-    const struct bench_operation *operation;
-    for (size_t i = 0; (operation = bench_operation_at(i)); i++) {
+    for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
         struct bench_settings settings = small_settings(operation);
         check_parts(operation, &settings);
         if (bench_operation_takes(operation, BENCH_LAYOUT))
@@ -166,8 +140,8 @@ static void parts_of_large_data(void **state)
     settings.of[BENCH_BATCH] = 20; /* more rows than permutations */
     struct bench_case measured;
     OK(bench_case_init(&measured, bench_operation_find("take_along_axis"), &settings, &error));
-    struct kept whole = run_rows(&measured, 0, 20), last = run_rows(&measured, 19, 1);
-    assert_memory_equal(last.bytes, whole.bytes + whole.count / 20 * 19, last.count);
+    struct result whole = run_rows(&measured, 0, 20), last = run_rows(&measured, 19, 1);
+    assert_memory_equal(last.bytes, whole.bytes + whole.size / 20 * 19, last.size);
     free(whole.bytes);
     free(last.bytes);
 }

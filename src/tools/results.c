@@ -1,0 +1,75 @@
+#include "tools/results.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/device_executor.h"
+#include "tools/xmalloc.h"
+
+enum healcl_status results_take(void *context, const struct step *step, const void *data,
+                                struct healcl_error *error)
+{
+    struct results *results = context;
+    struct result *result = &results->of[results->count++];
+    (void)error;
+    result->dtype = step->in[0]->storage->dtype;
+    result->size = (size_t)packed_bytes(step->in[0]);
+    result->bytes = xmalloc(result->size);
+    if (result->size > 0)
+        memcpy(result->bytes, data, result->size);
+    return HEALCL_OK;
+}
+
+/* Writes to storages as no step does: the device's executor keeps no copy of their contents. */
+static enum healcl_status write_images(struct executor *executor, const struct plan *plan,
+                                       const struct images *images, struct healcl_error *error)
+{
+    for (uint32_t i = 0; images && i < images->count; i++) {
+        struct storage *storage = plan->storages[1 + i];
+        const struct tensor whole = {storage, layout_of_shape(1, &storage->elements)};
+        if (storage->elements > 0)
+            TRY(executor->class->write(executor, &whole, images->bytes[i], error));
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status results_run(struct results *results, struct healcl_device *device,
+                               const struct plan *plan, const struct images *images,
+                               struct healcl_error *error)
+{
+    const struct result_sink sink = {.context = results, .take = results_take};
+    struct executor *executor;
+    *results = (struct results){.count = 0};
+    if (device)
+        TRY(device_executor_create(device, plan, false, &executor, error));
+    else
+        TRY(reference_executor_create(plan, &executor, error));
+    enum healcl_status status = write_images(executor, plan, images, error);
+    if (status == HEALCL_OK)
+        status = executor_run(executor, plan, &sink, error);
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    results->dropped_digits = executor->dropped_digits;
+    results->refuses_data = !device || device_executor_has_refused(executor);
+    executor->class->destroy(executor);
+    return status;
+}
+
+void results_release(struct results *results)
+{
+    for (size_t i = 0; i < results->count; i++)
+        free(results->of[i].bytes);
+}
+
+struct difference difference_of(enum dtype dtype, const char *actual, const char *expected,
+                                size_t bytes)
+{
+    size_t at = 0;
+    if (bytes == 0 || memcmp(actual, expected, bytes) == 0)
+        return (struct difference){.found = false};
+    while (actual[at] == expected[at])
+        at++;
+    const int64_t element = (int64_t)(at / dtype_size(dtype));
+    return (struct difference){true, element, dtype_load(dtype, actual, element),
+                               dtype_load(dtype, expected, element)};
+}
