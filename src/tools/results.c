@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/device_executor.h"
+#include "run/run.h"
 #include "tools/xmalloc.h"
 
 enum healcl_status results_take(void *context, const struct step *step, const void *data,

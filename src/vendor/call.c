@@ -367,8 +367,9 @@ static enum healcl_status set_argument(const struct body_argument *from,
 }
 
 static enum healcl_status add_entry(struct call *call, const struct body_entry *from,
-                                    const struct expression_values *values, const struct tensor **tensors,
-                                    struct entry *entry, struct healcl_error *error)
+                                    const struct expression_values *values,
+                                    const struct tensor **tensors, struct entry *entry,
+                                    struct healcl_error *error)
 {
     struct call inner = {.planner = call->planner, .entry = entry};
     entry->name = from->name;
@@ -383,7 +384,8 @@ static enum healcl_status add_entry(struct call *call, const struct body_entry *
 
 /* Releases the storages of what the body has made, each once. */
 static enum healcl_status release_made(struct call *call, const struct step *step,
-                                       const struct tensor *const *tensors, struct healcl_error *error)
+                                       const struct tensor *const *tensors,
+                                       struct healcl_error *error)
 {
     for (uint32_t i = EXPRESSION_NAMES_MAX; i < EXPRESSION_NAMES_MAX + BODY_ENTRIES_MAX; i++) {
         const struct tensor *tensor = tensors[i];
