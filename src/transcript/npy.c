@@ -119,15 +119,13 @@ static bool take_string(struct text *text, struct value *value)
 
 static bool take_integer(struct text *text, struct value *value)
 {
-    static const struct {
-        const char *prefix;
-        int base;
-    } bases[] = {{"0x", 16}, {"0X", 16}, {"0o", 8}, {"0O", 8}, {"0b", 2}, {"0B", 2}, {"", 10}};
-    size_t i = 0;
-    while (!is_at(text, bases[i].prefix))
-        i++;
-    text->next += strlen(bases[i].prefix);
-    const int base = bases[i].base;
+    const char mark = text->end - text->next > 1 ? (char)(text->next[1] | 0x20) : 0;
+    const int base = peek(text) != '0' ? 10
+                     : mark == 'x'     ? 16
+                     : mark == 'o'     ? 8
+                     : mark == 'b'     ? 2
+                                       : 10;
+    text->next += base != 10 ? 2 : 0;
     const bool may_be_octal = base == 10 && peek(text) == '0'; /* of Python 2, as the L */
     bool is_huge = false, is_digit = base != 10, any = false;
     for (;; text->next++) {
