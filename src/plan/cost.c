@@ -122,7 +122,8 @@ uint64_t step_visits(const struct step *step)
         for (int i = 0; i < STEP_OPERANDS; i++)
             visits = plus(visits, step->operands[i] ? elements(step->operands[i]) : 0);
         return visits;
-    case VISITS_STAGES: return times(out, log2_of((uint64_t)step->out->layout.shape[3]) + 1);
+    case VISITS_STAGES:
+        return out > 0 ? times(out, log2_of((uint64_t)step->out->layout.shape[3]) + 1) : 0;
     case VISITS_FULL_Q: break;
     }
     /* Each of the l*r values takes a pass over k words for each of its k residues, and one store

@@ -66,7 +66,7 @@ static void read_block(const struct payload *payload, int64_t first, size_t coun
         int8_t bytes[BLOCK_ELEMENTS];
         uint32_t words[BLOCK_ELEMENTS];
         uint64_t longs[BLOCK_ELEMENTS];
-    } room;
+    } room = {.longs = {0}};
     const bool swaps = needs_swap(payload);
     read_elements(payload, first, count, &room);
     switch (payload->dtype) {
