@@ -307,8 +307,7 @@ HEALCL_MUST_CHECK enum healcl_status healcl_transcript_choose_split(
     struct healcl_error *error);
 
 /* The elements of a whole tensor that a rank has: in each `period` of an axis, `size` from `start`
- * on. A period is the whole axis, unless an operation takes slices of it or has joined it with
- * another. */
+ * on. A period is the whole axis, unless an operation has joined it with another. */
 struct healcl_part {
     uint32_t axis;
     int64_t start, size, period; /* period: 0 where it has the whole tensor */

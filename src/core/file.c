@@ -9,7 +9,7 @@
 
 enum healcl_status file_open_regular(const char *path, int *file, struct healcl_error *error)
 {
-    struct stat about;
+    struct stat about = {.st_size = 0};
     *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int code = *file < 0 || fstat(*file, &about) != 0 ? errno : 0;
     if (code == 0 && S_ISREG(about.st_mode))

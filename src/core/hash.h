@@ -8,7 +8,7 @@ enum { HASH_SIZE = 33 };
 
 void hash_bytes(const void *data, size_t bytes, char hash[HASH_SIZE]);
 
-/* Of several texts, no end of which can pass for the beginning of the next. */
+/* Hashes several texts: no end of one can pass for the beginning of the next. */
 void hash_texts(size_t count, const char *const *texts, char hash[HASH_SIZE]);
 
 #endif

@@ -56,9 +56,9 @@ enum healcl_status layout_init(struct layout *layout, uint32_t rank, const int64
 struct layout layout_of_shape(uint32_t rank, const int64_t *shape)
 {
     struct layout layout = {.rank = rank};
-    for (uint32_t axis = 0; axis < rank; axis++)
-        layout.shape[axis] = shape[axis];
-    return layout_packed(&layout);
+    memcpy(layout.shape, shape, rank * sizeof *shape);
+    set_packed_strides(&layout);
+    return layout;
 }
 
 struct layout layout_packed(const struct layout *layout)
@@ -379,18 +379,6 @@ static void append_whole(struct layout *view, const struct layout *layout, uint3
     }
 }
 
-/* An INT drops its axis. */
-static enum healcl_status apply_integer(struct layout *view, const struct layout *layout,
-                                        uint32_t axis, int64_t index, struct healcl_error *error)
-{
-    int64_t size = layout->shape[axis];
-    if (index < -size || index >= size)
-        REFUSE(error, "index %" PRId64 " is outside of axis %" PRIu32 " of size %" PRId64, index,
-               axis, size);
-    view->offset += (index < 0 ? index + size : index) * layout->stride[axis];
-    return HEALCL_OK;
-}
-
 static enum healcl_status append_slice(struct layout *view, const struct layout *layout,
                                        uint32_t axis, const struct index_item *slice,
                                        struct healcl_error *error)
@@ -426,7 +414,14 @@ enum healcl_status layout_index(const struct layout *layout, const struct index_
     uint32_t axis = 0;
     for (uint32_t i = 0; i < count; i++) {
         switch (items[i].kind) {
-        case INDEX_INT: TRY(apply_integer(&view, layout, axis++, items[i].value, error)); break;
+        case INDEX_INT: { /* drops its axis */
+            const int64_t index = items[i].value, size = layout->shape[axis];
+            if (index < -size || index >= size)
+                REFUSE(error, "index %" PRId64 " is outside of axis %" PRIu32 " of size %" PRId64,
+                       index, axis, size);
+            view.offset += (index < 0 ? index + size : index) * layout->stride[axis++];
+            break;
+        }
         case INDEX_SLICE: TRY(append_slice(&view, layout, axis++, &items[i], error)); break;
         case INDEX_ELLIPSIS:
             append_whole(&view, layout, axis, layout->rank - indexed);

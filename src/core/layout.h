@@ -34,7 +34,7 @@ int64_t layout_elements(const struct layout *layout);
 enum healcl_status layout_init(struct layout *layout, uint32_t rank, const int64_t *shape,
                                uint64_t item_size, struct healcl_error *error);
 
-/* The same of a shape that is known to fit: rank at most LAYOUT_RANK, no size negative. */
+/* C order of a shape that is known to fit: rank at most LAYOUT_RANK, no size negative. */
 struct layout layout_of_shape(uint32_t rank, const int64_t *shape);
 
 /* The C-order layout of a layout's shape, from offset 0. */

@@ -87,28 +87,21 @@ static int open_descriptor(struct new_file *file)
     return create_temporary(file);
 }
 
-/* Opens the stream. Returns 0, or an errno. */
-static int open_stream(struct new_file *file)
-{
-    const int descriptor = open_descriptor(file);
-    file->stream = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
-    int code = file->stream ? 0 : errno;
-    if (code != 0 && descriptor >= 0)
-        close(descriptor);
-    if (code != 0 && file->temporary)
-        (void)unlink(file->temporary);
-    return code;
-}
-
 static enum healcl_status open_as(struct new_file *file, const char *path, bool is_cached,
                                   struct healcl_error *error)
 {
     *file =
         (struct new_file){.path = is_cached ? strdup(path) : resolve(path), .is_cached = is_cached};
     NEED_MEMORY(file->path, error);
-    int code = open_stream(file);
-    if (code == 0)
+    const int descriptor = open_descriptor(file);
+    file->stream = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+    if (file->stream)
         return HEALCL_OK;
+    const int code = errno;
+    if (descriptor >= 0)
+        close(descriptor);
+    if (file->temporary)
+        (void)unlink(file->temporary);
     enum healcl_status status = cannot_write(file, code, error);
     release(file);
     return status;

@@ -23,8 +23,8 @@ struct new_file {
 enum healcl_status new_file_open(struct new_file *file, const char *path,
                                  struct healcl_error *error);
 
-/* The same of a file of the user's alone whose reader notices damage: it does not wait for the
- * disk, and replaces whatever has its name. */
+/* Opens a file of the user's alone whose reader notices damage: it does not wait for the disk, and
+ * replaces whatever has its name. */
 enum healcl_status new_file_open_cached(struct new_file *file, const char *path,
                                         struct healcl_error *error);
 

@@ -66,7 +66,7 @@ static void restore_interrupts(const struct sigaction before[INTERRUPT_COUNT])
 
 /* ---------------------------------------------------------------- the child */
 
-/* What it does: this program with arguments, or a function of it. */
+/* A task of the child: this program with arguments, or a function of it. */
 struct task {
     const char *const *arguments; /* or NULL */
     int (*function)(int file);
@@ -163,12 +163,6 @@ void process_stop(int process)
         continue;
 }
 
-static void close_pair(const int pair[2])
-{
-    close(pair[0]);
-    close(pair[1]);
-}
-
 bool process_pipe(int pair[2])
 {
     if (pipe(pair) != 0)
@@ -196,7 +190,7 @@ static enum healcl_status start(const struct task *task, struct child *child,
         become(task, pipes[0][1], pipes[1][1], pipes[2][1], parent);
     if (child->id < 0) {
         for (int i = 0; i < made; i++)
-            close_pair(pipes[i]);
+            (void)close(pipes[i][0]), (void)close(pipes[i][1]);
         FAIL(error, HEALCL_DEVICE, "cannot start a process: %s", strerror(code));
     }
     setpgid(child->id, child->id); /* here too: it may be killed before it gets there */
@@ -318,7 +312,7 @@ static enum healcl_status follow(struct child *child, uint64_t deadline,
     kill(-child->id, SIGKILL); /* it, or what it started and left behind */
     if (!ended)
         has_ended(child, true, status, usage);
-    /* What it wrote at last. */
+    /* It may have written more before it ended. */
     size_t before;
     do {
         before = result->size + child->tail_size;

@@ -49,8 +49,8 @@ enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
                                struct process_result *result, struct healcl_error *error);
 void process_result_release(struct process_result *result);
 
-/* The same of a function of this program: it writes to file, and returns an exit code. The child is
- * a copy of this process, in which no other thread may run and no driver be loaded. */
+/* Runs a function of this program likewise: it writes to file, and returns an exit code. The child
+ * is a copy of this process, in which no other thread may run and no driver be loaded. */
 enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
                                 struct process_result *result, struct healcl_error *error);
 

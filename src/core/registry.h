@@ -23,8 +23,8 @@ void temporary_forget(const char *path);
 /* Removes all temporary files. Async-signal-safe. */
 void temporary_remove_all(void);
 
-/* What this process and those that it forks from now on note is one table: the one that is left can
- * remove the files of all. Returns false without memory. */
+/* Makes one table of what this process and those that it forks from now on note: the one that is
+ * left can remove the files of all. Returns false without memory. */
 bool registry_share(void);
 
 /* ---- mapped files ---- */

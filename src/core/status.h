@@ -56,7 +56,7 @@ __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *err
 
 #define FAIL(error, status, ...) return ERROR(error, status, __VA_ARGS__)
 
-/* The same with a cause: FAIL_FOR(error, HEALCL_USAGE, STATE, "nothing was started"). */
+/* Fails with a cause: FAIL_FOR(error, HEALCL_USAGE, STATE, "nothing was started"). */
 #define FAIL_FOR(error, status, cause, ...)         \
     do {                                            \
         (void)ERROR(error, status, __VA_ARGS__);    \

@@ -14,7 +14,7 @@
 
 enum trace_track { TRACE_HOST, TRACE_TRANSFER, TRACE_COMPUTE, TRACE_TRACKS };
 
-/* What the times of a span are counted by. Only those of the host's clock can be written. */
+/* Clocks that the times of a span are counted by. Only those of the host's clock can be written. */
 enum trace_clock { CLOCK_HOST, CLOCK_DEVICE, CLOCK_CONVERTED };
 
 /* A kernel of a manifest, as traces and reports tell of it. */
@@ -67,7 +67,7 @@ void trace_free(struct trace *trace);
 /* Ends the whole, and what has not ended. */
 void trace_finish(struct trace *trace);
 
-/* What is recorded from now on is done for an operation; with NULL for none. */
+/* Says which operation is worked on from now on; NULL: none. */
 void trace_for_operation(struct trace *trace, const char *operation, size_t entry);
 
 /* A span of host work that begins now, and lies within those that have not ended. Returns its
@@ -94,7 +94,7 @@ const char *trace_keep(struct trace *trace, const char *text);
 /* Places a command around those that were recorded after it on its track. */
 void trace_enclose(struct trace *trace, size_t index);
 
-/* The same moment by two clocks. */
+/* One moment by two clocks. */
 struct clock_pair {
     uint64_t host, device;
     uint64_t error; /* they may be so many nanoseconds apart */

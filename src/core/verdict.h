@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a process has said until now. */
+/* Words that a process has said until now. */
 struct verdict {
     bool is_told;
     bool is_last;     /* the code holds however the process ends: MPI, or a signal, ends it then */
@@ -29,7 +29,7 @@ void verdict_tell_report(uint32_t i);
  * status to end it with. Async-signal-safe, as the next. */
 int verdict_tell(int code);
 
-/* The same for a process that MPI ends, with whatever status. */
+/* Says it for a process that MPI ends, with whatever status. */
 void verdict_tell_last(int code);
 
 /* Takes what has been said into a pipe of which this is the other end, and which does not block. */

@@ -4,9 +4,9 @@
 
 /* ---------------------------------------------------------------- signatures */
 
-/* Where the word of operand i begins in a signature (steps.def), and its length. */
-static const char *word_of(const char *signature, int i, size_t *length)
+const char *step_letters(const struct step *step, int i, size_t *length)
 {
+    const char *signature = step_traits[step->kind].axes;
     static const char arrow[] = "->", each[] = "...";
     *length = sizeof each - 1;
     const char *out = strstr(signature, arrow);
@@ -29,7 +29,7 @@ static uint32_t letter_places(char *names, uint32_t count)
     return count;
 }
 
-/* Of "...": the places that are left beside an axis that comes to them, and the last axes. */
+/* Names the axes behind "...": the places beside an axis that is added, and the last axes. */
 static void name_places(const struct step *step, const char *word, size_t length, uint32_t rank,
                         char *names)
 {
@@ -53,7 +53,7 @@ static void name_operand(const struct step *step, int i, char names[LAYOUT_RANK 
     enum { PLACES = sizeof places - 1 };
     const uint32_t rank = step_operand(step, i)->layout.rank;
     size_t length;
-    const char *word = word_of(step_traits[step->kind].axes, i, &length);
+    const char *word = step_letters(step, i, &length);
     if (length >= PLACES && memcmp(word, places, PLACES) == 0)
         name_places(step, word + PLACES, length - PLACES, rank, names);
     else
@@ -64,11 +64,6 @@ static void name_operand(const struct step *step, int i, char names[LAYOUT_RANK 
 bool step_is_elementwise(const struct step *step)
 {
     return strcmp(step_traits[step->kind].axes, "...") == 0;
-}
-
-const char *step_letters(const struct step *step, int i, size_t *length)
-{
-    return word_of(step_traits[step->kind].axes, i, length);
 }
 
 void step_axes(const struct step *step, struct step_axes *axes)

@@ -1,5 +1,5 @@
-/* What a step costs: the bytes it reads and writes, the elements it visits, the memory it needs,
- * and the work that its kernels do. */
+/* Costs of steps: the bytes they read and write, the elements they visit, the memory they need, and
+ * the work that their kernels do. */
 #include "core/numbers.h"
 #include "plan/plan.h"
 
@@ -22,7 +22,7 @@ static uint64_t elements(const struct tensor *tensor)
     return (uint64_t)layout_elements(&tensor->layout);
 }
 
-/* Of its own elements, however often each is repeated. */
+/* Counts own elements once, however often each is repeated. */
 static uint64_t tensor_bytes(const struct tensor *tensor)
 {
     const struct layout *layout = &tensor->layout;
@@ -83,14 +83,12 @@ static bool is_read_already(const struct step *step, int i)
 {
     const struct tensor *input = step->in[i];
     for (int j = 0; j < i; j++)
-        if (step->in[j] && step->in[j]->storage == input->storage &&
-            layout_same_shape(&step->in[j]->layout, &input->layout) &&
-            layout_same_elements(&step->in[j]->layout, &input->layout))
+        if (step->in[j] && tensors_same(step->in[j], input))
             return true;
     return false;
 }
 
-/* Of what is gathered from, an element that nobody asks for need not be read. */
+/* A gather need not read elements that nobody asks for. */
 static uint64_t bytes_not_gathered(const struct step *step)
 {
     uint64_t needed = times(elements(step->out), dtype_size(step->in[0]->storage->dtype));
@@ -124,7 +122,8 @@ uint64_t step_visits(const struct step *step)
         for (int i = 0; i < STEP_OPERANDS; i++)
             visits = plus(visits, step->operands[i] ? elements(step->operands[i]) : 0);
         return visits;
-    case VISITS_STAGES: return times(out, log2_of((uint64_t)step->out->layout.shape[3]) + 1);
+    case VISITS_STAGES:
+        return out > 0 ? times(out, log2_of((uint64_t)step->out->layout.shape[3]) + 1) : 0;
     case VISITS_FULL_Q: break;
     }
     /* Each of the l*r values takes a pass over k words for each of its k residues, and one store

@@ -76,14 +76,7 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
     return rewrite_step(rewrite, &same, error);
 }
 
-/* The new plan has all that the old one's arena owns, and its scalars. */
-static void take_over(struct plan *from)
-{
-    from->arena = NULL;
-    from->constants.values = NULL;
-}
-
-/* Or it has an arena of its own, and a copy of the scalars' values. */
+/* Gives a plan an arena of its own, and a copy of the scalars' values. */
 static enum healcl_status refer_to(struct plan *plan, const struct plan *from,
                                    struct healcl_error *error)
 {
@@ -107,22 +100,19 @@ static enum healcl_status begin(struct rewrite *rewrite, struct plan *from, bool
     plan->step_count = plan->segment_count = plan->storage_count = 0;
     plan->uploads = plan->results = plan->expected = 0;
     plan->bytes_up = plan->bytes_down = plan->bytes_peak = 0;
-    if (stays)
+    if (stays) {
         TRY(refer_to(plan, from, error));
-    else
-        take_over(from);
+    } else { /* The new plan has all that the old one's arena owns, and its scalars. */
+        from->arena = NULL;
+        from->constants.values = NULL;
+    }
     rewrite->planner.memory_limit = plan->memory_limit;
     rewrite->planner.work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT;
     rewrite->planner.values = (struct values){.plan = plan, .arena = plan->arena};
-    return HEALCL_OK;
-}
-
-/* The scalars come first, as in any plan. */
-static enum healcl_status keep_scalars(struct rewrite *rewrite, struct healcl_error *error)
-{
-    struct storage *scalars = rewrite->from->constants.storage, *place;
+    /* The scalars come first, as in any plan. */
+    struct storage *scalars = from->constants.storage, *place;
     TRY(planner_add_storage(&rewrite->planner, scalars->dtype, 0, &place, error));
-    rewrite->planner.plan->storages[place->id] = rewrite->of[scalars->id] = scalars;
+    plan->storages[place->id] = rewrite->of[scalars->id] = scalars;
     return HEALCL_OK;
 }
 
@@ -138,8 +128,6 @@ enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct heal
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK)
         status = begin(&rewrite, from, stays, limits, error);
-    if (status == HEALCL_OK)
-        status = keep_scalars(&rewrite, error);
     if (status == HEALCL_OK)
         status = change(&rewrite, how, error);
     if (status == HEALCL_OK)

@@ -1,6 +1,6 @@
 /*
- * What the inference of single operations shares: arguments by parameter name, checks that name
- * the argument they refuse, and steps. One infer_... function for each operation stands in
+ * Shared by the inference of single operations: arguments by parameter name, checks that name the
+ * argument they refuse, and steps. One infer_... function for each operation stands in
  * plan/ops.def; they are in the infer_*.c file of their family. One of an operation that is added
  * to a table may call them, where its form has the parameters that they name.
  */

@@ -8,25 +8,13 @@ struct storage *live_storage(struct live_storages *live)
     return live->free_count > 0 ? live->by_id[live->free_ids[--live->free_count]] : NULL;
 }
 
-static enum healcl_status init_storages(struct live_storages *live, struct healcl_error *error)
-{
-    live->storages = calloc(LIVE_STORAGES_MAX, sizeof *live->storages);
-    live->by_id = calloc(LIVE_STORAGES_MAX, sizeof *live->by_id);
-    live->free_ids = calloc(LIVE_STORAGES_MAX, sizeof *live->free_ids);
-    NEED_MEMORY(live->storages && live->by_id && live->free_ids, error);
-    for (uint32_t id = 0; id < LIVE_STORAGES_MAX; id++) {
-        live->storages[id].id = id;
-        live->by_id[id] = &live->storages[id];
-        live->free_ids[id] = LIVE_STORAGES_MAX - 1 - id; /* number 0 is taken first */
-    }
-    live->free_count = LIVE_STORAGES_MAX;
-    return HEALCL_OK;
-}
-
 static enum healcl_status init(struct live_plan *live, struct healcl_error *error)
 {
     struct plan *plan = &live->plan;
-    TRY(init_storages(&live->storages, error));
+    struct live_storages *storages = &live->storages;
+    storages->storages = calloc(LIVE_STORAGES_MAX, sizeof *storages->storages);
+    storages->by_id = calloc(LIVE_STORAGES_MAX, sizeof *storages->by_id);
+    storages->free_ids = calloc(LIVE_STORAGES_MAX, sizeof *storages->free_ids);
     plan->arena = arena_create();
     plan->constants.arena = arena_create();
     live->planner.values = (struct values){.plan = plan, .arena = arena_create()};
@@ -35,10 +23,16 @@ static enum healcl_status init(struct live_plan *live, struct healcl_error *erro
     live->dropped = calloc(LIVE_STEPS_MAX, sizeof *live->dropped);
     plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
     live->segment.counts = calloc(operation_count(plan->table), sizeof *live->segment.counts);
-    NEED_MEMORY(plan->arena && plan->constants.arena && live->planner.values.arena &&
-                    live->kept.arena && plan->steps && live->dropped && plan->constants.values &&
-                    live->segment.counts,
+    NEED_MEMORY(storages->storages && storages->by_id && storages->free_ids && plan->arena &&
+                    plan->constants.arena && live->planner.values.arena && live->kept.arena &&
+                    plan->steps && live->dropped && plan->constants.values && live->segment.counts,
                 error);
+    for (uint32_t id = 0; id < LIVE_STORAGES_MAX; id++) {
+        storages->storages[id].id = id;
+        storages->by_id[id] = &storages->storages[id];
+        storages->free_ids[id] = LIVE_STORAGES_MAX - 1 - id; /* number 0 is taken first */
+    }
+    storages->free_count = LIVE_STORAGES_MAX;
     live->planner.step_capacity = LIVE_STEPS_MAX;
     live->planner.constant_capacity = LIVE_CONSTANTS_MAX;
     plan->storages = live->storages.by_id;
@@ -170,21 +164,16 @@ void live_plan_distrust(struct live_plan *live)
         values_forget(&live->planner.values, live->storages.by_id[id]);
 }
 
-/* No step comes from them any more. */
-static void forget_kept_calls(struct kept_calls *kept)
-{
-    arena_clear(kept->arena);
-    kept->count = 0;
-    memset(kept->buckets, 0, sizeof kept->buckets);
-}
-
 bool live_plan_forget(struct live_plan *live)
 {
     struct plan *plan = &live->plan;
     plan->step_count = live->segment.step_count = live->calls_since = 0;
     arena_clear(plan->arena);
-    if (live->kept.count > KEPT_CALLS_MAX)
-        forget_kept_calls(&live->kept);
+    if (live->kept.count > KEPT_CALLS_MAX) { /* no step comes from them any more */
+        arena_clear(live->kept.arena);
+        live->kept.count = 0;
+        memset(live->kept.buckets, 0, sizeof live->kept.buckets);
+    }
     if (plan->constants.count < LIVE_CONSTANTS_MAX / 2)
         return false;
     names_clear(&live->planner.constants);

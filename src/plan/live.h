@@ -16,7 +16,7 @@ enum {
     CALL_CONSTANTS_MAX = 256
 };
 
-/* What a live plan has storages from: their addresses stay, their ids are used again. */
+/* Storages of a live plan: their addresses stay, their ids are used again. */
 struct live_storages {
     struct storage *storages; /* LIVE_STORAGES_MAX of them */
     struct storage **by_id;
@@ -54,7 +54,7 @@ bool live_plan_is_full(const struct live_plan *live);
 enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
                                   const struct tensor **result, struct healcl_error *error);
 
-/* The same for a copy of the entry's first tensor to its second one. */
+/* Plans a copy of the entry's first tensor to its second one likewise. */
 enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *entry, size_t *first,
                                   struct healcl_error *error);
 

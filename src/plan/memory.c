@@ -55,7 +55,7 @@ static bool step_cut(const struct step *step, const struct step_axes *axes, char
         if (!operand_storage(step, i) || layout->stride[slices->axis[i]] == 0)
             slices->axis[i] = -1;
     }
-    /* What is written slice by slice must not be read as a whole. */
+    /* Storages that are written slice by slice must not be read as a whole. */
     for (int i = 0; i < STEP_INPUTS; i++)
         if (slices->axis[i] < 0 && slices->axis[STEP_OUT] >= 0 &&
             operand_storage(step, i) == step->out->storage)
@@ -315,7 +315,7 @@ static enum healcl_status drop(struct memory *memory, const struct storage *stor
     return move(memory, MEMORY_MOVE_DROP, storage, error);
 }
 
-/* What is not used again need not be kept. */
+/* Contents that are not used again need not be kept. */
 static enum healcl_status evict(struct memory *memory, const struct storage *storage,
                                 struct healcl_error *error)
 {
@@ -400,7 +400,7 @@ static enum healcl_status begin_upload(struct memory *memory, const struct step 
     return bring(memory, storage, true, error);
 }
 
-/* Of what is not on the device, the host has the contents afterwards. */
+/* The host has the contents afterwards. */
 static enum healcl_status hold(struct memory *memory, const struct storage *storage,
                                struct healcl_error *error)
 {
@@ -422,7 +422,7 @@ static enum healcl_status begin_release(struct memory *memory, const struct stor
     return is_held ? move(memory, MEMORY_MOVE_FORGET, storage, error) : HEALCL_OK;
 }
 
-/* Of an operand of which a slice goes to the device at a time, or from it. */
+/* Prepares an operand that moves to the device and back slice by slice. */
 static enum healcl_status begin_cut(struct memory *memory, const struct step *step, int i,
                                     struct healcl_error *error)
 {

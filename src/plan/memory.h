@@ -34,7 +34,7 @@ enum memory_source {
     MEMORY_DEVICE   /* only on the device */
 };
 
-/* What an executor is asked to do with a storage. */
+/* Moves of a storage that an executor is asked for. */
 enum memory_move {
     MEMORY_MOVE_UPLOAD, /* to the device, as its upload says */
     MEMORY_MOVE_CHECK,  /* only look at its upload's data, which come later */
@@ -58,7 +58,7 @@ struct memory_price {
     uint64_t streamed_again; /* uploads, beside the first one of each */
 };
 
-/* What staying below a limit takes. */
+/* Bytes that staying below a limit moves. */
 struct memory_facts {
     uint64_t limit, peak; /* bytes of tensors: at most, and at most found; limit 0: none */
     struct memory_price price;
@@ -121,8 +121,8 @@ enum healcl_status memory_skip_step(struct memory *memory, size_t number,
 enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
                                     struct healcl_error *error);
 
-/* What a whole run moves, vendors' kernels left out, and the most bytes of tensors on the device at
- * one time. */
+/* Predicts what a whole run moves, vendors' kernels left out, and the most bytes of tensors on the
+ * device at one time. */
 enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
                                   struct memory_price *price, uint64_t *peak,
                                   struct healcl_error *error);

@@ -10,21 +10,12 @@
 #define INT8 (1u << DTYPE_INT8)
 #define INT32 (1u << DTYPE_INT32)
 #define INT64 (1u << DTYPE_INT64)
-#define ANY_DTYPE                            \
-    {                                        \
-        INT8 | INT32 | INT64, NULL, 0, false \
-    }
-#define ARITHMETIC                    \
-    {                                 \
-        INT32 | INT64, NULL, 0, false \
-    }
-#define ARITHMETIC_BUT(also, dtypes)        \
-    {                                       \
-        INT32 | INT64, #also, dtypes, false \
-    }
+#define ANY_DTYPE INT8 | INT32 | INT64, NULL, 0, false
+#define ARITHMETIC INT32 | INT64, NULL, 0, false
+#define ARITHMETIC_BUT(also, dtypes) INT32 | INT64, #also, dtypes, false
 #define FORM(...)
-#define OPERATION(id, name, family, infer, dtypes, result, meaning)                           \
-    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning, NULL, \
+#define OPERATION(id, name, family, infer, dtypes, result, meaning)                             \
+    [OPERATION_##id] = {OPERATION_##id, name, family, {dtypes}, RESULT_##result, meaning, NULL, \
                         NULL,           NULL, NULL,   0},
 const struct operation operations[OPERATION_COUNT] = {
 #include "plan/ops.def"
@@ -65,7 +56,7 @@ const struct form forms[] = {
 };
 #undef FORM
 
-/* The same for the library's callers. */
+/* Forms as the library's callers see them. */
 #define FORM(id, name, ...) {name, PARAMETERS(__VA_ARGS__)},
 static const struct healcl_form_info form_infos[] = {
 #include "plan/ops.def"
@@ -242,18 +233,6 @@ const char *healcl_operation_name(size_t number)
     return number < OPERATION_COUNT ? operations[number].name : NULL;
 }
 
-/* Those of a built-in operation lie together. */
-static void describe_forms(const struct operation *operation, struct healcl_operation_info *info)
-{
-    size_t first = 0;
-    while (forms[first].operation != operation)
-        first++;
-    info->forms = &form_infos[first];
-    while (first + info->form_count < form_count &&
-           forms[first + info->form_count].operation == operation)
-        info->form_count++;
-}
-
 bool healcl_operation_describe(const struct healcl_operations *handle, size_t number,
                                struct healcl_operation_info *info)
 {
@@ -270,8 +249,14 @@ bool healcl_operation_describe(const struct healcl_operations *handle, size_t nu
                                            .form_count = operation->form_count,
                                            .forms = operation->forms,
                                            .manifest = operation->manifest};
-    if (!info->forms)
-        describe_forms(operation, info);
+    size_t first = 0; /* those of a built-in operation lie together */
+    while (!operation->forms && forms[first].operation != operation)
+        first++;
+    if (!operation->forms)
+        info->forms = &form_infos[first];
+    while (!operation->forms && first + info->form_count < form_count &&
+           forms[first + info->form_count].operation == operation)
+        info->form_count++;
     return true;
 }
 

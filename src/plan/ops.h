@@ -16,7 +16,7 @@ enum operation_id {
     OPERATION_COUNT
 };
 
-/* What an operation's own `out` is. */
+/* An operation's own `out`. */
 enum operation_result {
     RESULT_NEW,   /* a name for the tensor that it makes */
     RESULT_ALIAS, /* one more name, usually the same, of its OUT parameter; may be NONE */
@@ -30,8 +30,7 @@ struct dtype_rule {
     uint32_t values;
     const char *also; /* NULL: none */
     uint32_t also_dtypes;
-    bool
-        by_parameter; /* there is a rule for each instead, which infer knows; values has them all */
+    bool by_parameter; /* infer has a rule for each instead; values has them all */
 };
 
 struct call;
@@ -118,7 +117,7 @@ size_t operation_count(const struct operation_table *table);
 /* Form i of a table, those of built-in operations first; NULL behind the last one. */
 const struct form *form_at(const struct operation_table *table, size_t i);
 
-/* What a table is a part of; NULL where nobody has said. */
+/* The owner that a table is a part of; NULL where nobody has said. */
 void operation_table_set_owner(struct operation_table *table, const void *owner);
 const void *operation_table_owner(const struct operation_table *table);
 

@@ -1,4 +1,4 @@
-/* What passes share. */
+/* Shared by passes. */
 #ifndef HEALCL_PLAN_PASS_H
 #define HEALCL_PLAN_PASS_H
 
@@ -51,7 +51,7 @@ bool pass_never_refuses(const struct step *step);
  * before the writer would. */
 bool pass_can_wait(const struct step *writer, const struct step *reader);
 
-/* What a step uses, but for what both do, is used by another one in its place. */
+/* Notes that another step uses in its place what a step uses. */
 void pass_moves(struct pass_run *run, const struct step *from, const struct step *to);
 
 /* Takes the step out of the plan once the pass has ended. */

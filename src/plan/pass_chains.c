@@ -22,8 +22,7 @@ static bool is_inverse(const struct step *step)
 
 static bool is_out(const struct step *step, const struct tensor *tensor)
 {
-    return !tensor || (tensor->storage == step->out->storage &&
-                       layout_same_elements(&tensor->layout, &step->out->layout));
+    return !tensor || tensors_same(tensor, step->out);
 }
 
 static bool has_scalars(const struct step *step)
@@ -81,9 +80,8 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
     const struct tensor *p = second->in[2];
     const struct layout own = layout_own_elements(&p->layout);
     if (!layout_same_elements(&first->out->layout, &second->in[i]->layout) ||
-        first->in[2]->storage != p->storage ||
-        !layout_same_elements(&first->in[2]->layout, &p->layout) || has_scalars(first) ||
-        has_scalars(second) || layout_elements(&own) > MODULI_MAX ||
+        !tensors_same(first->in[2], p) || has_scalars(first) || has_scalars(second) ||
+        layout_elements(&own) > MODULI_MAX ||
         !(is_out(second, first->in[0]) || is_out(second, first->in[1]) ||
           is_out(second, second->in[1 - i])))
         return HEALCL_OK;

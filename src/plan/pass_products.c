@@ -156,8 +156,7 @@ static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
 {
     const struct tensor *to = addition->in[1 - i];
     struct tensor out;
-    if (!(addition->nonnegative >> (1 - i) & 1) || to->storage != addition->out->storage ||
-        !layout_same_elements(&to->layout, &addition->out->layout) ||
+    if (!(addition->nonnegative >> (1 - i) & 1) || !tensors_same(to, addition->out) ||
         layout_elements(&sum->out->layout) != layout_elements(&addition->in[i]->layout) ||
         !pass_move_view(sum->out, addition->in[i], addition->out, &out) ||
         !adds_same_moduli(sum, addition, i) || !keeps_moduli_together(sum, &out.layout) ||

@@ -1,4 +1,4 @@
-/* What is added to zeros: known ones, as those of values.h. */
+/* Additions to zeros that the plan knows of (values.h). */
 #include "plan/pass.h"
 
 static bool is_zero(const struct step *step, int i)
@@ -53,8 +53,7 @@ enum healcl_status pass_zeros(struct pass_run *run, struct healcl_error *error)
         if (step->kind == STEP_MOD)
             changes |= reduce_nothing(step);
         run->changes += changes;
-        if (step->kind == STEP_COPY && step->in[0]->storage == step->out->storage &&
-            layout_same_elements(&step->in[0]->layout, &step->out->layout))
+        if (step->kind == STEP_COPY && tensors_same(step->in[0], step->out))
             pass_remove(run, step);
     }
     return HEALCL_OK;

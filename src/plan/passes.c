@@ -195,15 +195,6 @@ static void close_gaps(struct pass_run *run)
     plan->step_count = to;
 }
 
-static void remove_idle_releases(struct pass_run *run)
-{
-    for (size_t i = 0; i < run->plan->step_count; i++) {
-        struct step *step = &run->plan->steps[i];
-        if (step->kind == STEP_RELEASE && run->uses[step->in[0]->storage->id].count == 0)
-            step->origins = NULL;
-    }
-}
-
 #define LIVE UINT32_MAX /* as a count of uses */
 
 /* Tensors that a step is the first to use, which marks them, or that it releases. */
@@ -223,8 +214,8 @@ static void follow_memory(const struct pass_run *run, const struct step *step, u
     }
 }
 
-/* What kernels of the segments do; and the most that live tensors take, from the first step that
- * uses them on, and scratch with them. Returns the largest of the latter. */
+/* Finds what kernels of the segments do, and the most that live tensors take, from the first step
+ * that uses them on, and scratch with them. Returns the largest of the latter. */
 static uint64_t find_costs(struct pass_run *run, bool after)
 {
     struct plan *plan = run->plan;
@@ -285,7 +276,6 @@ static enum healcl_status run_passes(struct pass_run *run, uint32_t set, struct 
         segment->pass_changes =
             arena_alloc(plan->arena, PASS_COUNT * sizeof *segment->pass_changes);
         NEED_MEMORY(segment->pass_changes, error);
-        memset(segment->pass_changes, 0, PASS_COUNT * sizeof *segment->pass_changes);
     }
     find_uses(run);
     (void)find_costs(run, false);
@@ -301,7 +291,11 @@ static enum healcl_status run_passes(struct pass_run *run, uint32_t set, struct 
             plan->segments[s].after = plan->segments[s].before;
         return HEALCL_OK;
     }
-    remove_idle_releases(run);
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct step *step = &plan->steps[i];
+        if (step->kind == STEP_RELEASE && run->uses[step->in[0]->storage->id].count == 0)
+            step->origins = NULL;
+    }
     close_gaps(run);
     uint64_t peak = find_costs(run, true);
     plan->bytes_peak = peak < plan->bytes_peak ? peak : plan->bytes_peak;

@@ -45,18 +45,6 @@ uint64_t pending_results_most(uint64_t memory_limit)
 
 /* ---------------------------------------------------------------- lives */
 
-static void note_use(struct search *search, uint32_t step, const struct step *user,
-                     const struct storage *storage)
-{
-    struct life *life = &search->lives[storage->id];
-    if (life->first != UNUSED)
-        return;
-    life->first = step;
-    life->last = (uint32_t)search->plan->step_count;
-    if (user->side == STEP_ALWAYS && life->bytes >= search->rule->least)
-        search->order[search->order_count++] = life;
-}
-
 static void find_lives(struct search *search)
 {
     const struct plan *plan = search->plan;
@@ -68,10 +56,15 @@ static void find_lives(struct search *search)
             const struct tensor *tensor = step_operand(&plan->steps[i], j);
             if (!tensor || tensor->storage->scalars)
                 continue;
-            if (plan->steps[i].kind != STEP_RELEASE)
-                note_use(search, i, &plan->steps[i], tensor->storage);
-            else if (search->lives[tensor->storage->id].first != UNUSED)
-                search->lives[tensor->storage->id].last = i;
+            struct life *life = &search->lives[tensor->storage->id];
+            if (plan->steps[i].kind == STEP_RELEASE) {
+                life->last = life->first != UNUSED ? i : life->last;
+            } else if (life->first == UNUSED) {
+                life->first = i;
+                life->last = (uint32_t)plan->step_count;
+                if (plan->steps[i].side == STEP_ALWAYS && life->bytes >= search->rule->least)
+                    search->order[search->order_count++] = life;
+            }
         }
 }
 
@@ -83,7 +76,7 @@ static void lengthen(struct search *search, const struct tensor *tensor, uint32_
     life->last = life->last > last ? life->last : last;
 }
 
-/* What is handed out by steps [first, end) waits until the last of them. */
+/* Results of steps [first, end) wait until the last of them. */
 static void lengthen_results(struct search *search, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
@@ -112,14 +105,6 @@ static void lengthen_lives(struct search *search, const struct segment *segment)
             pending += packed_bytes(step->in[0]);
     }
     lengthen_results(search, drained, end);
-}
-
-static void keep_what_stays(struct search *search)
-{
-    const struct places_rule *rule = search->rule;
-    for (size_t i = 0; i < search->order_count && rule->stays; i++)
-        if (rule->stays(rule->context, search->plan->storages[search->order[i]->storage]))
-            search->order[i]->last = (uint32_t)search->plan->step_count;
 }
 
 /* ---------------------------------------------------------------- places */
@@ -171,7 +156,7 @@ static enum healcl_status add_place(struct search *search, uint64_t bytes,
     return HEALCL_OK;
 }
 
-/* Of places of one size the one that was used last: it may still be in a cache. */
+/* Prefers, among places of one size, the one that was used last: it may still be in a cache. */
 static enum healcl_status find_place(struct search *search, const struct life *life,
                                      struct healcl_error *error)
 {
@@ -251,7 +236,10 @@ static enum healcl_status find_places(struct search *search, struct healcl_error
     find_lives(search);
     for (size_t s = 0; s < plan->segment_count; s++)
         lengthen_lives(search, &plan->segments[s]);
-    keep_what_stays(search);
+    const struct places_rule *rule = search->rule;
+    for (size_t i = 0; i < search->order_count && rule->stays; i++)
+        if (rule->stays(rule->context, plan->storages[search->order[i]->storage]))
+            search->order[i]->last = (uint32_t)plan->step_count;
     qsort(search->order, search->order_count, sizeof *search->order, compare_lives);
     for (size_t i = 0; i < search->order_count && search->looks < LOOKS_MOST; i++)
         TRY(find_place(search, search->order[i], error));

@@ -33,6 +33,11 @@ bool tensors_overlap(const struct tensor *a, const struct tensor *b)
     return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
 }
 
+bool tensors_same(const struct tensor *a, const struct tensor *b)
+{
+    return a->storage == b->storage && layout_same_elements(&a->layout, &b->layout);
+}
+
 uint64_t packed_bytes(const struct tensor *tensor)
 {
     return (uint64_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype);
@@ -273,7 +278,7 @@ enum healcl_status planner_open_segment(struct planner *planner, const char *nam
     return HEALCL_OK;
 }
 
-/* What stands outside of any segment forms an unnamed one. */
+/* Entries outside of any segment form an unnamed one. */
 static enum healcl_status need_segment(struct planner *planner, struct healcl_error *error)
 {
     return planner->segment ? HEALCL_OK : planner_open_segment(planner, "", false, error);
@@ -339,7 +344,7 @@ static enum healcl_status bind_result(struct call *call, struct healcl_error *er
     return bind_name(call->planner, out->tensor.name, call->result, error);
 }
 
-/* What is added to the plan from here on comes from this entry. */
+/* Steps that are added from here on come from this entry. */
 static enum healcl_status set_origins(struct planner *planner, const struct entry *entry,
                                       const char *name, const struct form *form,
                                       struct healcl_error *error)
@@ -416,17 +421,10 @@ enum healcl_status planner_copy(struct call *call, struct healcl_error *error)
     return infer_copy(call, error);
 }
 
-static enum healcl_status plan_operation(struct planner *planner, const struct entry *entry,
-                                         struct healcl_error *error)
-{
-    struct call call = {.planner = planner, .entry = entry};
-    TRY(planner_operation(&call, error));
-    return bind_result(&call, error);
-}
-
 static enum healcl_status plan_entry(struct planner *planner, const struct entry *entry,
                                      struct healcl_error *error)
 {
+    struct call call = {.planner = planner, .entry = entry};
     switch (entry->kind) {
     case ENTRY_NOTHING: return HEALCL_OK;
     case ENTRY_SEGMENT_START:
@@ -447,7 +445,8 @@ static enum healcl_status plan_entry(struct planner *planner, const struct entry
         return planner_free_name(planner, entry->name, error);
     case ENTRY_OPERATION:
         TRY(need_segment(planner, error));
-        return plan_operation(planner, entry, error);
+        TRY(planner_operation(&call, error));
+        return bind_result(&call, error);
     }
     return HEALCL_OK;
 }

@@ -3,7 +3,7 @@
  * lifetime known and checked. No device is touched here, and both executors (device and host
  * reference) read the same plan.
  *
- * What the plan settles, so that executors need not know of it:
+ * The plan settles, so that executors need not know of it:
  * - spellings, argument forms and defaults: a step has one form for each kind of work;
  * - views: reshape, slices and the like are gone, operands are views of storages;
  * - broadcasting: elementwise operands have the shape of the output (strides of 0 repeat);
@@ -60,7 +60,7 @@ struct tensor {
     struct layout layout;
 };
 
-/* What each kind does is told in steps.def. */
+/* steps.def tells what each kind does. */
 enum step_kind {
 #define STEP(kind, ...) STEP_##kind,
 #include "plan/steps.def"
@@ -79,7 +79,7 @@ enum {
     NO_INPUT = -1 /* of a step, where one could be */
 };
 
-/* What is known of the elements that a step writes. */
+/* Knowledge of the elements that a step writes. */
 enum step_result {
     STEP_UNKNOWN,
     STEP_VALUE,    /* they are value[0] */
@@ -97,7 +97,7 @@ enum step_visits {
     VISITS_FULL_Q
 };
 
-/* What kernels do beside reading and writing: a device has a rate for each. */
+/* Work of kernels beside reading and writing: a device has a rate for each. */
 enum segment_work {
     WORK_PRODUCTS,        /* modular, element by element */
     WORK_SUMMED_PRODUCTS, /* of sums of products */
@@ -108,7 +108,7 @@ enum segment_work {
     NO_WORK = WORKS
 };
 
-/* What is known of a kind of step; see steps.def. */
+/* Meaning of a kind of step; see steps.def. */
 struct step_traits {
     const char *id, *subject, *name, *axes; /* subject: "step modmul" */
     char mixed;                             /* or 0 */
@@ -177,7 +177,7 @@ bool step_adds(const struct step *step);
 /* "products" ... */
 extern const char *const segment_work_names[WORKS];
 
-/* What a segment's kernels do, as planned; where a vendor's operation has a kernel and a body, of
+/* Work of a segment's kernels, as planned; where a vendor's operation has a kernel and a body, of
  * the kernel, of which only bytes are known. UINT64_MAX stands for that and more. */
 struct segment_cost {
     uint64_t launches, bytes; /* of step_bytes */
@@ -233,8 +233,8 @@ struct plan {
         size_t entry; /* the first one */
         int64_t axis, repeats;
     } either_way;
-    /* Of a plan that was split, by number: what its inputs and results are of the whole ones;
-     * period 0: they are whole. Else NULL. */
+    /* In a plan that was split, the parts that its inputs and results are of the whole ones, by
+     * number; period 0: they are whole. Else NULL. */
     struct payload_part *input_parts, *result_parts;
     /* Scalar operands. A tensor whose storage is constants.storage reads values[offset]. */
     struct {
@@ -273,6 +273,9 @@ struct product_sum step_product_sum(const struct step *step);
 /* Whether both may have elements in the same place; a may be NULL. */
 bool tensors_overlap(const struct tensor *a, const struct tensor *b);
 
+/* Whether both have every element in the same place. */
+bool tensors_same(const struct tensor *a, const struct tensor *b);
+
 /* A segment's name, and for "" what stands for it: "(no segment)". */
 const char *segment_title(const char *name);
 
@@ -301,7 +304,7 @@ uint64_t step_visits(const struct step *step);
  * say how many: the packed result of a download, the tables of a CRT. UINT64_MAX stands for that
  * and more.
  *
- * What else executors allocate is bounded by storages, which are counted: tables for moduli,
+ * Other memory of executors is bounded by storages, which are counted: tables for moduli,
  * twiddles and permutations have at most as many elements as the step's output, which does not
  * overlap itself, and take up to 80 bytes for each; the scratch memory of transforms takes 8. A
  * table for an elementwise modulus has up to 2^16 elements.

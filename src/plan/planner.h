@@ -1,4 +1,4 @@
-/* What plan.c (entries, names, lifetimes) and infer.c (one operation) share. */
+/* Shared by plan.c (entries, names, lifetimes) and infer.c (one operation). */
 #ifndef HEALCL_PLAN_PLANNER_H
 #define HEALCL_PLAN_PLANNER_H
 
@@ -12,8 +12,8 @@
 
 enum { KEPT_CALLS_MAX = 256 };
 
-/* What calls of vendors' operations have planned, for calls with arguments of the same shapes,
- * layouts and integers (vendor/kept_call.c): they take one step, without a look at the
+/* Steps that calls of vendors' operations have planned, for calls with arguments of the same
+ * shapes, layouts and integers (vendor/kept_call.c): they take one step, without a look at the
  * manifest. */
 struct kept_calls {
     struct arena *arena;
@@ -41,9 +41,8 @@ struct planner {
     enum step_side side; /* of the steps that are added, and whose they are */
     const struct vendor_call *vendor;
     const struct operation *outer; /* whose body is planned, or NULL */
-    struct live_storages
-        *live;               /* of operations by call (live.c); NULL: the plan is a transcript's */
-    struct kept_calls *kept; /* NULL: nothing is kept */
+    struct live_storages *live;    /* of operations by call (live.c); NULL: of a transcript */
+    struct kept_calls *kept;       /* NULL: nothing is kept */
 };
 
 /* One operation entry while it is planned. */
@@ -62,7 +61,7 @@ struct planner planner_of_limits(const struct healcl_limits *limits);
  * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
 enum healcl_status infer(struct call *call, struct healcl_error *error);
 
-/* Of a form with the parameters a and out: copies elements of the same shape and dtype. */
+/* Copies a to out, parameters of the form, of the same shape and dtype. */
 enum healcl_status infer_copy(struct call *call, struct healcl_error *error);
 
 /* A new storage of the layout's elements; it counts as live until its last name is dropped. */
@@ -74,7 +73,7 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
 enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype, int64_t elements,
                                        struct storage **result, struct healcl_error *error);
 
-/* What is added from here on is a new segment's. */
+/* Begins a segment, which steps are added to from here on. */
 enum healcl_status planner_open_segment(struct planner *planner, const char *name, bool is_named,
                                         struct healcl_error *error);
 
@@ -98,8 +97,8 @@ enum healcl_status planner_operation(struct call *call, struct healcl_error *err
  * counts as contiguous. */
 enum healcl_status planner_copy(struct call *call, struct healcl_error *error);
 
-/* What planner_operation does of an operation that is an entry of another one's body: that one has
- * been counted. */
+/* Plans an operation that is an entry of another one's body, as planner_operation does; only the
+ * other one is counted. */
 enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error);
 
 /* A storage for an operation by call; NULL where there are too many. */

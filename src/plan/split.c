@@ -96,7 +96,7 @@ static enum healcl_status write_operands(const struct splitter *splitter, const 
 
 /* ---------------------------------------------------------------- transfers */
 
-/* What the rank has of an upload's output, or of a download. */
+/* The rank's part of an upload's output, or of a download. */
 static struct payload_part part_of(const struct splitter *splitter, const struct tensor *tensor)
 {
     if (!is_split(splitter, tensor->storage))
@@ -148,11 +148,6 @@ static enum healcl_status exchange(struct splitter *splitter, struct healcl_erro
     return HEALCL_OK;
 }
 
-static bool same_view(const struct tensor *a, const struct tensor *b)
-{
-    return a->storage == b->storage && layout_same_elements(&a->layout, &b->layout);
-}
-
 /* Whether a step wants a sum that is pending, or ends or changes its moduli. but: an operand that
  * is left out. */
 static bool wants(const struct step *step, const struct pending *pending, int but)
@@ -175,8 +170,8 @@ static bool waits(const struct splitter *splitter, const struct step *step,
     *adds = false;
     for (size_t i = 0; i < splitter->pending_count; i++) {
         const struct pending *pending = &splitter->pending[i];
-        const bool is_more = moduli && step_adds(step) && same_view(step->out, &pending->sum) &&
-                             same_view(moduli, &pending->moduli);
+        const bool is_more = moduli && step_adds(step) && tensors_same(step->out, &pending->sum) &&
+                             tensors_same(moduli, &pending->moduli);
         *adds |= is_more;
         found |= wants(step, pending, is_more ? STEP_OUT : NO_INPUT);
     }
@@ -388,26 +383,19 @@ uint64_t exchange_piece(uint64_t elements, uint32_t rank, uint32_t ranks)
     return elements * rank / ranks;
 }
 
-static uint64_t elements_sent(uint64_t elements, uint32_t rank, uint32_t ranks)
-{
-    uint64_t sent = 0;
-    for (uint64_t block; elements > 0; elements -= block) {
-        block = elements < EXCHANGE_BLOCK ? elements : EXCHANGE_BLOCK;
-        const uint64_t own =
-            exchange_piece(block, rank + 1, ranks) - exchange_piece(block, rank, ranks);
-        sent += block - own + own * (ranks - 1);
-    }
-    return sent;
-}
-
 uint64_t exchange_bytes_sent(const struct plan *plan, uint32_t rank, uint32_t ranks)
 {
     uint64_t bytes = 0;
     for (size_t s = 0; s < plan->segment_count; s++)
         for (size_t i = 0; i < plan->segments[s].exchange_count; i++) {
             const struct tensor *sum = plan->segments[s].exchanges[i].sum;
-            bytes += elements_sent((uint64_t)layout_elements(&sum->layout), rank, ranks) *
-                     dtype_size(sum->storage->dtype);
+            uint64_t left = (uint64_t)layout_elements(&sum->layout);
+            for (uint64_t block; left > 0; left -= block) {
+                block = left < EXCHANGE_BLOCK ? left : EXCHANGE_BLOCK;
+                const uint64_t own =
+                    exchange_piece(block, rank + 1, ranks) - exchange_piece(block, rank, ranks);
+                bytes += (block - own + own * (ranks - 1)) * dtype_size(sum->storage->dtype);
+            }
         }
     return bytes;
 }

@@ -63,7 +63,7 @@ struct view_cut split_axes_view(const struct split_axes *axes, const struct tens
 
 /* ---------------------------------------------------------------- steps */
 
-/* What is wrong with a step, and of which operand. */
+/* A reason why a step cannot be split, and the operand. */
 struct fault {
     const char *text; /* NULL: nothing is */
     int operand;
@@ -72,13 +72,6 @@ struct fault {
 static struct fault fault_of(const char *text, int operand)
 {
     return (struct fault){.text = text, .operand = operand};
-}
-
-static bool join_cut(struct step_cut *cut, char letter, int64_t each)
-{
-    if (cut->letter == 0)
-        *cut = (struct step_cut){.letter = letter, .each = each};
-    return cut->letter == letter && cut->each == each;
 }
 
 /* Finds the letter of the operands that are cut. */
@@ -94,7 +87,9 @@ static struct fault find_letter(const struct split_axes *axes, const struct step
             return fault_of("takes a part of the axis that is split", i);
         if (step->kind == STEP_VENDOR || names->names[i][view.axis] == '*')
             return fault_of("mixes the axis that is split", i);
-        if (!join_cut(cut, names->names[i][view.axis], view.each))
+        if (cut->letter == 0)
+            *cut = (struct step_cut){.letter = names->names[i][view.axis], .each = view.each};
+        if (cut->letter != names->names[i][view.axis] || cut->each != view.each)
             return fault_of("meets the axis that is split on two of its axes", i);
     }
     return (struct fault){.text = NULL};
@@ -166,20 +161,8 @@ static int64_t unit_for(const struct split_axes *axes, const struct tensor *tens
     return unit;
 }
 
-/* Cuts an operand along the axis that has the step's letter. */
-static struct fault cut_operand(struct split_axes *axes, const struct step *step, int i, int axis,
-                                const struct step_cut *cut)
-{
-    const struct tensor *tensor = step_operand(step, i);
-    const int64_t unit = unit_for(axes, tensor, axis, cut->each);
-    if (unit == STAYS_WHOLE)
-        return fault_of("takes a part of the axis that is split", i);
-    axes->units[tensor->storage->id] = unit;
-    return fault_of(NULL, i);
-}
-
-/* What a step that meets the axis writes is cut as well, and what it reads where no view has the
- * part of it. */
+/* Cuts what a step that meets the axis writes, and what it reads where no view has the part of it.
+ */
 static struct fault cut_operands(struct split_axes *axes, const struct step *step,
                                  const struct step_cut *cut, bool *changed)
 {
@@ -188,13 +171,16 @@ static struct fault cut_operands(struct split_axes *axes, const struct step *ste
     if (cut->letter == 0)
         return fault;
     step_axes(step, &names);
-    for (int i = 0; i < STEP_OPERANDS && !fault.text; i++) {
+    for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(step, i);
         const int axis = tensor ? step_axis(&names, i, cut->letter) : NO_AXIS;
         if (axis == NO_AXIS || is_cut(axes, tensor) ||
             (i != STEP_OUT && can_narrow(axes, cut, &tensor->layout, axis)))
             continue;
-        fault = cut_operand(axes, step, i, axis, cut);
+        const int64_t unit = unit_for(axes, tensor, axis, cut->each);
+        if (unit == STAYS_WHOLE)
+            return fault_of("takes a part of the axis that is split", i);
+        axes->units[tensor->storage->id] = unit;
         *changed = true;
     }
     return fault;
@@ -232,7 +218,7 @@ static void want(int64_t *wanted, const struct split_axes *axes, const struct te
         *of = *of == 0 || *of == unit ? unit : STAYS_WHOLE;
 }
 
-/* What a step reads in parts could be cut; the rest stays whole. */
+/* Inputs that a step reads in parts could be cut; the rest stays whole. */
 static void want_inputs(int64_t *wanted, const struct split_axes *axes, const struct step *step,
                         const struct step_cut *cut)
 {

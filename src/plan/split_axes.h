@@ -36,7 +36,7 @@ enum healcl_status split_axes_find(const struct plan *plan, const struct step *u
                                    struct healcl_error *error);
 void split_axes_release(struct split_axes *axes);
 
-/* What a step does, once the axis has been followed. */
+/* Tells how a step meets the axis, once that has been followed. */
 struct step_cut split_axes_step(const struct split_axes *axes, const struct step *step);
 
 /* How a view lies in a storage that is cut. */

@@ -17,7 +17,7 @@ struct healcl_transcript {
     struct healcl_operations *operations; /* that the plan refers to, or NULL */
     struct healcl_limits limits;          /* of the plan */
     uint32_t passes;                      /* set of them */
-    /* Of a derived transcript (derive.h), which has no source of its own; else NULL. */
+    /* Set in a derived transcript (derive.h), which has no source of its own; else NULL. */
     struct healcl_transcript *parent; /* retained */
     plan_change *change;
     void *how;                      /* a copy */

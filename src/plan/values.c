@@ -112,11 +112,10 @@ static struct range residues_of(const struct values *values, const struct step *
 static bool is_square(const struct step *step)
 {
     const struct tensor *a = step->in[0], *b = step->in[1];
-    return step->kind == STEP_MODMUL && a && b && a->storage == b->storage &&
-           layout_same_elements(&a->layout, &b->layout);
+    return step->kind == STEP_MODMUL && a && b && tensors_same(a, b);
 }
 
-/* Of in[0], as far as moduli do not go along what is mixed. */
+/* The range of in[0], as far as moduli do not go along what is mixed. */
 static struct range as_input(const struct step *step, const struct step_axes *axes,
                              const struct range *input)
 {
@@ -129,12 +128,6 @@ static struct range as_input(const struct step *step, const struct step_axes *ax
         range.moduli.layout.shape[axis] = step->out->layout.shape[axis];
     }
     return range;
-}
-
-/* Of digits: 2^bits, 0 where that is more than is counted. */
-static uint64_t limit_of_bits(int64_t bits)
-{
-    return bits < 64 ? (uint64_t)1 << bits : 0;
 }
 
 /* A chain's result is what both of its operations give. */
@@ -156,7 +149,9 @@ static struct range result_of(const struct values *values, const struct step *st
     case STEP_UNKNOWN: break;
     case STEP_VALUE: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
     case STEP_AS_INPUT: range = as_input(step, axes, &inputs[0]); break;
-    case STEP_DIGIT: range.limit = limit_of_bits(step->value[0]); break;
+    case STEP_DIGIT: /* 0 where that is more than is counted */
+        range.limit = step->value[0] < 64 ? (uint64_t)1 << step->value[0] : 0;
+        break;
     case STEP_RESIDUES:
         range = residues_of(values, step, axes);
         for (int i = 0; i < STEP_INPUTS; i++)

@@ -1,5 +1,5 @@
 /*
- * What a plan knows of values before any data are seen. Steps are followed in their order: each is
+ * Knowledge of values before any data are seen. Steps are followed in their order: each is
  * told what is known of its inputs, and what it makes of its output is noted with that storage,
  * until something else is written there. Uploads are unknown.
  */

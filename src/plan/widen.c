@@ -344,15 +344,6 @@ static enum healcl_status write_segment(struct widening *widening, const struct 
     return HEALCL_OK;
 }
 
-static enum healcl_status write_segments(struct widening *widening, struct healcl_error *error)
-{
-    const struct plan *from = widening->rewrite->from;
-    TRY(find_storages(widening, error));
-    for (size_t s = 0; s < from->segment_count; s++)
-        TRY(write_segment(widening, &from->segments[s], error));
-    return HEALCL_OK;
-}
-
 static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
                                      struct healcl_error *error)
 {
@@ -360,7 +351,9 @@ static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
     bool *both = calloc(2 * count, sizeof *both);
     NEED_MEMORY(both, error);
     struct widening widening = {rewrite, how, both, both + count};
-    enum healcl_status status = write_segments(&widening, error);
+    enum healcl_status status = find_storages(&widening, error);
+    for (size_t s = 0; s < rewrite->from->segment_count && status == HEALCL_OK; s++)
+        status = write_segment(&widening, &rewrite->from->segments[s], error);
     free(both);
     return status;
 }

@@ -149,8 +149,7 @@ enum healcl_status reference_download(struct reference *reference, const struct 
 enum healcl_status reference_vendor(struct reference *reference, const struct step *step,
                                     struct healcl_error *error)
 {
-    (void)reference;
-    (void)step;
+    (void)reference, (void)step;
     REFUSE_FOR(error, OPERATION,
                "a vendor's operation without a body cannot run on the host reference");
 }

@@ -1,4 +1,4 @@
-/* What the families of the reference share: operands in memory, and the checks of their data. */
+/* Shared by the families of the reference: operands in memory, and the checks of their data. */
 #ifndef HEALCL_REFERENCE_OPERAND_H
 #define HEALCL_REFERENCE_OPERAND_H
 
@@ -43,7 +43,7 @@ const char *reference_refuse(struct reference *reference, const struct step *ste
 enum healcl_status reference_read_vector(const struct operand *operand, int64_t **values,
                                          struct healcl_error *error);
 
-/* The same for input i of a step, a permutation. Refuses the first entry that is outside of
+/* Copies input i of a step, a permutation. Refuses the first entry that is outside of
  * [0, n) or equal to an earlier one. */
 enum healcl_status reference_read_permutation(struct reference *reference, const struct step *step,
                                               int i, int64_t **perm, struct healcl_error *error);

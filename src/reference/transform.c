@@ -39,7 +39,7 @@ static void inverse(uint64_t *x, int64_t n, const struct twiddle *ipsi, uint64_t
     }
 }
 
-/* What a transform reads beside a, copied and checked. */
+/* Operands of a transform beside a, copied and checked. */
 struct tables {
     int64_t n;
     int64_t *q;               /* [k], each at least 1 */
@@ -73,16 +73,6 @@ static enum healcl_status tables_init(struct tables *tables, struct reference *r
     tables->x = reference_allocate((uint64_t)tables->n, sizeof *tables->x);
     NEED_MEMORY(tables->twiddles && tables->x, error);
     return HEALCL_OK;
-}
-
-static void tables_release(struct tables *tables)
-{
-    free(tables->q);
-    free(tables->perm);
-    free(tables->n_inv);
-    free(tables->factors);
-    free(tables->twiddles);
-    free(tables->x);
 }
 
 /* Sets twiddles to those of modulus j. */
@@ -146,6 +136,11 @@ enum healcl_status reference_transform(struct reference *reference, const struct
                                   out.layout.offset + l * to[0] + r * to[1] + j * to[2]);
         }
     }
-    tables_release(&tables);
+    free(tables.q);
+    free(tables.perm);
+    free(tables.n_inv);
+    free(tables.factors);
+    free(tables.twiddles);
+    free(tables.x);
     return status;
 }

@@ -66,7 +66,7 @@ enum healcl_status base64_check(const char *text, size_t length, uint64_t *decod
                 : (c) == '/'               ? 63             \
                                            : 0))
 
-/* What each of a group's four characters adds to its three bytes, the first byte lowest. */
+/* Bits that each of a group's four characters adds to its three bytes, the first byte lowest. */
 #define FIRST(c) (BITS(c) << 2)
 #define SECOND(c) (BITS(c) >> 4 | (BITS(c) & 15) << 12)
 #define THIRD(c) ((BITS(c) >> 2) << 8 | (BITS(c) & 3) << 22)

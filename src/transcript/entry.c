@@ -11,7 +11,6 @@
 
 struct entry_reader {
     struct scanner scanner;
-    bool failed;
     cJSON *tree; /* of the current entry, which points into it */
     /* Names of tensors, quoted; room for all that the current entry's text can hold. */
     char *names;
@@ -441,14 +440,11 @@ enum healcl_status entry_reader_next(struct entry_reader *reader, const struct e
 {
     bool found;
     *entry = NULL;
-    if (reader->failed)
-        REFUSE(error, "the transcript has been refused before");
     enum healcl_status status = advance(reader, &found, error);
     if (status == HEALCL_OK) {
         *entry = found ? &reader->entry : NULL;
         return HEALCL_OK;
     }
-    reader->failed = true;
     if (reader->operation)
         error_prefix(error, "entry %zu (%.80s): ", reader->scanner.entry_count - 1,
                      reader->operation);

@@ -88,8 +88,8 @@ void entry_reader_close(struct entry_reader *reader);
  * Reads the next entry; *entry becomes NULL behind the last one, when the end of the file has been
  * checked too. The entry and all it points to live until the next call, payload spans as long as
  * the source. Refusals name the entry, the operation and the argument (from 1, or "out") as far as
- * they are known: "entry 17 (_modmul_ttt): argument 2: ...". After a failure every further call
- * fails too.
+ * they are known: "entry 17 (_modmul_ttt): argument 2: ...". After a failure
+ * the reader can only be closed.
  */
 enum healcl_status entry_reader_next(struct entry_reader *reader, const struct entry **entry,
                                      struct healcl_error *error);

@@ -117,27 +117,27 @@ static bool take_string(struct text *text, struct value *value)
     }
 }
 
+/* The value of a digit; 16 for any other character. */
+static int digit_of(char c)
+{
+    const char *digits = "0123456789abcdef", *found = strchr(digits, c >= 'A' ? c | 0x20 : c);
+    return c > 0 && found ? (int)(found - digits) : 16;
+}
+
 static bool take_integer(struct text *text, struct value *value)
 {
-    static const struct {
-        const char *prefix;
-        int base;
-    } bases[] = {{"0x", 16}, {"0X", 16}, {"0o", 8}, {"0O", 8}, {"0b", 2}, {"0B", 2}, {"", 10}};
-    size_t i = 0;
-    while (!is_at(text, bases[i].prefix))
-        i++;
-    text->next += strlen(bases[i].prefix);
-    const int base = bases[i].base;
-    const bool may_be_octal = base == 10 && peek(text) == '0'; /* of Python 2, as the L */
+    const char mark = text->end - text->next > 1 ? (char)(text->next[1] | 0x20) : 0;
+    const int base = peek(text) != '0' ? 10
+                     : mark == 'x'     ? 16
+                     : mark == 'o'     ? 8
+                     : mark == 'b'     ? 2
+                                       : 10;
     bool is_huge = false, is_digit = base != 10, any = false;
-    for (;; text->next++) {
-        const char c = peek(text);
-        const int digit = c >= '0' && c <= '9'                     ? c - '0'
-                          : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                                   : base;
-        if (digit >= base && !(c == '_' && is_digit))
-            break;
-        is_digit = c != '_';
+    text->next += base != 10 ? 2 : 0;
+    const bool may_be_octal = base == 10 && peek(text) == '0'; /* of Python 2, as the L */
+    for (; digit_of(peek(text)) < base || (peek(text) == '_' && is_digit); text->next++) {
+        const int digit = digit_of(peek(text));
+        is_digit = digit < base;
         any |= is_digit;
         if (is_digit)
             is_huge |= __builtin_mul_overflow(value->integer, base, &value->integer) ||

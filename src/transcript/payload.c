@@ -66,7 +66,7 @@ static void read_block(const struct payload *payload, int64_t first, size_t coun
         int8_t bytes[BLOCK_ELEMENTS];
         uint32_t words[BLOCK_ELEMENTS];
         uint64_t longs[BLOCK_ELEMENTS];
-    } room;
+    } room = {.longs = {0}};
     const bool swaps = needs_swap(payload);
     read_elements(payload, first, count, &room);
     switch (payload->dtype) {
@@ -326,13 +326,7 @@ enum healcl_status payload_read(const struct payload *payload, enum dtype dtype,
 enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
                                      int64_t count, void *array, struct healcl_error *error)
 {
-    int64_t elements = layout_elements(&payload->layout);
     TRY(payload_check_data(payload, error));
-    if (payload->fortran_order)
-        REFUSE(error, "a payload in Fortran order cannot be read in parts");
-    if (first < 0 || count < 0 || first > elements || count > elements - first)
-        REFUSE(error, "%" PRId64 " elements from %" PRId64 " are not all among %" PRId64, count,
-               first, elements);
     const int64_t run = run_of(payload);
     char *next = array;
     for (int64_t size; count > 0; first += size, count -= size) {

@@ -58,8 +58,8 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
 enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
                                 struct healcl_error *error);
 
-/* Reads elements [first, first + count) in C order so, which it finds at once. Refuses payloads
- * in Fortran order. */
+/* Reads elements [first, first + count) in C order so, which it finds at once. Not for payloads in
+ * Fortran order. */
 enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
                                      int64_t count, void *array, struct healcl_error *error);
 

@@ -8,7 +8,7 @@
 /* Pages are given back in steps, as each step is a system call. */
 enum { FORGET_STEP = 16 * 1024 * 1024 };
 
-/* What lies between the quotes of a string: bytes [begin, end) of the file. */
+/* The text between the quotes of a string: bytes [begin, end) of the file. */
 struct span {
     size_t begin, end;
     bool escaped;
@@ -134,7 +134,7 @@ static void skip_plain(struct scanner *scanner, bool *closed)
     }
 }
 
-/* The same up to the next character that ends the string or needs care, for strings that hold
+/* Steps to the next character that ends the string or needs care, for strings that hold
  * such characters here and there. */
 static void skip_plain_run(struct scanner *scanner)
 {

@@ -34,7 +34,7 @@ void source_close(struct source *source);
  * of, by a rename, is still what is mapped. */
 enum healcl_status source_check(const struct source *source, struct healcl_error *error);
 
-/* What a status comes to: where it is a refusal or a difference, and source_check refuses the file,
+/* Explains a status: where it is a refusal or a difference, and source_check refuses the file,
  * that goes in its place. */
 enum healcl_status source_explain(const struct source *source, enum healcl_status status,
                                   struct healcl_error *error);

@@ -37,15 +37,6 @@ struct output {
     bool begun;           /* a byte that is no space was there */
 };
 
-/* The most that so many packed bytes may unpack to. */
-static uint64_t most_bytes(uint64_t packed)
-{
-    if (packed > UNPACKED_BYTES_MAX / UNPACKED_RATIO_MAX)
-        return UNPACKED_BYTES_MAX;
-    uint64_t most = packed * UNPACKED_RATIO_MAX;
-    return most > UNPACKED_BYTES_FREE ? most : UNPACKED_BYTES_FREE;
-}
-
 static enum healcl_status fail_to_write(const struct output *output, struct healcl_error *error)
 {
     FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack to a temporary file in '%.480s': %s",
@@ -56,9 +47,12 @@ static enum healcl_status output_open(struct output *output, uint64_t packed, en
                                       struct healcl_error *error)
 {
     const char *folder = getenv("TMPDIR");
+    const uint64_t most = packed > UNPACKED_BYTES_MAX / UNPACKED_RATIO_MAX
+                              ? UNPACKED_BYTES_MAX
+                              : packed * UNPACKED_RATIO_MAX;
     char path[4096];
     *output = (struct output){.folder = folder && *folder ? folder : "/tmp",
-                              .most = most_bytes(packed),
+                              .most = most > UNPACKED_BYTES_FREE ? most : UNPACKED_BYTES_FREE,
                               .unpacker = packing == PACKING_GZIP ? "gzip -d" : "zstd -d"};
     int length = snprintf(path, sizeof path, "%s/healcl-XXXXXX", output->folder);
     if (length < 0 || (size_t)length >= sizeof path)
@@ -148,23 +142,6 @@ struct decoder {
     ZSTD_DStream *zstd;
 };
 
-static enum healcl_status decoder_open(struct decoder *decoder, enum packing packing,
-                                       struct healcl_error *error)
-{
-    *decoder = (struct decoder){.packing = packing};
-    if (packing == PACKING_GZIP ? inflateInit2(&decoder->gzip, 16 + MAX_WBITS) != Z_OK
-                                : !(decoder->zstd = ZSTD_createDStream()))
-        NO_MEMORY(error);
-    return HEALCL_OK;
-}
-
-static void decoder_close(struct decoder *decoder)
-{
-    if (decoder->packing == PACKING_GZIP)
-        (void)inflateEnd(&decoder->gzip);
-    ZSTD_freeDStream(decoder->zstd);
-}
-
 /* Decodes what waits into a block, of which *size bytes are used. *ended: a member is at its end.
  */
 static enum healcl_status decode_gzip(z_stream *stream, struct input *input, char *block,
@@ -188,7 +165,7 @@ static enum healcl_status decode_gzip(z_stream *stream, struct input *input, cha
     return HEALCL_OK;
 }
 
-/* The same; *ended: a frame is, which may be one to skip. */
+/* Decodes likewise; *ended: a frame is at its end, which may be one to skip. */
 static enum healcl_status decode_zstd(ZSTD_DStream *stream, struct input *input, void *block,
                                       size_t *size, bool *ended, struct healcl_error *error)
 {
@@ -227,7 +204,7 @@ enum healcl_status unpack(const void *data, size_t length, enum packing packing,
 {
     struct input input = {.bytes = data, .length = length};
     struct output output;
-    struct decoder decoder;
+    struct decoder decoder = {.packing = packing};
     char *block = malloc(BLOCK_BYTES);
     NEED_MEMORY(block, error);
     enum healcl_status status = output_open(&output, length, packing, error);
@@ -235,10 +212,15 @@ enum healcl_status unpack(const void *data, size_t length, enum packing packing,
         free(block);
         return status;
     }
-    status = decoder_open(&decoder, packing, error);
-    if (status == HEALCL_OK)
+    const bool is_gzip = packing == PACKING_GZIP;
+    if (is_gzip ? inflateInit2(&decoder.gzip, 16 + MAX_WBITS) != Z_OK
+                : !(decoder.zstd = ZSTD_createDStream()))
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    else
         status = decode_all(&decoder, &input, &output, block, error);
-    decoder_close(&decoder);
+    if (is_gzip)
+        (void)inflateEnd(&decoder.gzip);
+    ZSTD_freeDStream(decoder.zstd);
     free(block);
     if (status == HEALCL_OK)
         *unpacked = output.file;

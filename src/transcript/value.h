@@ -28,7 +28,7 @@ enum healcl_status value_check_tag(const cJSON *object, const char *tag,
 /* The characters of a string, not NULL; NULL for any other value. */
 const char *value_text_or_null(const cJSON *value);
 
-/* The same, refusing any other value. */
+/* The characters of a string; refuses any other value. */
 enum healcl_status value_text(const cJSON *value, const char *what, const char **text,
                               struct healcl_error *error);
 

@@ -235,25 +235,6 @@ static void test_parts(void **state)
     }
 }
 
-static void test_refused_parts(void **state)
-{
-    (void)state;
-    struct healcl_error error = {.detail = NULL};
-    const int64_t values[] = {1, 2, 3, 4};
-    int64_t array[4];
-    struct sample sample = make_sample("<i8", false, "(4,)", values, 4);
-    static const int64_t parts[][2] = {{-1, 1}, {0, -1}, {5, 0}, {4, 1}, {1, 4}, {1, INT64_MAX}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        expect_refusal(payload_read_part(&sample.payload, DTYPE_INT64, parts[i][0], parts[i][1],
-                                         array, &error),
-                       &error, "are not all among 4");
-    free(sample.text);
-    sample = make_sample("<i8", true, "(2, 2)", values, 4);
-    expect_refusal(payload_read_part(&sample.payload, DTYPE_INT64, 0, 1, array, &error), &error,
-                   "Fortran order");
-    free(sample.text);
-}
-
 /* A file that has shrunk or changed since it was checked gives zeros, and nothing is read that is
  * not there. */
 static void test_cut_behind_the_check(void **state)
@@ -323,7 +304,6 @@ int main(void)
         cmocka_unit_test(test_orders_that_are_the_same),
         cmocka_unit_test(test_values_that_do_not_fit),
         cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_refused_parts),
         cmocka_unit_test(test_cut_behind_the_check),
         cmocka_unit_test(test_refused_payloads),
     };
