@@ -128,16 +128,15 @@ static enum healcl_status different(const struct problem *problem,
 static void describe_element(const struct problem *problem, const struct placement *placement,
                              uint32_t storage, int64_t element, char text[SHAPE_TEXT_SIZE + 32])
 {
-    const struct place *out = problem->out >= 0 ? &placement->places[problem->out] : NULL;
     char index[SHAPE_TEXT_SIZE];
-    if (out && out->storage == storage) {
-        const struct layout *layouts[] = {&out->layout};
+    if (problem->out >= 0 && placement->places[problem->out].storage == storage) {
+        const struct layout *layouts[] = {&placement->places[problem->out].layout};
         struct walk walk;
         int64_t linear = 0;
         for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), linear++)
             if (walk.position[0] == element) {
                 sprintf(text, "%s%s", problem->form->parameters[problem->out].name,
-                        layout_index_text(&out->layout, linear, index));
+                        layout_index_text(layouts[0], linear, index));
                 return;
             }
     }
