@@ -1,4 +1,4 @@
-/* Cases of bench: primes, transcripts and their parts, and that a wrong device is noticed. */
+/* Measured cases: primes, transcripts and their parts; wrong devices are noticed. */
 #include "helper_device.h"
 
 #include <string.h>
