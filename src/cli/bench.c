@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
+#include "tools/bench_case.h"
 #include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
@@ -53,8 +54,9 @@ static enum healcl_status run_case(struct bench_command *self,
                                    const struct bench_settings *settings,
                                    struct healcl_error *error)
 {
+    struct bench_case ignored;
     if (!self->device) /* at first they are only checked */
-        return bench_check(operation, settings, error);
+        return bench_case_init(&ignored, operation, settings, error);
     progress_say(&self->progress, "measuring %s", operation->name);
     TRY(bench_run(self->device, operation, settings, &self->options, &self->results[self->count],
                   error));

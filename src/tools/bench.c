@@ -34,18 +34,11 @@ enum { SECOND_OUTPUT_BYTES = 64 << 20 };
 /* Rows of the output that are compared: runs of them, as far apart as can be. */
 enum { WINDOWS = 8 };
 
-/* A transcript in memory, and its plan. */
-struct script {
-    char *text;
-    struct source source;
-    struct plan *plan;
-};
-
 struct bench {
     const struct bench_options *options;
     struct bench_case measured; /* of an example: without an operation */
     bool accumulates;
-    struct script script;
+    struct planned script;
     /* script.plan, with the operation's steps LAUNCHES_MAX times behind its own. Where launches can
      * overlap every other one has another output, so that they may. */
     struct plan looped;
@@ -59,21 +52,11 @@ struct bench {
 
 /* ---------------------------------------------------------------- transcripts */
 
-static void script_release(struct script *script)
+static enum healcl_status plan_text(struct planned *script, char *text,
+                                    const struct bench_options *options, struct healcl_error *error)
 {
-    plan_free(script->plan);
-    free(script->text);
-}
-
-/* Takes the text. The caller releases the script, also where this fails. */
-static enum healcl_status script_init(struct script *script, char *text,
-                                      const struct bench_options *options,
-                                      struct healcl_error *error)
-{
-    script->text = text;
-    script->source = (struct source){.text = text, .length = strlen(text)};
     const struct healcl_limits limits = {.memory_bytes = options->memory_limit};
-    return plan_create(&script->source, options->table, &limits, &script->plan, error);
+    return planned_init(script, text, options->table, &limits, error);
 }
 
 static enum healcl_status run_segment(struct bench *bench, const struct segment *segment,
@@ -95,11 +78,11 @@ static enum healcl_status verify_part(const struct bench *bench, char *text, siz
 {
     const struct result *output = &bench->output.of[0];
     const struct plan *plan = bench->script.plan;
-    struct script script = {.text = NULL};
+    struct planned script;
     struct results expected = {.count = 0};
-    enum healcl_status status = script_init(&script, text, bench->options, error);
+    enum healcl_status status = plan_text(&script, text, bench->options, error);
     if (status == HEALCL_OK)
-        status = results_run(&expected, NULL, script.plan, NULL, error);
+        status = results_run(&expected, NULL, script.plan, NULL, 0, error);
     if (status == HEALCL_OK) {
         const struct step *download = &plan->steps[plan->segments[BENCH_RESULT].first_step];
         const struct difference difference = difference_of(
@@ -113,7 +96,7 @@ static enum healcl_status verify_part(const struct bench *bench, char *text, siz
                            layout_index_text(&download->in[0]->layout, at, index));
     }
     results_release(&expected);
-    script_release(&script);
+    planned_release(&script);
     return status;
 }
 
@@ -122,7 +105,7 @@ static enum healcl_status verify_part(const struct bench *bench, char *text, siz
 static enum healcl_status verify_windows(const struct bench *bench, struct healcl_error *error)
 {
     const struct bench_case *measured = &bench->measured;
-    const int64_t rows = bench_case_rows(measured);
+    const int64_t rows = measured->settings.of[BENCH_BATCH];
     const int64_t row_units = (int64_t)(measured->units / (uint64_t)rows);
     const int64_t wanted = REFERENCE_UNITS / WINDOWS / (row_units + 1) + 1;
     const int64_t windows = WINDOWS * wanted >= rows ? 1 : WINDOWS;
@@ -270,7 +253,7 @@ static enum healcl_status run_script(struct bench *bench, struct healcl_device *
                                      struct healcl_error *error)
 {
     const struct result_sink sink = {.context = bench, .take = take_output};
-    TRY(script_init(&bench->script, text, bench->options, error));
+    TRY(plan_text(&bench->script, text, bench->options, error));
     TRY(make_loop(bench, error));
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
     TRY(executor_run(bench->executor, bench->script.plan, &sink, error));
@@ -288,14 +271,7 @@ static void bench_release(struct bench *bench)
     results_release(&bench->output);
     free(bench->samples);
     free(bench->steps);
-    script_release(&bench->script);
-}
-
-enum healcl_status bench_check(const struct bench_operation *operation,
-                               const struct bench_settings *given, struct healcl_error *error)
-{
-    struct bench_case ignored;
-    return bench_case_init(&ignored, operation, given, error);
+    planned_release(&bench->script);
 }
 
 enum healcl_status bench_run(struct healcl_device *device, const struct bench_operation *operation,
@@ -311,7 +287,7 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
                                     .unit = operation->unit,
                                     .units = bench.measured.units,
                                     .bytes = bench.measured.bytes};
-    char *text = bench_case_text(&bench.measured, 0, bench_case_rows(&bench.measured),
+    char *text = bench_case_text(&bench.measured, 0, bench.measured.settings.of[BENCH_BATCH],
                                  wants_second_output(&bench, device));
     const enum healcl_status status = run_script(&bench, device, text, true, result, error);
     if (status != HEALCL_OK)

@@ -111,10 +111,6 @@ struct bench_suite_case {
 
 extern const struct bench_suite_case bench_suite[];
 
-/* Whether parameters, as bench_run takes them, fit together; else HEALCL_USAGE. */
-enum healcl_status bench_check(const struct bench_operation *operation,
-                               const struct bench_settings *given, struct healcl_error *error);
-
 /* ---------------------------------------------------------------- measuring */
 
 struct bench_options {
@@ -141,8 +137,8 @@ struct bench_result {
 /*
  * Measures one case. given: the parameters that replace the operation's defaults, each one that it
  * takes, in its range.
- * Errors: as bench_check; HEALCL_DIFFERENT where the device's result is not the reference's: then
- * there are no times. Otherwise as healcl_run.
+ * Errors: as bench_case_init; HEALCL_DIFFERENT where the device's result is not the reference's:
+ * then there are no times. Otherwise as healcl_run.
  */
 enum healcl_status bench_run(struct healcl_device *device, const struct bench_operation *operation,
                              const struct bench_settings *given,

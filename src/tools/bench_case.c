@@ -214,11 +214,6 @@ enum healcl_status bench_case_init(struct bench_case *self, const struct bench_o
     return measure(self, error);
 }
 
-int64_t bench_case_rows(const struct bench_case *self)
-{
-    return get(self, BENCH_BATCH);
-}
-
 /* ---------------------------------------------------------------- moduli, roots, permutations */
 
 /* An upload of a tensor [rows, columns], or [columns] for rows 0. Frees the values. */

@@ -24,9 +24,6 @@ struct bench_case {
 enum healcl_status bench_case_init(struct bench_case *self, const struct bench_operation *operation,
                                    const struct bench_settings *given, struct healcl_error *error);
 
-/* How many rows the tensors have that have any. */
-int64_t bench_case_rows(const struct bench_case *self);
-
 enum {
     BENCH_PREPARE,
     BENCH_OPERATE,

@@ -22,11 +22,6 @@ const struct operation *example_operation_at(const struct operation_table *table
     return table && number < operation_count(table) ? operation_at(table, number) : NULL;
 }
 
-const struct vendor_operation *example_vendor(const struct operation *operation)
-{
-    return operation->context;
-}
-
 const struct operation *example_operation_find(const struct operation_table *table,
                                                const char *name)
 {

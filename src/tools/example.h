@@ -17,7 +17,10 @@ extern const char *const example_side_names[];
 /* Operation i of those of manifests that a table has; NULL behind the last one. table may be NULL.
  */
 const struct operation *example_operation_at(const struct operation_table *table, size_t i);
-const struct vendor_operation *example_vendor(const struct operation *operation);
+static inline const struct vendor_operation *example_vendor(const struct operation *operation)
+{
+    return operation->context;
+}
 /* By name, with or without an underscore in front; NULL where there is none. */
 const struct operation *example_operation_find(const struct operation_table *table,
                                                const char *name);

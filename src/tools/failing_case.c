@@ -265,14 +265,13 @@ static bool try_cut(struct healcl_device *device, const struct candidate *whole,
     char *transcript = candidate_transcript(&part, NULL);
     if (!transcript)
         return false;
-    const struct source source = {.text = transcript, .length = strlen(transcript)};
-    struct plan *plan = NULL;
+    struct planned planned;
     struct results expected = {.count = 0}, actual = {.count = 0};
     const bool runs =
-        plan_create(&source, whole->failing->plan->table, NULL, &plan, NULL) == HEALCL_OK &&
-        results_run(&expected, NULL, plan, NULL, NULL) == HEALCL_OK;
+        planned_init(&planned, transcript, whole->failing->plan->table, NULL, NULL) == HEALCL_OK &&
+        results_run(&expected, NULL, planned.plan, NULL, 0, NULL) == HEALCL_OK;
     const bool wrong =
-        runs && (results_run(&actual, device, plan, NULL, NULL) != HEALCL_OK ||
+        runs && (results_run(&actual, device, planned.plan, NULL, 0, NULL) != HEALCL_OK ||
                  memcmp(actual.of[0].bytes, expected.of[0].bytes, expected.of[0].size) != 0);
     if (wrong) {
         free(found->transcript);
@@ -280,8 +279,7 @@ static bool try_cut(struct healcl_device *device, const struct candidate *whole,
         found->bytes = strlen(found->transcript);
         describe(&part, found->text, sizeof found->text);
     }
-    plan_free(plan);
-    free(transcript);
+    planned_release(&planned);
     results_release(&actual);
     results_release(&expected);
     return wrong;

@@ -27,22 +27,6 @@ enum {
  * some devices say anything of their caches. */
 static const uint64_t COPY_BYTES_LEAST = 64 << 20, COPY_BYTES_MOST = 1 << 30, CACHES = 4;
 
-/* From here on the device's clock counts, if it has one. */
-static enum healcl_status take_times(struct healcl_device *device, struct healcl_error *error)
-{
-    TRY(device_set_profiling(device, true, error));
-    return device->event_times ? HEALCL_OK : device_set_profiling(device, false, error);
-}
-
-static enum healcl_status end_times(struct healcl_device *device, enum healcl_status status,
-                                    struct healcl_error *error)
-{
-    /* The first error counts. */
-    enum healcl_status end =
-        device_set_profiling(device, false, status == HEALCL_OK ? error : NULL);
-    return status == HEALCL_OK ? end : status;
-}
-
 static void add_running(void *context, const struct launch_times *times)
 {
     *(uint64_t *)context += times->running;
@@ -225,7 +209,10 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
     struct buffer from = {0}, to = {0};
     struct sweep copy;
     *rates = (struct device_rates){0};
-    TRY(take_times(device, error));
+    /* The device's clock counts, if it has one. */
+    TRY(device_set_profiling(device, true, error));
+    if (!device->event_times)
+        TRY(device_set_profiling(device, false, error));
     enum healcl_status status = measure_products(device, "multiply", &rates->products, error);
     if (status == HEALCL_OK)
         status = measure_copies(device, &from, &to, &copy, &rates->copied_bytes, error);
@@ -235,7 +222,10 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
     device_buffer_release(device, &to);
     if (status == HEALCL_OK && all)
         status = measure_products(device, "multiply_lazily", &rates->twiddle_products, error);
-    return end_times(device, status, error);
+    /* The first error counts. */
+    const enum healcl_status end =
+        device_set_profiling(device, false, status == HEALCL_OK ? error : NULL);
+    return status == HEALCL_OK ? end : status;
 }
 
 /* ---------------------------------------------------------------- kept */

@@ -13,33 +13,13 @@
 
 /* ---------------------------------------------------------------- plans of problems */
 
-/* The plan of a problem's call, of the transcript that placement_transcript writes. */
-struct planned {
-    char *transcript;
-    struct source source;
-    struct plan *plan; /* NULL: it is refused */
-};
-
-/* The caller releases it, also where this fails. */
+/* Plans a call by its transcript. The caller releases the plan, also where this fails. */
 static enum healcl_status plan_problem(struct planned *planned, const struct problem *problem,
                                        const struct placement *placement,
                                        struct healcl_error *error)
 {
-    planned->plan = NULL;
-    planned->transcript = placement_transcript(placement, problem);
-    planned->source =
-        (struct source){.text = planned->transcript, .length = strlen(planned->transcript)};
-    const enum healcl_status status =
-        plan_create(&planned->source, problem->table, NULL, &planned->plan, error);
-    if (status == HEALCL_NO_MEMORY)
-        xmalloc_fail();
-    return status;
-}
-
-static void planned_release(struct planned *planned)
-{
-    plan_free(planned->plan);
-    free(planned->transcript);
+    return planned_init(planned, placement_transcript(placement, problem), problem->table, NULL,
+                        error);
 }
 
 /* ---------------------------------------------------------------- data */
@@ -92,14 +72,13 @@ static void fill_image(const struct problem *problem, const struct placement *pl
 }
 
 /* Fills what is around the problem's tensors, and then these. */
-static void images_init(struct images *images, const struct problem *problem,
+static void images_init(void *images[PARAMETERS_MAX], const struct problem *problem,
                         const struct placement *placement, const struct problem_data *data,
                         struct random *random)
 {
-    images->count = placement->storage_count;
-    for (uint32_t i = 0; i < images->count; i++) {
-        images->bytes[i] = xmalloc(placement_bytes(placement, i));
-        fill_image(problem, placement, i, random, images->bytes[i]);
+    for (uint32_t i = 0; i < placement->storage_count; i++) {
+        images[i] = xmalloc(placement_bytes(placement, i));
+        fill_image(problem, placement, i, random, images[i]);
     }
     /* Tensors that must hold certain values come last, as tensors may share elements. */
     for (int pass = 0; pass < 2; pass++)
@@ -107,7 +86,7 @@ static void images_init(struct images *images, const struct problem *problem,
             const struct problem_tensor *tensor = &problem->tensors[i];
             if (tensor->present && problem_is_free(tensor) == (pass == 0))
                 view_scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
-                             images->bytes[placement->places[i].storage], data->packed[i]);
+                             images[placement->places[i].storage], data->packed[i]);
         }
 }
 
@@ -150,16 +129,15 @@ static enum healcl_status different(const struct problem *problem,
 static void describe_element(const struct problem *problem, const struct placement *placement,
                              uint32_t storage, int64_t element, char text[SHAPE_TEXT_SIZE + 32])
 {
-    const struct place *out = problem->out >= 0 ? &placement->places[problem->out] : NULL;
     char index[SHAPE_TEXT_SIZE];
-    if (out && out->storage == storage) {
-        const struct layout *layouts[] = {&out->layout};
+    if (problem->out >= 0 && placement->places[problem->out].storage == storage) {
+        const struct layout *layouts[] = {&placement->places[problem->out].layout};
         struct walk walk;
         int64_t linear = 0;
         for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), linear++)
             if (walk.position[0] == element) {
                 sprintf(text, "%s%s", problem->form->parameters[problem->out].name,
-                        layout_index_text(&out->layout, linear, index));
+                        layout_index_text(layouts[0], linear, index));
                 return;
             }
     }
@@ -194,7 +172,7 @@ enum healcl_status problem_refused(struct healcl_error *error)
 struct attempt {
     const struct problem *problem;
     const struct placement *placement;
-    struct images images; /* of storages, before it */
+    void *images[PARAMETERS_MAX]; /* of storages, before it */
     struct planned planned;
     struct results expected, actual; /* storages, then a tensor that the call makes */
 };
@@ -202,8 +180,8 @@ struct attempt {
 static enum healcl_status run(struct attempt *attempt, struct healcl_device *device,
                               struct results *results, struct healcl_error *error)
 {
-    enum healcl_status status =
-        results_run(results, device, attempt->planned.plan, &attempt->images, error);
+    enum healcl_status status = results_run(results, device, attempt->planned.plan, attempt->images,
+                                            attempt->placement->storage_count, error);
     if (status == HEALCL_REFUSED && results->refuses_data)
         status = problem_refused(error);
     if (status != HEALCL_OK && !device)
@@ -242,7 +220,7 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     enum healcl_status status = plan_problem(&attempt.planned, problem, placement, error);
     if (status == HEALCL_REFUSED)
         status = problem_refused(error);
-    images_init(&attempt.images, problem, placement, data, random);
+    images_init(attempt.images, problem, placement, data, random);
     if (status == HEALCL_OK)
         status = run(&attempt, NULL, &attempt.expected, error);
     if (status == HEALCL_OK && device)
@@ -252,7 +230,7 @@ enum healcl_status problem_check(struct healcl_device *device, const struct prob
     results_release(&attempt.expected);
     results_release(&attempt.actual);
     for (uint32_t i = 0; i < placement->storage_count; i++)
-        free(attempt.images.bytes[i]);
+        free(attempt.images[i]);
     planned_release(&attempt.planned);
     return status;
 }

@@ -6,6 +6,24 @@
 #include "run/run.h"
 #include "tools/xmalloc.h"
 
+enum healcl_status planned_init(struct planned *planned, char *text,
+                                const struct operation_table *table,
+                                const struct healcl_limits *limits, struct healcl_error *error)
+{
+    *planned = (struct planned){text, {.text = text, .length = strlen(text)}, NULL};
+    const enum healcl_status status =
+        plan_create(&planned->source, table, limits, &planned->plan, error);
+    if (status == HEALCL_NO_MEMORY)
+        xmalloc_fail();
+    return status;
+}
+
+void planned_release(struct planned *planned)
+{
+    plan_free(planned->plan);
+    free(planned->text);
+}
+
 enum healcl_status results_take(void *context, const struct step *step, const void *data,
                                 struct healcl_error *error)
 {
@@ -22,19 +40,20 @@ enum healcl_status results_take(void *context, const struct step *step, const vo
 
 /* Writes to storages as no step does: the device's executor keeps no copy of their contents. */
 static enum healcl_status write_images(struct executor *executor, const struct plan *plan,
-                                       const struct images *images, struct healcl_error *error)
+                                       void *const *images, uint32_t count,
+                                       struct healcl_error *error)
 {
-    for (uint32_t i = 0; images && i < images->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct storage *storage = plan->storages[1 + i];
         const struct tensor whole = {storage, layout_of_shape(1, &storage->elements)};
         if (storage->elements > 0)
-            TRY(executor->class->write(executor, &whole, images->bytes[i], error));
+            TRY(executor->class->write(executor, &whole, images[i], error));
     }
     return HEALCL_OK;
 }
 
 enum healcl_status results_run(struct results *results, struct healcl_device *device,
-                               const struct plan *plan, const struct images *images,
+                               const struct plan *plan, void *const *images, uint32_t image_count,
                                struct healcl_error *error)
 {
     const struct result_sink sink = {.context = results, .take = results_take};
@@ -44,7 +63,7 @@ enum healcl_status results_run(struct results *results, struct healcl_device *de
         TRY(device_executor_create(device, plan, false, &executor, error));
     else
         TRY(reference_executor_create(plan, &executor, error));
-    enum healcl_status status = write_images(executor, plan, images, error);
+    enum healcl_status status = write_images(executor, plan, images, image_count, error);
     if (status == HEALCL_OK)
         status = executor_run(executor, plan, &sink, error);
     if (status == HEALCL_NO_MEMORY)

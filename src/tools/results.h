@@ -1,8 +1,21 @@
-/* Results of plans, kept and compared. */
+/* Transcripts in memory, their plans, and results that are kept and compared. */
 #ifndef HEALCL_TOOLS_RESULTS_H
 #define HEALCL_TOOLS_RESULTS_H
 
 #include "run/run.h"
+
+struct planned {
+    char *text;
+    struct source source;
+    struct plan *plan; /* NULL: it is refused */
+};
+
+/* Plans a transcript, whose text it takes. The caller releases it, also where this fails. Errors:
+ * as of plans. */
+enum healcl_status planned_init(struct planned *planned, char *text,
+                                const struct operation_table *table,
+                                const struct healcl_limits *limits, struct healcl_error *error);
+void planned_release(struct planned *planned);
 
 enum { RESULTS_MAX = PARAMETERS_MAX + 1 };
 
@@ -21,16 +34,11 @@ struct results {
 enum healcl_status results_take(void *context, const struct step *step, const void *data,
                                 struct healcl_error *error);
 
-/* The contents of a plan's first storages behind its constants. */
-struct images {
-    uint32_t count;
-    void *bytes[PARAMETERS_MAX];
-};
-
 /* Runs a plan on a device, or where it is NULL on the host reference, and keeps the results. The
- * caller releases them, also where this fails. images: what storages hold before; or NULL. */
+ * caller releases them, also where this fails. images: contents of
+ * the plan's first storages behind its constants, so many. */
 enum healcl_status results_run(struct results *results, struct healcl_device *device,
-                               const struct plan *plan, const struct images *images,
+                               const struct plan *plan, void *const *images, uint32_t image_count,
                                struct healcl_error *error);
 void results_release(struct results *results);
 

@@ -75,19 +75,17 @@ static struct bench_settings small_settings(const struct bench_operation *operat
 static struct result run_rows(const struct bench_case *measured, int64_t first, int64_t count)
 {
     struct results results;
-    struct plan *plan = NULL;
-    char *text = bench_case_text(measured, first, count, false);
-    const struct source source = {.text = text, .length = strlen(text)};
-    OK(plan_create(&source, NULL, NULL, &plan, &error));
+    struct planned planned;
+    OK(planned_init(&planned, bench_case_text(measured, first, count, false), NULL, NULL, &error));
+    const struct plan *plan = planned.plan;
     assert_int_equal(plan->segment_count, BENCH_SEGMENTS);
     assert_string_equal(plan->segments[BENCH_OPERATE].name, "operation");
     assert_int_equal(plan->segments[BENCH_OPERATE].operations, 1);
     /* A single row may be contiguous already. */
     assert_true(count == 1 || plan->segments[BENCH_OPERATE].step_count >= 1);
     assert_int_equal(plan->results, 1);
-    OK(results_run(&results, NULL, plan, NULL, &error));
-    plan_free(plan);
-    free(text);
+    OK(results_run(&results, NULL, plan, NULL, 0, &error));
+    planned_release(&planned);
     return results.of[0];
 }
 
@@ -100,7 +98,7 @@ static void check_parts(const struct bench_operation *operation,
     OK(bench_case_init(&measured, operation, settings, &error));
     if (!operation->arguments)
         return;
-    assert_int_equal(bench_case_rows(&measured), 7);
+    assert_int_equal(measured.settings.of[BENCH_BATCH], 7);
     struct result whole = run_rows(&measured, 0, 7);
     size_t row = whole.size / 7;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -151,10 +149,11 @@ static void suite_fits_together(void **state)
     (void)state;
     for (const struct bench_suite_case *next = bench_suite; next->operation; next++) {
         const struct bench_operation *operation = bench_operation_find(next->operation);
+        struct bench_case measured;
         assert_non_null(operation);
         for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
             assert_true(next->values.of[i] == 0 || bench_operation_takes(operation, i));
-        OK(bench_check(operation, &next->values, &error));
+        OK(bench_case_init(&measured, operation, &next->values, &error));
     }
 }
 
