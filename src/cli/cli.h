@@ -56,6 +56,7 @@ struct command_option {
     const char *name; /* "repeat"; NULL behind the last one */
     char letter;      /* 0: it has none */
     enum option_kind kind;
+    const char *value, *help; /* for --help: "N", or NULL; and what it does */
     bool decides_device; /* with it the command opens a device where it does not else, or none */
     size_t member;       /* where the value is kept: an offset in what the command keeps */
     uint32_t most;
@@ -65,10 +66,10 @@ struct command_option {
 };
 
 #define KEPT_IN(type, name) .member = offsetof(type, name)
-#define END_OF_OPTIONS                       \
-    {"help", 'h', OPTION_HELP, .member = 0}, \
-    {                                        \
-        NULL, 0, OPTION_HELP, .member = 0    \
+#define END_OF_OPTIONS                                     \
+    {"help", 'h', OPTION_HELP, .help = "print this text"}, \
+    {                                                      \
+        .name = NULL                                       \
     }
 
 /* Where drivers run: supervise.h. */
@@ -81,9 +82,8 @@ enum device_use {
 struct command {
     const char *name;
     const char *summary;
-    const char *help;
-    const char *more_help; /* the paragraphs behind it, for compilers need not take longer strings;
-                              or NULL */
+    const char *help;                     /* up to the options */
+    const char *notes;                    /* behind them; or NULL */
     const struct command_option *options; /* up to END_OF_OPTIONS */
     enum command_operands operands;
     enum device_use device; /* where its options do not decide */
@@ -138,23 +138,56 @@ int take_operations(const struct command *command, const struct command_option *
                     void *session, const char *text);
 
 /* --ops and --trust, kept in a member of a type. */
-#define OPERATIONS_OPTIONS(type, name)                                          \
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations},    \
-    {                                                                           \
-        "trust", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations \
+#define OPERATIONS_OPTIONS(type, name) FOLDER_OPTIONS(type, name, take_operations)
+#define FOLDER_OPTIONS(type, name, taker)                                                  \
+    {"ops", 0, OPTION_FOLDER, "DIR", OPS_HELP, KEPT_IN(type, name), .take = taker},        \
+    {                                                                                      \
+        "trust", 0, OPTION_FOLDER, "DIR", TRUST_HELP, KEPT_IN(type, name), .take = (taker) \
     }
+#define OPS_HELP                                                                                \
+    "take operations and kernels from the manifests of a folder (docs/VENDORS.md), and native " \
+    "code that they name; repeatable"
+#define TRUST_HELP \
+    "the same where manifests may name sources elsewhere, and any options of compilers"
 
-#define OPERATIONS_HELP                                                                          \
-    "      --ops DIR            take operations and kernels from the manifests of a folder\n"    \
-    "                           (docs/VENDORS.md), and native code that they name; repeatable\n" \
-    "      --trust DIR          the same where manifests may name sources elsewhere, and any\n"  \
-    "                           options of compilers\n"
+#define DEVICE_OPTION(type, name)                                                                 \
+    {                                                                                             \
+        "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", KEPT_IN(type, name) \
+    }
+#define JSON_OPTION(type, name)                                                        \
+    {                                                                                  \
+        "json", 0, OPTION_REPORT, "FILE|-",                                            \
+            "write it as JSON too, or with - alone on standard output (docs/JSON.md)", \
+            KEPT_IN(type, name)                                                        \
+    }
+#define LIMIT_OPTIONS(type, limits)                                                  \
+    {"memory-limit",                                                                 \
+     0,                                                                              \
+     OPTION_BYTES,                                                                   \
+     "SIZE",                                                                         \
+     "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
+     "(docs/MEMORY.md)",                                                             \
+     KEPT_IN(type, limits.memory_bytes)},                                            \
+        {"work-limit",                                                               \
+         0,                                                                          \
+         OPTION_NUMBER,                                                              \
+         "N",                                                                        \
+         "refuse an operation that visits more elements; 4T by default",             \
+         KEPT_IN(type, limits.work)},                                                \
+        EXPAND_OPTION(type, limits.expand)
+#define EXPAND_OPTION(type, name)                                                      \
+    {                                                                                  \
+        "expand", 0, OPTION_WORD, "spec|sdk",                                          \
+            "the order of expand's arguments (docs/HEAL-SDK.md)", KEPT_IN(type, name), \
+            .take = take_expand                                                        \
+    }
 
 /* --timeout of a command that opens a device: supervise.h. */
 enum { TIMEOUT_MAX = 1000000 }; /* seconds */
-#define TIMEOUT_OPTION                                    \
-    {                                                     \
-        "timeout", 0, OPTION_TIMEOUT, .most = TIMEOUT_MAX \
+#define TIMEOUT_OPTION                                                                  \
+    {                                                                                   \
+        "timeout", 0, OPTION_TIMEOUT, "S", "give up after S seconds, with exit code 4", \
+            .most = TIMEOUT_MAX                                                         \
     }
 
 int print_help(const struct command *command);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/signals.h"
 #include "cli/supervise.h"
 #include "cli/text.h"
 #include "core/control_group.h"
@@ -113,9 +112,17 @@ int usage_error(const struct command *command, const char *format, ...)
 
 int print_help(const struct command *command)
 {
+    enum { INDENT = 27, WIDTH = 84 };
     fputs(command->help, stdout);
-    if (command->more_help)
-        fputs(command->more_help, stdout);
+    for (const struct command_option *option = command->options; option->name; option++) {
+        int used = option->letter ? printf("  -%c, ", option->letter) : printf("      ");
+        used += printf("--%s%s%s", option->name, option->value ? " " : "",
+                       option->value ? option->value : "");
+        used += printf("%*s", used + 2 > INDENT ? 2 : INDENT - used, "");
+        text_wrap(stdout, option->help, (size_t)used, INDENT, WIDTH);
+    }
+    if (command->notes)
+        fputs(command->notes, stdout);
     return finish_output(EXIT_VERIFIED);
 }
 

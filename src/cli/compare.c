@@ -182,7 +182,7 @@ static enum healcl_status add_devices(struct compare_command *self, struct healc
 static enum healcl_status measure(struct compare_command *self, cJSON *device,
                                   struct healcl_error *error)
 {
-    const char *selector = compare_text(device, "index");
+    const char *selector = json_text(device, "index");
     if (self->no_measure || compare_is_reference(device))
         return HEALCL_OK;
     struct process_result result;
@@ -234,8 +234,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
 
 static const char *selector_of(const struct compare_command *self, const cJSON *run)
 {
-    return compare_text(compare_device(&self->comparison, compare_index(run, "device_at")),
-                        "index");
+    return json_text(compare_device(&self->comparison, compare_index(run, "device_at")), "index");
 }
 
 static enum healcl_status run_one(struct compare_command *self, cJSON *run,
@@ -392,14 +391,14 @@ static void print_slowdowns(const struct comparison *comparison)
     cJSON_ArrayForEach(run, comparison->runs)
     {
         const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
-        cJSON_ArrayForEach(slowdown, compare_at(run, "slowdowns"))
+        cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
         {
-            const bool is_judged = !compare_at(slowdown, "not_judged_because");
+            const bool is_judged = !json_at(slowdown, "not_judged_because");
             char *text = compare_slowdown_text(comparison, slowdown);
-            if (!is_judged || cJSON_IsTrue(compare_at(slowdown, "slower")))
-                print_notice("%s: %s%s %s: %s", compare_text(run, "transcript"),
-                             is_judged ? "" : "warning: ", compare_text(device, "index"),
-                             compare_text(device, "name"), text);
+            if (!is_judged || cJSON_IsTrue(json_at(slowdown, "slower")))
+                print_notice("%s: %s%s %s: %s", json_text(run, "transcript"),
+                             is_judged ? "" : "warning: ", json_text(device, "index"),
+                             json_text(device, "name"), text);
             free(text);
         }
     }
@@ -462,23 +461,53 @@ static int take_percent(const struct command *command, const struct command_opti
                              text);
 }
 
+#define OUTPUT(name, number, help)                                                               \
+    {                                                                                            \
+        name, 0, OPTION_REPORT, "FILE|-", help, KEPT_IN(struct compare_command, outputs[number]) \
+    }
+
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct compare_command, devices), .take = take_word},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, KEPT_IN(struct compare_command, kept), .take = take_word},
-    {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
-    {"baseline", 0, OPTION_FILE, KEPT_IN(struct compare_command, baselines), .take = take_word},
-    {"fail-slower", 0, OPTION_WORD, .take = take_percent},
-    {"no-measure", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_measure)},
-    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_fallback)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
-    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct compare_command, results)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JSON])},
-    {"junit", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JUNIT])},
-    {"csv", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_CSV])},
-    {"markdown", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_MARKDOWN])},
-    {"html", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_HTML])},
+    {"device", 'd', OPTION_DEVICE, "SEL",
+     "a device, as for healcl run, or 'reference': the host reference, slow and plain; repeatable. "
+     "Speed-ups are against the first. By default all devices that can be used, the best first",
+     KEPT_IN(struct compare_command, devices), .take = take_word},
+    {"repeat", 0, OPTION_COUNT, "N",
+     "run N times in each process; 5 by default, 15 with --fail-slower",
+     KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
+    {"keep", 0, OPTION_WORD, "SEGMENT",
+     "in steady requests only uploads of this segment stay on the device; repeatable; by default "
+     "all but those of segments upload_ct..., or where there are none of the last segment that "
+     "uploads",
+     KEPT_IN(struct compare_command, kept), .take = take_word},
+    {"timeout", 0, OPTION_SECONDS, "S", "seconds that one process may take, 600 by default",
+     KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
+    {"baseline", 0, OPTION_FILE, "FILE",
+     "a comparison saved by --json, maybe on another machine: its runs of the same transcripts "
+     "stand beside today's; repeatable",
+     KEPT_IN(struct compare_command, baselines), .take = take_word},
+    {"fail-slower", 0, OPTION_WORD, "PERCENT",
+     "exit with 5 where a run's compute, or a steady request, takes more than so much longer than "
+     "the baseline's, and the whole interval (95 %, at least 7 of each) says so, in a second "
+     "process too",
+     .take = take_percent},
+    {"no-measure", 0, OPTION_FLAG, NULL,
+     "do not measure how fast each device copies and multiplies",
+     KEPT_IN(struct compare_command, no_measure)},
+    {"no-fallback", 0, OPTION_FLAG, NULL,
+     "run with healcl run --no-fallback: what a device cannot run fails; otherwise the host runs "
+     "that, and tables and pages say so",
+     KEPT_IN(struct compare_command, no_fallback)},
+    FOLDER_OPTIONS(struct compare_command, operations, take_folder),
+    {"results", 0, OPTION_NEW_FOLDER, "DIR",
+     "write what each device did into DIR/VENDOR-DEVICE.json, for others to check "
+     "(docs/COMPARE.md); healcl check adds to it",
+     KEPT_IN(struct compare_command, results)},
+    OUTPUT("html", OUTPUT_HTML, "write a page that sorts and filters, and needs no other file"),
+    OUTPUT("markdown", OUTPUT_MARKDOWN, "write tables for an issue or a pull request"),
+    OUTPUT("csv", OUTPUT_CSV, "write a line for each run"),
+    OUTPUT("json", OUTPUT_JSON, "write everything as JSON (docs/COMPARE.md)"),
+    OUTPUT("junit", OUTPUT_JUNIT,
+           "write a test case for each transcript and device as JUnit XML (docs/CI.md)"),
     END_OF_OPTIONS,
 };
 
@@ -508,45 +537,13 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_compare = {
     .name = "compare",
     .summary = "run transcripts on several devices, and compare results and times",
-    .help =
-        "Runs transcripts on several devices, one after the other, and tells which are right\n"
-        "and how fast each is. Every run is a process of its own: a driver that crashes or\n"
-        "hangs becomes a row that says so.\n"
-        "\n"
-        "Usage: healcl compare [OPTIONS] FILE...\n"
-        "\n"
-        "  -d, --device SEL   a device, as for healcl run, or 'reference': the host reference,\n"
-        "                     slow and plain; may be repeated. Speed-ups are against the first.\n"
-        "                     By default all devices that can be used, the best first\n"
-        "      --repeat N     run N times in each process; 5 by default, 15 with --fail-slower\n"
-        "      --keep SEGMENT in steady requests only uploads of this segment stay on the device;\n"
-        "                     may be repeated; by default all but those of segments upload_ct...,\n"
-        "                     or where there are none of the last segment that uploads\n"
-        "      --timeout S    seconds that one process may take, 600 by default\n"
-        "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
-        "                     of the same transcripts stand beside today's; may be repeated\n"
-        "      --no-fallback  run with healcl run --no-fallback: what a device cannot run fails;\n"
-        "                     otherwise the host runs that, and tables and pages say so\n"
-        "      --ops DIR      take operations and kernels from the manifests of a folder, as\n"
-        "                     healcl run --ops; may be repeated\n"
-        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
-        "                     and any options of compilers\n"
-        "      --no-measure   do not measure how fast each device copies and multiplies\n"
-        "      --fail-slower PERCENT  exit with 5 where a run's compute, or a steady request, "
-        "takes\n"
-        "                     more than so much longer than the baseline's, and the whole\n"
-        "                     interval (95 %, at least 7 of each) says so, in a second process "
-        "too\n"
-        "      --results DIR  write what each device did into DIR/VENDOR-DEVICE.json, for others "
-        "to\n"
-        "                     check (docs/COMPARE.md); healcl check adds to it\n"
-        "      --html FILE|-  write a page that sorts and filters, and needs no other file\n"
-        "      --markdown FILE|-  write tables for an issue or a pull request\n"
-        "      --csv FILE|-   write a line for each run\n"
-        "      --json FILE|-  write everything as JSON (docs/COMPARE.md)\n"
-        "      --junit FILE|-  write a test case for each transcript and device as JUnit XML\n"
-        "                     (docs/CI.md)\n"
-        "  -h, --help         this text\n"
+    .help = "Runs transcripts on several devices, one after the other, and tells which are right\n"
+            "and how fast each is. Every run is a process of its own: a driver that crashes or\n"
+            "hangs becomes a row that says so.\n"
+            "\n"
+            "Usage: healcl compare [OPTIONS] FILE...\n"
+            "\n",
+    .notes =
         "\n"
         "What is written to - goes to standard output, alone. Without a terminal, standard error\n"
         "gets a line of progress a minute. Interrupted, it writes what it has measured.\n"

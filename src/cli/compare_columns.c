@@ -1,4 +1,4 @@
-#include "cli/compare_columns.h"
+#include "cli/comparison.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -121,10 +121,10 @@ const struct compare_columns compare_host_columns = TABLE(host_columns);
 const cJSON *compare_value(const struct compare_column *column, const struct comparison *comparison,
                            const cJSON *run)
 {
-    return compare_at(column->places & OF_DEVICE
-                          ? compare_device(comparison, compare_index(run, "device_at"))
-                          : run,
-                      column->path);
+    return json_at(column->places & OF_DEVICE
+                       ? compare_device(comparison, compare_index(run, "device_at"))
+                       : run,
+                   column->path);
 }
 
 /* What every run has is 0 where it is not known. */
@@ -147,7 +147,7 @@ static void put_range(const cJSON *run, const char *path, char note[CELL_SIZE])
 {
     char figure[32];
     snprintf(figure, sizeof figure, "%.*s", (int)strcspn(path, "."), path);
-    const cJSON *speedup = compare_at(run, figure);
+    const cJSON *speedup = json_at(run, figure);
     const double low = compare_number(speedup, "low"), high = compare_number(speedup, "high");
     if (low >= 1 && high <= 1)
         strcpy(note, "the first");
@@ -206,15 +206,15 @@ void compare_copy(cJSON *target, const cJSON *source, const struct compare_colum
     FOR_EACH_COLUMN(column, table, COPIED)
     {
         const char *path = column->path;
-        const cJSON *item = compare_at(source, path);
+        const cJSON *item = json_at(source, path);
         const double number = compare_number(source, path);
         const bool always = column->places & ALWAYS;
         if (column->kind == KIND_FLAG) {
             if (always || cJSON_IsBool(item))
                 compare_put(target, path, cJSON_CreateBool(cJSON_IsTrue(item)));
         } else if (column->kind == KIND_TEXT) {
-            if (always || *compare_text(source, path))
-                compare_put_text(target, path, compare_text(source, path));
+            if (always || *json_text(source, path))
+                compare_put_text(target, path, json_text(source, path));
         } else if (always || number > 0) {
             compare_put_number(target, path, column->kind == KIND_DECIMAL ? number : floor(number));
         }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "cli/compare_columns.h"
+#include "cli/comparison.h"
 #include "core/file.h"
 #include "tools/xmalloc.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare_columns.h"
+#include "cli/comparison.h"
 #include "cli/json.h"
 #include "core/file.h"
 #include "core/json_tree.h"
@@ -77,7 +77,7 @@ enum healcl_status compare_read_file(const char *path, cJSON **tree, struct heal
 
 static bool is_text(const cJSON *object, const char *path, const char *text)
 {
-    return strcmp(compare_text(object, path), text) == 0;
+    return strcmp(json_text(object, path), text) == 0;
 }
 
 /* ---------------------------------------------------------------- devices */
@@ -96,10 +96,10 @@ size_t compare_add_devices(struct comparison *comparison, const char *text, bool
     const cJSON *source;
     size_t added = 0;
     for (int others = 0; others <= !default_only; others++)
-        cJSON_ArrayForEach(source, compare_at(top, "devices"))
+        cJSON_ArrayForEach(source, json_at(top, "devices"))
         {
-            const bool is_default = cJSON_IsTrue(compare_at(source, "default"));
-            if (others ? is_default || !cJSON_IsTrue(compare_at(source, "usable")) : !is_default)
+            const bool is_default = cJSON_IsTrue(json_at(source, "default"));
+            if (others ? is_default || !cJSON_IsTrue(json_at(source, "usable")) : !is_default)
                 continue;
             compare_add_device(comparison, source);
             added++;
@@ -112,9 +112,9 @@ void compare_take_rates(cJSON *device, const char *text)
 {
     cJSON *top = tree_of(text);
     const cJSON *source;
-    cJSON_ArrayForEach(source, compare_at(top, "devices"))
+    cJSON_ArrayForEach(source, json_at(top, "devices"))
     {
-        if (cJSON_IsTrue(compare_at(source, "default")))
+        if (cJSON_IsTrue(json_at(source, "default")))
             compare_copy(device, source, &compare_device_columns);
     }
     cJSON_Delete(top);
@@ -133,46 +133,29 @@ static void put_times(cJSON *run, const char *path, const cJSON *list)
     compare_put(run, path, times);
 }
 
-/* Older comparisons have but the time of the segments with kernels. It is that of the kernels where
- * none of these segments transfers anything. */
-static void put_older_compute(cJSON *run, const cJSON *source)
-{
-    const double told = compare_number(source, "compute_ns");
-    double apart = 0;
-    const cJSON *segment;
-    cJSON_ArrayForEach(segment, compare_at(source, "segments"))
-    {
-        apart += compare_number(segment, "bytes") > 0 ? 0 : compare_number(segment, "time_ns");
-    }
-    if (told > 0 && told <= apart)
-        compare_put(run, "split.compute_ns", cJSON_CreateDoubleArray(&told, 1));
-}
-
 /* key: of the whole times, which a process and a saved comparison name differently. */
 static void put_samples(cJSON *run, const cJSON *source, const char *key)
 {
     static const char *const paths[] = {"split.decode_ns", "split.transfer_ns", "split.compute_ns",
                                         "steady.requests_ns"};
-    put_times(run, "samples_ns", compare_at(source, key));
+    put_times(run, "samples_ns", json_at(source, key));
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-        if (cJSON_GetArraySize(compare_at(source, paths[i])) > 0)
-            put_times(run, paths[i], compare_at(source, paths[i]));
-    if (!compare_at(source, "split"))
-        put_older_compute(run, source);
-    if (compare_at(run, "split.compute_ns"))
+        if (cJSON_GetArraySize(json_at(source, paths[i])) > 0)
+            put_times(run, paths[i], json_at(source, paths[i]));
+    if (json_at(run, "split.compute_ns"))
         compare_put_text(run, "split.clock", "host");
-    if (cJSON_GetArraySize(compare_at(run, "samples_ns")) == 0)
+    if (cJSON_GetArraySize(json_at(run, "samples_ns")) == 0)
         return;
     const bool by_host = is_text(source, "profile.clock", "host");
     compare_put_text(run, "profile.clock", by_host ? "host" : "device");
-    put_times(run, "profile.runs_ns", compare_at(source, "profile.runs_ns"));
+    put_times(run, "profile.runs_ns", json_at(source, "profile.runs_ns"));
 }
 
 static void put_differences(cJSON *run, const cJSON *source)
 {
     cJSON *list = cJSON_CreateArray();
     const cJSON *item;
-    cJSON_ArrayForEach(item, compare_at(source, "differences"))
+    cJSON_ArrayForEach(item, json_at(source, "differences"))
     {
         if (cJSON_IsString(item) && cJSON_GetArraySize(list) < DIFFERENCES_KEPT)
             cJSON_AddItemToArray(list, cJSON_CreateString(item->valuestring));
@@ -188,8 +171,7 @@ static void add_up(cJSON *part, const char *key, double number)
 /* Adds a segment or operations of a kind to a list; where merged to those of the same name. */
 static void add_part(cJSON *list, const cJSON *source, const char *count_key, bool merged)
 {
-    const char *name = compare_text(source, "name"),
-               *reason = compare_text(source, "fallback_reason");
+    const char *name = json_text(source, "name"), *reason = json_text(source, "fallback_reason");
     cJSON *part = merged ? list->child : NULL;
     while (part && !is_text(part, "name", name))
         part = part->next;
@@ -206,7 +188,7 @@ static void add_part(cJSON *list, const cJSON *source, const char *count_key, bo
     if (compare_number(source, "fallbacks") == 0)
         return;
     add_up(part, "fallbacks", compare_number(source, "fallbacks"));
-    if (!*compare_text(part, "fallback_reason"))
+    if (!*json_text(part, "fallback_reason"))
         compare_put_text(part, "fallback_reason", reason);
 }
 
@@ -214,15 +196,15 @@ static void put_parts(cJSON *run, const cJSON *source)
 {
     cJSON *segments = cJSON_CreateArray(), *kinds = cJSON_CreateArray();
     const cJSON *segment, *kind;
-    cJSON_ArrayForEach(segment, compare_at(source, "segments"))
+    cJSON_ArrayForEach(segment, json_at(source, "segments"))
     {
         add_part(segments, segment, "operations", false);
-        cJSON_ArrayForEach(kind, compare_at(segment, "operations_by_kind"))
+        cJSON_ArrayForEach(kind, json_at(segment, "operations_by_kind"))
         {
             add_part(kinds, kind, "count", true);
         }
     }
-    cJSON_ArrayForEach(kind, compare_at(source, "ops"))
+    cJSON_ArrayForEach(kind, json_at(source, "ops"))
     {
         add_part(kinds, kind, "count", true);
     }
@@ -246,7 +228,7 @@ static const char *outcome_of_claim(const cJSON *run)
 /* What a process that ended by itself says with its exit code (src/cli/cli.h) and its JSON. */
 static const char *outcome_of_exit(const cJSON *top, const cJSON *run, int code)
 {
-    const cJSON *verified = compare_at(top, "verified");
+    const cJSON *verified = json_at(top, "verified");
     if (code == 0 && cJSON_IsTrue(verified))
         return outcome_of_claim(run);
     if (code == 0 && cJSON_IsNull(verified))
@@ -290,11 +272,11 @@ static void put_run(const struct comparison *comparison, cJSON *run, const cJSON
 {
     const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
     const cJSON *transcript = compare_transcript(comparison, compare_index(run, "transcript_at"));
-    const cJSON *kernels = compare_at(source, "manifest_kernels");
-    compare_put_text(run, "transcript", compare_text(transcript, "file"));
-    compare_put_text(run, "device", compare_text(device, "name"));
-    compare_put_text(run, "platform", compare_text(device, "platform"));
-    compare_put_text(run, "driver", compare_text(device, "driver"));
+    const cJSON *kernels = json_at(source, "manifest_kernels");
+    compare_put_text(run, "transcript", json_text(transcript, "file"));
+    compare_put_text(run, "device", json_text(device, "name"));
+    compare_put_text(run, "platform", json_text(device, "platform"));
+    compare_put_text(run, "driver", json_text(device, "driver"));
     compare_copy(run, source, &compare_run_columns);
     put_differences(run, source);
     put_samples(run, source, samples);
@@ -308,10 +290,10 @@ void compare_take_run(struct comparison *comparison, cJSON *run,
 {
     cJSON *top = tree_of(process->text);
     cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
-    const cJSON *tuned = compare_at(top, "device.tuned");
-    const char *message = compare_text(top, "error.message");
+    const cJSON *tuned = json_at(top, "device.tuned");
+    const char *message = json_text(top, "error.message");
     put_run(comparison, run, top, "runs_ns");
-    if (cJSON_IsBool(tuned) && compare_at(device, "tuning"))
+    if (cJSON_IsBool(tuned) && json_at(device, "tuning"))
         compare_put(device, "tuned", cJSON_CreateBool(cJSON_IsTrue(tuned)));
     compare_put_number(run, "process_ns", (double)process->nanoseconds);
     compare_put_number(run, "host_memory_peak", (double)process->bytes_peak);
@@ -334,11 +316,11 @@ static void take_saved_run(const struct comparison *comparison, cJSON *run, cons
         outcome = is_text(source, "outcome", outcomes[i]) ? outcomes[i] : outcome;
     put_run(comparison, run, source, "samples_ns");
     for (size_t i = 0; i < 2; i++)
-        if (cJSON_IsNumber(compare_at(source, codes[i])))
+        if (cJSON_IsNumber(json_at(source, codes[i])))
             compare_put_number(run, codes[i], (uint64_t)compare_number(source, codes[i]) & 0xff);
     put_outcome(run, strcmp(outcome, "verified") == 0 ? outcome_of_claim(run) : outcome,
-                compare_text(source, "message"));
-    compare_put_text(run, "command", compare_text(source, "command"));
+                json_text(source, "message"));
+    compare_put_text(run, "command", json_text(source, "command"));
     if (compare_has_outcome(run, "different") && is_text(source, "fault", "transcript"))
         compare_put_text(run, "fault", "transcript");
     compare_add_figures(run);
@@ -348,13 +330,13 @@ static void take_saved_run(const struct comparison *comparison, cJSON *run, cons
 static size_t find_transcript(const struct comparison *comparison, const cJSON *top, double place)
 {
     const cJSON *there =
-        place < INT32_MAX ? cJSON_GetArrayItem(compare_at(top, "transcripts"), (int)place) : NULL;
+        place < INT32_MAX ? cJSON_GetArrayItem(json_at(top, "transcripts"), (int)place) : NULL;
     size_t i = 0;
     const cJSON *here;
     cJSON_ArrayForEach(here, comparison->transcripts)
     {
         if (compare_number(here, "bytes") == compare_number(there, "bytes") &&
-            is_text(there, "digest", compare_text(here, "digest")))
+            is_text(there, "digest", json_text(here, "digest")))
             break;
         i++;
     }
@@ -368,7 +350,7 @@ static size_t add_saved_device(struct comparison *comparison, const cJSON *top, 
     cJSON *device = NULL;
     const cJSON *saved;
     size_t added = 0;
-    cJSON_ArrayForEach(saved, compare_at(top, "runs"))
+    cJSON_ArrayForEach(saved, json_at(top, "runs"))
     {
         const size_t transcript =
             find_transcript(comparison, top, compare_number(saved, "transcript_at"));
@@ -378,9 +360,9 @@ static size_t add_saved_device(struct comparison *comparison, const cJSON *top, 
         if (!device) {
             cJSON *host = cJSON_CreateObject();
             device = compare_add_device(comparison, source);
-            compare_copy(host, compare_at(top, "host"), &compare_host_columns);
+            compare_copy(host, json_at(top, "host"), &compare_host_columns);
             compare_put_text(device, "baseline", path);
-            compare_put_text(device, "date", compare_text(top, "date"));
+            compare_put_text(device, "date", json_text(top, "date"));
             compare_put(device, "host", host);
         }
         take_saved_run(
@@ -399,13 +381,13 @@ enum healcl_status compare_add_baseline(struct comparison *comparison, const cha
     size_t place = 0;
     *added = 0;
     TRY(compare_read_file(path, &top, error));
-    if (!cJSON_IsArray(compare_at(top, "devices")) || !cJSON_IsArray(compare_at(top, "runs"))) {
+    if (!cJSON_IsArray(json_at(top, "devices")) || !cJSON_IsArray(json_at(top, "runs"))) {
         cJSON_Delete(top);
         FAIL(error, HEALCL_USAGE, "'%.480s' is no JSON of healcl compare", path);
     }
-    cJSON_ArrayForEach(source, compare_at(top, "devices"))
+    cJSON_ArrayForEach(source, json_at(top, "devices"))
     {
-        if (!compare_at(source, "baseline")) /* its own baselines are not this one's */
+        if (!json_at(source, "baseline")) /* its own baselines are not this one's */
             *added += add_saved_device(comparison, top, place, source, path);
         place++;
     }

@@ -1,16 +1,132 @@
-/* What a comparison comes to, in a few sentences: who is right, who is the fastest, and what keeps
- * that from being known. */
+/* What people are told of a comparison: names of devices, verdicts, and in a few sentences who is
+ * right, who is the fastest, and what keeps that from being known. */
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/comparison.h"
 #include "cli/text.h"
 #include "tools/xmalloc.h"
 
+/* ---------------------------------------------------------------- names */
+
+/* Takes out every occurrence of a word. */
+static void take_out(char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    for (char *found; (found = strstr(text, word));)
+        memmove(found, found + length, strlen(found + length) + 1);
+}
+
+/* One blank between words, and none around them. */
+static void squeeze(char *text)
+{
+    size_t length = 0;
+    for (const char *c = text; *c; c++)
+        if (!isspace((unsigned char)*c) || (length > 0 && text[length - 1] != ' '))
+            text[length++] = isspace((unsigned char)*c) ? ' ' : *c;
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    text[length] = 0;
+}
+
+const char *compare_plain_name(char text[NAME_SIZE], const char *name)
+{
+    static const char *const marks[] = {"(R)", "(r)", "(TM)", "(tm)", "(C)"};
+    snprintf(text, NAME_SIZE, "%s", name);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        take_out(text, marks[i]);
+    squeeze(text);
+    return text;
+}
+
+/* "PoCL 3.1 on AMD EPYC 9354", or the device's name. A processor is driven by several drivers,
+ * which give it names of their own: what tells them apart are they. */
+static void put_title(const struct comparison *comparison, cJSON *device)
+{
+    char name[NAME_SIZE], platform[NAME_SIZE], version[NAME_SIZE] = "";
+    const cJSON *at = json_at(device, "baseline") ? device : comparison->top;
+    const char *processor = json_text(at, "host.processor"), *driver = json_text(device, "driver");
+    unsigned major, minor;
+    if (strcmp(json_text(device, "type"), "cpu") != 0 || !*processor ||
+        cJSON_IsTrue(json_at(device, "emulator"))) {
+        compare_plain_name(name, json_text(device, "name"));
+        compare_put_text(device, "title", *name ? name : json_text(device, "index"));
+        return;
+    }
+    compare_plain_name(name, processor);
+    compare_plain_name(platform, json_text(device, "platform"));
+    if (sscanf(driver, "%u.%u", &major, &minor) == 2)
+        snprintf(version, sizeof version, " %u.%u", major, minor);
+    char *title = xasprintf(
+        "%s%s on %s", strcmp(platform, "Portable Computing Language") == 0 ? "PoCL" : platform,
+        version, name);
+    compare_put_text(device, "title", title);
+    free(title);
+}
+
+/* The title, and where others have the same the selector and a baseline's file. */
+static void put_label(const struct comparison *comparison, cJSON *device)
+{
+    const char *baseline = json_text(device, "baseline");
+    const cJSON *other;
+    size_t alike = 0;
+    cJSON_ArrayForEach(other, comparison->devices)
+    {
+        alike += compare_same(other, device, "title") &&
+                 !json_at(other, "baseline") == !json_at(device, "baseline");
+    }
+    char *place = alike < 2 ? xstrdup("")
+                            : xasprintf(" (%s%s%s)", json_text(device, "index"),
+                                        *baseline ? ", " : "", compare_base_name(baseline));
+    char *label =
+        xasprintf("%s%s%s", *baseline ? "(baseline) " : "", json_text(device, "title"), place);
+    compare_put_text(device, "label", label);
+    free(place);
+    free(label);
+}
+
+void compare_name_devices(struct comparison *comparison)
+{
+    cJSON *device;
+    cJSON_ArrayForEach(device, comparison->devices) put_title(comparison, device);
+    cJSON_ArrayForEach(device, comparison->devices) put_label(comparison, device);
+}
+
+/* ---------------------------------------------------------------- verdicts */
+
+const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run,
+                                 char text[OUTCOME_SIZE])
+{
+    char signal[PROCESS_SIGNAL_SIZE];
+    const char *name = json_text(run, "outcome");
+    const double total = compare_number(run, "results.total"),
+                 compared = compare_number(run, "results.compared");
+    snprintf(text, OUTCOME_SIZE, "%s", name);
+    if (strcmp(name, "different") == 0)
+        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f%s", name,
+                 compare_number(run, "results.different"), compared,
+                 strcmp(json_text(run, "fault"), "transcript") == 0 ? ", transcript's fault" : "");
+    else if (strcmp(name, "unproven") == 0)
+        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f compared", name, compared, total);
+    else if (strcmp(name, "verified") == 0 && compared < total)
+        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f", name, compared, total);
+    else if (strcmp(name, "crashed") == 0 && json_at(run, "signal"))
+        snprintf(text, OUTCOME_SIZE, "%s: %s", name,
+                 process_signal_name((int)compare_number(run, "signal"), signal));
+    else if (strcmp(name, "failed") == 0 && json_at(run, "exit_code"))
+        snprintf(text, OUTCOME_SIZE, "%s: exit code %.0f", name, compare_number(run, "exit_code"));
+    else if (strcmp(name, "timed out") == 0 && compare_is_own(comparison, run))
+        snprintf(text, OUTCOME_SIZE, "%s: %.0f s", name,
+                 compare_number(comparison->top, "timeout_s"));
+    return text;
+}
+
 /* ---------------------------------------------------------------- who is right */
 
 static bool is_fault_of(const cJSON *run, const char *whose)
 {
-    return strcmp(compare_text(run, "fault"), whose) == 0;
+    return strcmp(json_text(run, "fault"), whose) == 0;
 }
 
 /* Whether a result was verified here and now, or is wrong by a device's fault. */
@@ -29,25 +145,21 @@ static bool any_verified(const struct comparison *comparison)
 
 static void put_devices_at_fault(const struct comparison *comparison, FILE *stream)
 {
-    const bool verified = any_verified(comparison);
     size_t right = 0, count = compare_own_devices(comparison);
     for (size_t i = 0; i < count; i++)
         right += !compare_is_at_fault(comparison, i);
-    if (right == count && !verified)
+    if (right == count && !any_verified(comparison))
         fputs("Nothing was verified.", stream);
-    else if (right == 1 && count == 1)
-        fputs("The device is right in every result that was verified.", stream);
     else
-        fprintf(stream, "%zu of %zu device%s %s right%s", right, count, count == 1 ? "" : "s",
-                count == 1 ? "is" : "are",
-                verified ? " in every result that was verified." : "; nothing was verified.");
+        fprintf(stream, "%zu of %zu device%s right in every result that was verified.", right,
+                count, count == 1 ? " is" : "s are");
 }
 
 /* ---------------------------------------------------------------- transcripts */
 
 static const char *file_name(const struct comparison *comparison, size_t transcript)
 {
-    return compare_base_name(compare_text(compare_transcript(comparison, transcript), "file"));
+    return compare_base_name(json_text(compare_transcript(comparison, transcript), "file"));
 }
 
 /* Whether a transcript is at fault here and now, with that outcome; NULL: whether it is too small.
@@ -56,7 +168,7 @@ static bool is_meant(const struct comparison *comparison, size_t transcript, con
 {
     const cJSON *run;
     if (!outcome)
-        return cJSON_IsTrue(compare_at(compare_transcript(comparison, transcript), "too_small"));
+        return cJSON_IsTrue(json_at(compare_transcript(comparison, transcript), "too_small"));
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
         if (compare_is_own(comparison, run) && compare_has_outcome(run, outcome) &&
@@ -89,38 +201,27 @@ static void put_transcripts(const struct comparison *comparison, FILE *stream, c
 
 /* ---------------------------------------------------------------- who is the fastest */
 
-/* "the host reference", or a device's label */
-static void put_name(const struct comparison *comparison, FILE *stream, size_t device)
-{
-    const cJSON *about = compare_device(comparison, device);
-    fprintf(stream, "%s%s", compare_is_reference(about) ? "the " : "",
-            compare_text(about, "label"));
-}
-
 static void put_pair(const struct comparison *comparison, FILE *stream, size_t figure, size_t best,
                      size_t other)
 {
     struct compare_mean mean;
+    const cJSON *against = compare_device(comparison, other);
+    const size_t counting = comparison->counting, all = compare_transcript_count(comparison);
     if (!compare_mean_against(comparison, &compare_figures[figure], best, other, &mean))
         return;
     const bool alike = mean.of.low <= 1 && mean.of.high >= 1; /* the interval has 1 in it */
-    const size_t counting = comparison->counting, all = compare_transcript_count(comparison);
-    fputs(figure == COMPARE_COMPUTE ? " In compute " : " In a steady request ", stream);
-    put_name(comparison, stream, best);
-    fprintf(stream, " is faster on %zu of %zu transcript%s than ", mean.faster, counting,
-            counting == 1 ? "" : "s");
-    put_name(comparison, stream, other);
+    fprintf(stream, " In %s %s is faster on %zu of %zu transcript%s than %s%s",
+            figure == COMPARE_COMPUTE ? "compute" : "a steady request",
+            json_text(compare_device(comparison, best), "label"), mean.faster, counting,
+            counting == 1 ? "" : "s", compare_is_reference(against) ? "the " : "",
+            json_text(against, "label"));
     if (mean.slower > 0)
         fprintf(stream, ", slower on %zu", mean.slower);
-    if (alike)
-        fprintf(stream, ", and there is no difference%s: %s to %s times as fast",
-                counting > 1 ? " on average" : "", TEXT_FACTOR(mean.of.low),
-                TEXT_FACTOR(mean.of.high));
-    else
-        fprintf(stream, ", and %s times as fast", TEXT_FACTOR(mean.of.factor));
-    if (counting > 1 && !alike)
-        fprintf(stream, " on average, from %s to %s", TEXT_FACTOR(mean.least),
-                TEXT_FACTOR(mean.most));
+    fprintf(stream, ", and %s%s times as fast%s (%s to %s)",
+            alike ? "there is no difference: " : "", TEXT_FACTOR(mean.of.factor),
+            counting > 1 ? " on average" : "",
+            TEXT_FACTOR(alike || counting == 1 ? mean.of.low : mean.least),
+            TEXT_FACTOR(alike || counting == 1 ? mean.of.high : mean.most));
     fputs(counting < all ? ", without those too small or not run by all." : ".", stream);
 }
 
@@ -132,7 +233,7 @@ static size_t fastest_but(const struct comparison *comparison, size_t figure, si
     for (size_t j = 0; j < compare_own_devices(comparison); j++) {
         const cJSON *device = compare_device(comparison, j);
         const double factor =
-            compare_number(compare_at(device, compare_figures[figure].mean), "factor");
+            compare_number(json_at(device, compare_figures[figure].mean), "factor");
         if (j == but || factor <= most || compare_is_reference(device) ||
             compare_is_at_fault(comparison, j))
             continue;

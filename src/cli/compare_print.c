@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare_columns.h"
-#include "cli/table.h"
+#include "cli/comparison.h"
+#include "cli/report.h"
+#include "cli/view.h"
 #include "tools/xmalloc.h"
 
 enum { LEAD_WIDTH = 100, COLUMNS_MAX = 32, HEADING_SIZE = 32 };
@@ -32,7 +33,7 @@ static void put_markdown(FILE *stream, const char *text)
     }
 }
 
-void compare_print_text(FILE *stream, const char *text)
+static void put_html(FILE *stream, const char *text)
 {
     static const struct text_escape escapes[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
                                                  {'"', "&quot;"}, {'\'', "&#39;"}, {0, NULL}};
@@ -72,7 +73,7 @@ static void put_cell(const struct printed *to, const char *text)
         putc(' ', to->stream);
     } else {
         fputs("<td>", to->stream);
-        compare_print_text(to->stream, text);
+        put_html(to->stream, text);
     }
 }
 
@@ -111,8 +112,8 @@ static void end_table(const struct printed *to)
 static void put_device(const struct printed *to, const cJSON *device)
 {
     const bool is_terminal = to->form == PRINT_TERMINAL;
-    char *text = xasprintf("%s%s%s", is_terminal ? compare_text(device, "index") : "",
-                           is_terminal ? "  " : "", compare_text(device, "label"));
+    char *text = xasprintf("%s%s%s", is_terminal ? json_text(device, "index") : "",
+                           is_terminal ? "  " : "", json_text(device, "label"));
     put_cell(to, text);
     free(text);
 }
@@ -146,8 +147,8 @@ static void put_runs(struct printed to, const struct comparison *comparison, uns
     for (size_t i = 0; i < transcripts; i++) {
         const cJSON *transcript = compare_transcript(comparison, i), *run;
         char *name =
-            xasprintf("%s%s", compare_text(transcript, "file"),
-                      cJSON_IsTrue(compare_at(transcript, "too_small")) ? " (too small)" : "");
+            xasprintf("%s%s", json_text(transcript, "file"),
+                      cJSON_IsTrue(json_at(transcript, "too_small")) ? " (too small)" : "");
         if (to.form == PRINT_TERMINAL && transcripts > 1)
             table_line(to.table, name); /* above its rows: paths are long */
         FOR_EACH_RUN_OF(run, comparison, i)
@@ -179,7 +180,7 @@ static void put_means(struct printed to, const struct comparison *comparison)
     {
         put_device(&to, device);
         for (size_t i = 0; i < 6; i++) {
-            const cJSON *mean = compare_at(device, compare_figures[i / 3].mean);
+            const cJSON *mean = json_at(device, compare_figures[i / 3].mean);
             put_cell(&to, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
         }
         end_row(&to);
@@ -188,12 +189,7 @@ static void put_means(struct printed to, const struct comparison *comparison)
     fprintf(to.stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
             to.form == PRINT_TERMINAL ? "" : "\n", comparison->counting,
             compare_transcript_count(comparison),
-            compare_text(compare_device(comparison, comparison->base), "label"));
-}
-
-void compare_print_plain(const struct comparison *comparison, FILE *stream)
-{
-    put_runs((struct printed){.form = PRINT_HTML, .stream = stream}, comparison, ON_PAGE);
+            json_text(compare_device(comparison, comparison->base), "label"));
 }
 
 /* ---------------------------------------------------------------- notes */
@@ -214,10 +210,10 @@ static void put_problem(const struct printed *to, const struct comparison *compa
                         const cJSON *run)
 {
     const cJSON *device = compare_device(comparison, compare_index(run, "device_at")),
-                *first = cJSON_GetArrayItem(compare_at(run, "differences"), 0);
-    const char *problem = first ? first->valuestring : compare_text(run, "message");
-    char *text = xasprintf("%s: %s: %s", compare_text(run, "transcript"),
-                           compare_text(device, "index"), problem);
+                *first = cJSON_GetArrayItem(json_at(run, "differences"), 0);
+    const char *problem = first ? first->valuestring : json_text(run, "message");
+    char *text =
+        xasprintf("%s: %s: %s", json_text(run, "transcript"), json_text(device, "index"), problem);
     if (*problem)
         put_note(to, text);
     free(text);
@@ -226,14 +222,14 @@ static void put_problem(const struct printed *to, const struct comparison *compa
 static void put_facts(const struct printed *to, const cJSON *device)
 {
     const double copied = compare_number(device, "copied_bytes_per_s");
-    char *text = xasprintf("%s%s: %s of %s %s%s%s%s%s%s",
-                           compare_at(device, "baseline") ? "(baseline) " : "",
-                           compare_text(device, "index"), compare_text(device, "name"),
-                           compare_text(device, "platform"), compare_text(device, "driver"),
-                           cJSON_IsTrue(compare_at(device, "emulator")) ? ", an emulator" : "",
-                           cJSON_IsTrue(compare_at(device, "tuned")) ? ", tuned" : "",
-                           copied > 0 ? ", copies memory at " : "",
-                           copied > 0 ? TEXT_BYTES((uint64_t)copied) : "", copied > 0 ? "/s" : "");
+    char *text =
+        xasprintf("%s%s: %s of %s %s%s%s%s%s%s", json_at(device, "baseline") ? "(baseline) " : "",
+                  json_text(device, "index"), json_text(device, "name"),
+                  json_text(device, "platform"), json_text(device, "driver"),
+                  cJSON_IsTrue(json_at(device, "emulator")) ? ", an emulator" : "",
+                  cJSON_IsTrue(json_at(device, "tuned")) ? ", tuned" : "",
+                  copied > 0 ? ", copies memory at " : "",
+                  copied > 0 ? TEXT_BYTES((uint64_t)copied) : "", copied > 0 ? "/s" : "");
     put_note(to, text);
     free(text);
 }
@@ -252,7 +248,7 @@ static void put_notes(const struct printed *to, const struct comparison *compari
     }
     cJSON_ArrayForEach(item, comparison->transcripts)
     {
-        any_is_small |= cJSON_IsTrue(compare_at(item, "too_small"));
+        any_is_small |= cJSON_IsTrue(json_at(item, "too_small"));
     }
     if (any_is_small)
         put_note(to, compare_too_small);
@@ -272,13 +268,12 @@ void compare_print_table(const struct comparison *comparison, const struct style
     const struct printed to = {.form = PRINT_TERMINAL, .style = style, .stream = style->stream};
     char *lead = compare_lead(comparison);
     if (compare_transcript_count(comparison) == 1)
-        fprintf(to.stream, "transcript  %s\n",
-                compare_text(comparison->transcripts->child, "file"));
+        fprintf(to.stream, "transcript  %s\n", json_text(comparison->transcripts->child, "file"));
     fprintf(to.stream, "runs        %.0f of each\n\n", compare_number(comparison->top, "repeat"));
     put_runs(to, comparison, IN_TERMINAL);
     put_means(to, comparison);
     putc('\n', to.stream);
-    text_wrap(to.stream, lead, 0, LEAD_WIDTH);
+    text_wrap(to.stream, lead, 0, 0, LEAD_WIDTH);
     putc('\n', to.stream);
     put_notes(&to, comparison, IN_TERMINAL);
     free(lead);
@@ -296,10 +291,9 @@ void compare_print_markdown(const struct comparison *comparison, FILE *stream)
     putc('\n', stream);
     put_notes(&to, comparison, IN_MARKDOWN);
     fprintf(stream, "\nMedians and quartiles of %.0f runs each, healcl %s (%s), ",
-            compare_number(top, "repeat"), compare_text(top, "healcl"),
-            compare_text(top, "commit"));
-    put_markdown(stream, compare_text(top, "host.processor"));
-    fprintf(stream, ", %s.\n\n    %s\n", compare_text(top, "date"), compare_text(top, "command"));
+            compare_number(top, "repeat"), json_text(top, "healcl"), json_text(top, "commit"));
+    put_markdown(stream, json_text(top, "host.processor"));
+    fprintf(stream, ", %s.\n\n    %s\n", json_text(top, "date"), json_text(top, "command"));
     free(lead);
 }
 
@@ -349,4 +343,140 @@ void compare_print_csv(const struct comparison *comparison, FILE *stream)
         }
         fputs("\r\n", stream);
     }
+}
+
+/* ---------------------------------------------------------------- the page */
+
+extern const char healcl_cli_page_html[]; /* embedded */
+
+static void put_lead(const struct comparison *comparison, FILE *stream)
+{
+    char *lead = compare_lead(comparison);
+    put_html(stream, lead);
+    free(lead);
+}
+
+static void put_plain(const struct comparison *comparison, FILE *stream)
+{
+    put_runs((struct printed){.form = PRINT_HTML, .stream = stream}, comparison, ON_PAGE);
+}
+
+/* The document, what the page says of it, and the columns of its tables. In a script element "<"
+ * could end it. */
+static void put_json(const struct comparison *comparison, FILE *stream)
+{
+    cJSON *all = cJSON_CreateObject(), *run;
+    cJSON *verdicts = cJSON_AddArrayToObject(all, "verdicts");
+    char outcome[OUTCOME_SIZE];
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        compare_outcome_text(comparison, run, outcome);
+        cJSON_AddItemToArray(verdicts, cJSON_CreateString(outcome));
+    }
+    cJSON_AddItemReferenceToObject(all, "comparison", comparison->top);
+    compare_put(all, "columns", compare_columns_json(&compare_run_columns, comparison, ON_PAGE));
+    compare_put(all, "details", compare_columns_json(&compare_run_columns, comparison, IN_DETAILS));
+    compare_put(all, "facts", compare_columns_json(&compare_device_columns, comparison, ON_PAGE));
+    compare_put_text(all, "too_small", compare_too_small);
+    char *text = cJSON_PrintUnformatted(all);
+    for (const char *c = text; *c; c++)
+        fputs(*c == '<' ? "\\u003c" : (char[]){*c, 0}, stream);
+    cJSON_free(text);
+    cJSON_Delete(all);
+}
+
+void compare_print_html(const struct comparison *comparison, FILE *stream)
+{
+    static const struct {
+        const char *mark;
+        void (*put)(const struct comparison *comparison, FILE *stream);
+    } places[] = {{"{{lead}}", put_lead}, {"{{table}}", put_plain}, {"{{json}}", put_json}};
+    const char *text = healcl_cli_page_html;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *mark = strstr(text, places[i].mark);
+        if (!mark)
+            break;
+        (void)fwrite(text, 1, (size_t)(mark - text), stream);
+        places[i].put(comparison, stream);
+        text = mark + strlen(places[i].mark);
+    }
+    fputs(text, stream);
+}
+
+/* ---------------------------------------------------------------- JUnit: a suite for each
+ * transcript, in it a case for each device that runs it here, and one for each baseline */
+
+static void put_details(struct junit *junit, const cJSON *run)
+{
+    const cJSON *line;
+    if (*json_text(run, "message"))
+        junit_line(junit, "%s", json_text(run, "message"));
+    cJSON_ArrayForEach(line, json_at(run, "differences"))
+    {
+        junit_line(junit, "%s", line->valuestring);
+    }
+    junit_line(junit, "%s", json_text(run, "command"));
+}
+
+static void put_verdict_case(struct junit *junit, const struct comparison *comparison,
+                             const cJSON *run, const char *name)
+{
+    char text[OUTCOME_SIZE];
+    const char *type = json_text(run, "outcome"), *message = json_text(run, "message");
+    const enum junit_outcome outcome = strcmp(type, "verified") == 0            ? JUNIT_PASSED
+                                       : strcmp(type, "nothing to verify") == 0 ? JUNIT_SKIPPED
+                                       : strcmp(type, "different") == 0         ? JUNIT_FAILURE
+                                                                                : JUNIT_ERROR;
+    char *whole = xasprintf("%s%s%.400s", compare_outcome_text(comparison, run, text),
+                            *message ? ": " : "", message);
+    junit_case(junit, name, (uint64_t)compare_number(run, "process_ns"));
+    if (outcome != JUNIT_PASSED)
+        junit_outcome(junit, outcome, type, whole);
+    put_details(junit, run);
+    free(whole);
+}
+
+static void put_slowdown(struct junit *junit, const struct comparison *comparison, const cJSON *run,
+                         const cJSON *slowdown, const char *name)
+{
+    const char *figure = json_text(slowdown, "figure");
+    const bool is_steady = strcmp(figure, compare_figures[COMPARE_STEADY].name) == 0;
+    char *text = compare_slowdown_text(comparison, slowdown),
+         *title = *figure ? xasprintf("%.250s: %s against %.200s", name, figure,
+                                      json_text(slowdown, "baseline"))
+                          : xasprintf("%.250s: time against a baseline", name);
+    junit_case(junit, title, (uint64_t)compare_number(run, compare_figures[is_steady].median));
+    if (json_at(slowdown, "not_judged_because"))
+        junit_outcome(junit, JUNIT_SKIPPED, "not judged", text);
+    else if (cJSON_IsTrue(json_at(slowdown, "slower")))
+        junit_outcome(junit, JUNIT_FAILURE, "slower", text);
+    else
+        junit_line(junit, "%s", text);
+    free(title);
+    free(text);
+}
+
+void compare_print_junit(const struct comparison *comparison, FILE *stream)
+{
+    struct junit junit;
+    const cJSON *run, *slowdown;
+    junit_init(&junit, "healcl compare");
+    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+        junit_suite(&junit, json_text(compare_transcript(comparison, i), "file"));
+        FOR_EACH_RUN_OF(run, comparison, i)
+        {
+            if (!compare_is_own(comparison, run))
+                continue;
+            const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
+            char *name = xasprintf("%.60s %.200s (%.200s)", json_text(device, "index"),
+                                   json_text(device, "name"), json_text(device, "platform"));
+            put_verdict_case(&junit, comparison, run, name);
+            cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
+            {
+                put_slowdown(&junit, comparison, run, slowdown, name);
+            }
+            free(name);
+        }
+    }
+    (void)junit_print(&junit, stream);
 }

@@ -142,6 +142,12 @@ const cJSON *json_at(const cJSON *object, const char *path)
     return json_at(cJSON_GetObjectItemCaseSensitive(object, name), dot + 1);
 }
 
+const char *json_text(const cJSON *object, const char *path)
+{
+    const char *text = cJSON_GetStringValue(json_at(object, path));
+    return text ? text : "";
+}
+
 uint64_t json_number_at(const cJSON *object, const char *path)
 {
     const cJSON *item = json_at(object, path);

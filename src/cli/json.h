@@ -75,6 +75,9 @@ void json_sort(cJSON *list, const char *key);
 /* The member that a path such as "results.total" leads to, or NULL. */
 const cJSON *json_at(const cJSON *object, const char *path);
 
+/* The text there, which lives as long as the item; else "". */
+const char *json_text(const cJSON *object, const char *path);
+
 /* The integer at a path, or the count of an array; else 0. */
 uint64_t json_number_at(const cJSON *object, const char *path);
 

@@ -1,4 +1,4 @@
-#include "cli/junit.h"
+#include "cli/report.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static void put_attribute(FILE *stream, const char *name, const char *value)
 
 static void put_member(FILE *stream, const cJSON *object, const char *key)
 {
-    put_attribute(stream, key, cJSON_GetStringValue(json_at(object, key)));
+    put_attribute(stream, key, json_text(object, key));
 }
 
 static void put_seconds(FILE *stream, uint64_t nanoseconds)
@@ -114,7 +114,7 @@ static void put_case(FILE *stream, const cJSON *suite, const cJSON *object)
     const uint64_t outcome = json_number_at(object, "outcome");
     const cJSON *line, *lines = json_at(object, "lines");
     fputs("    <testcase", stream);
-    put_attribute(stream, "classname", cJSON_GetStringValue(json_at(suite, "name")));
+    put_attribute(stream, "classname", json_text(suite, "name"));
     put_member(stream, object, "name");
     put_seconds(stream, json_number_at(object, "ns"));
     if (outcome == JUNIT_PASSED && !lines->child) {

@@ -85,24 +85,55 @@ cJSON *report_run(const struct run_facts *facts);
 /* verbose: all segments, and the operations by kind with their times. */
 void report_run_text(const cJSON *document, const struct style *style, bool verbose);
 
+/* A list of the kernels of a trace's last repetition: a row for launches that are alike, the
+ * slowest first. */
+cJSON *report_launches(const struct plan *plan, const struct trace *trace,
+                       const struct roofline *roofline, const struct healcl_device *device);
+
 /* Prints a trace that is finished: docs/TRACE.md. */
 void report_trace(const char *file, const char *device, const char *driver,
                   const struct trace *trace, FILE *stream);
 
+/* ---- JUnit XML, as CI services read it: well-formed whatever texts hold ---- */
+
+enum junit_outcome {
+    JUNIT_PASSED,
+    JUNIT_FAILURE, /* a result that is wrong, a time that is too long */
+    JUNIT_ERROR,   /* no result: a device that failed, a transcript that is refused */
+    JUNIT_SKIPPED,
+    JUNIT_OUTCOME_COUNT
+};
+
+/* What is added, as JSON: suites of cases. */
+struct junit {
+    cJSON *top, *suites, *cases, *last;
+};
+
+/* name: of the whole. */
+void junit_init(struct junit *junit, const char *name);
+
+/* Begins a suite; cases that are added then belong to it. */
+void junit_suite(struct junit *junit, const char *name);
+
+void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds);
+
+/* How the last case ended, where it did not pass. type: a word; message: one line. */
+void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
+                   const char *message);
+
+/* Adds a line to the text of the last case. */
+__attribute__((format(printf, 2, 3))) void junit_line(struct junit *junit, const char *format, ...);
+
+/* Prints the whole and frees it. */
+void junit_print(struct junit *junit, FILE *stream);
+
+/* A case for each segment. */
+void report_run_junit(const struct run_facts *facts, FILE *stream);
+
+/* Of a command that failed. file may be NULL. */
+void report_error_junit(const char *file, const struct healcl_error *error, FILE *stream);
+
 /* ---- a plan ---- */
-
-/* memory: what staying below a limit of device memory takes; with a limit of 0, which is none, what
- * tensors take. NULL: neither is known. The roofline's rates may be 0. */
-cJSON *report_plan(const char *file, const struct plan *plan, const struct memory_facts *memory,
-                   const struct roofline *roofline);
-void report_plan_text(const cJSON *document, const struct style *style);
-
-/* What passes have made of it: how many steps each has changed, and costs before and after. */
-void report_passes_text(const cJSON *document, const struct style *style);
-
-/* The steps that are left after passes, by segment, a line for each: the entries that it does, its
- * kind, its inputs and its output, as views of storages. */
-void report_steps(const struct plan *plan, const struct style *style);
 
 /* A transcript that ranks share, and what they have for that. */
 struct ranks_facts {
@@ -126,30 +157,6 @@ void report_add_parts(cJSON *object, const struct healcl_transcript *part);
     "entry {entry}, tensor {tensor}, along axis {axis}" \
     "{chosen= (the least memory, work and exchange)}"
 
-/* Which kernels serve the steps on a device, and why not others. */
-void report_add_kernels(cJSON *document, const struct plan *plan,
-                        const struct healcl_device *device);
-void report_kernels_text(const cJSON *document, const struct style *style);
-
-/* ---- devices ---- */
-
-struct self_test_result {
-    enum self_test_outcome outcome;
-    char reason[SELF_TEST_REASON_SIZE]; /* of a failure, or why it could not run */
-};
-
-/* best: index of the one that runs by default, else the count. self_tests, of each; rates, of each,
- * 0 where not measured, or NULL. */
-cJSON *report_devices(const struct device_listing *listing, size_t best,
-                      const struct self_test_result *self_tests, const struct device_rates *rates);
-void report_devices_text(const cJSON *document, const struct style *style);
-
-/* ---- operations ---- */
-
-/* Operations, and the kernels that there are. */
-cJSON *report_operations(const struct operation_table *table);
-void report_operations_text(const cJSON *document, const struct style *style);
-
 /* ---- healcl itself ---- */
 
 /* The commit that it was built from, with "-dirty" behind it where files had changed since; ""
@@ -158,8 +165,5 @@ const char *healcl_commit(void);
 
 /* The compiler that built it: "gcc 12.2.0". */
 extern const char healcl_compiler[];
-
-/* Prints the versions of healcl and its libraries; the first line is "healcl 0.1.0". */
-void report_version(const struct style *style);
 
 #endif

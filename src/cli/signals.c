@@ -1,4 +1,4 @@
-#include "cli/signals.h"
+#include "cli/supervise.h"
 
 #include <signal.h>
 #include <stdbool.h>

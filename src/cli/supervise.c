@@ -14,8 +14,7 @@
 #include <sys/prctl.h>
 #endif
 
-#include "cli/junit.h"
-#include "cli/signals.h"
+#include "cli/report.h"
 #include "core/clock.h"
 #include "core/registry.h"
 #include "core/verdict.h"

@@ -1,4 +1,4 @@
-#include "cli/table.h"
+#include "cli/view.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -149,20 +149,16 @@ size_t text_columns(const char *text)
 
 /* ---------------------------------------------------------------- paragraphs */
 
-void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width)
+void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, unsigned width)
 {
-    size_t column = 0;
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        if (column > 0 && column + 1 + word > width) {
-            putc('\n', stream);
-            column = 0;
-        }
-        if (column == 0)
+    for (const char *before = column > 0 ? "" : NULL; *text; before = " ") {
+        const size_t word = strcspn(text, " ");
+        if (!before || (*before && column + 1 + word > width)) {
+            fputs(before ? "\n" : "", stream);
             column = (size_t)fprintf(stream, "%*s", (int)indent, "");
-        else
-            column += (size_t)fprintf(stream, " ");
-        column += (size_t)fprintf(stream, "%.*s", (int)word, text);
+            before = "";
+        }
+        column += (size_t)fprintf(stream, "%s%.*s", before, (int)word, text);
         text += word;
         text += strspn(text, " ");
     }

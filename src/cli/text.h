@@ -49,7 +49,8 @@ size_t text_columns(const char *text);
 void text_shell(FILE *stream, const char *text);
 void text_shell_part(FILE *stream, const char *text, size_t length);
 
-/* Prints words with line breaks before column width, each line behind indent blanks. */
-void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width);
+/* Prints words with line breaks before column width, each line behind indent blanks. A first line
+ * that has columns already goes on there. */
+void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, unsigned width);
 
 #endif

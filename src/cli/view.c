@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "tools/xmalloc.h"
 

@@ -2,7 +2,7 @@
 #ifndef HEALCL_MPI_SERVE_REPORT_H
 #define HEALCL_MPI_SERVE_REPORT_H
 
-#include "cli/requests_report.h"
+#include "cli/requests.h"
 #include "mpi/ranks.h"
 
 /* Of one rank, or of all. */

@@ -1,6 +1,5 @@
 /* Units, clean strings, paragraphs, tables and exact JSON. */
 #include "cli/json.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "cli/view.h"
 #include "test_transcript_common.h"
@@ -105,9 +104,9 @@ static void test_wrap(void **state)
 {
     (void)state;
     struct capture capture;
-    text_wrap(capture_start(&capture), "one two three four verylongword", 2, 11);
+    text_wrap(capture_start(&capture), "one two three four verylongword", 0, 2, 11);
     capture_expect(&capture, "  one two\n  three\n  four\n  verylongword\n");
-    text_wrap(capture_start(&capture), "", 2, 11);
+    text_wrap(capture_start(&capture), "", 0, 2, 11);
     capture_expect(&capture, "\n");
 }
 
