@@ -9,7 +9,6 @@
 #include "cli/comparison.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "core/clock.h"
 #include "tools/xmalloc.h"
 
 enum {
@@ -64,7 +63,6 @@ struct compare_command {
     struct progress progress;
     struct comparison comparison;
     size_t run_count, made; /* runs here: baselines' are behind them */
-    uint64_t begin;         /* of the first run */
     int interrupted;        /* the signal, or 0 */
 };
 
@@ -271,12 +269,9 @@ static enum healcl_status judge(struct compare_command *self, size_t transcript,
 static enum healcl_status make_runs(struct compare_command *self, struct healcl_error *error)
 {
     cJSON *run = self->comparison.runs->child;
-    self->begin = monotonic_nanoseconds();
     for (size_t i = 0; i < self->run_count; i++, run = run->next) {
         TRY(run_one(self, run, error));
         self->made++;
-        progress_estimate(&self->progress, (monotonic_nanoseconds() - self->begin) / self->made *
-                                               (self->run_count - self->made));
     }
     run = self->comparison.runs->child;
     for (size_t i = 0; i < self->run_count; i++, run = run->next) {

@@ -1,5 +1,6 @@
 #include "cli/comparison.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -20,55 +21,55 @@ static const struct compare_column run_columns[] = {
     {"results.compared", NULL, KIND_COUNT, .places = MEASURED, .csv = "compared"},
     {"results.different", NULL, KIND_COUNT, .places = MEASURED, .csv = "different"},
     {"samples_ns", NULL, KIND_COUNT, .places = IN_CSV, .csv = "samples"},
-    {"compute_ns", "Compute", KIND_TIME, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
+    {"compute_ns", "compute", KIND_TIME, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
      .note = NOTE_NOISY},
     {"compute_low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"compute_high_ns", NULL, KIND_TIME, .places = IN_CSV},
-    {"spread_percent", "Spread", KIND_PERCENT, .places = IN_MARKDOWN | IN_DETAILS},
-    {"speedup.factor", "Speed-up", KIND_FACTOR, .places = IN_CSV | FOR_PEOPLE, .csv = "speedup",
+    {"spread_percent", "spread", KIND_PERCENT, .places = IN_MARKDOWN | IN_DETAILS},
+    {"speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | FOR_PEOPLE, .csv = "speedup",
      .note = NOTE_RANGE},
     {"speedup.low", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_low"},
     {"speedup.high", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_high"},
-    {"steady_ns", "Steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE,
+    {"steady_ns", "steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE,
      .meaning = "a request of a session, which uploads live inputs alone, from memory"},
     {"steady_low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"steady_high_ns", NULL, KIND_TIME, .places = IN_CSV},
-    {"steady_speedup.factor", "Speed-up", KIND_FACTOR, .places = IN_CSV | IN_MARKDOWN | ON_PAGE,
+    {"steady_speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | IN_MARKDOWN | ON_PAGE,
      .csv = "steady_speedup", .note = NOTE_RANGE},
     {"steady_speedup.low", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "steady_speedup_low"},
     {"steady_speedup.high", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "steady_speedup_high"},
-    {"per_second", "Inferences/s", KIND_FACTOR,
+    {"per_second", "inferences/s", KIND_FACTOR,
      .places = IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN,
      .meaning = "steady requests in a second, one after the other"},
-    {"transfer_ns", "Transfer", KIND_TIME, .places = IN_CSV | FOR_PEOPLE},
-    {"decode_ns", "Decode", KIND_TIME, .places = IN_CSV | FOR_PEOPLE},
-    {"median_ns", "Whole run", KIND_TIME, .places = IN_CSV | IN_MARKDOWN | IN_DETAILS},
+    {"transfer_ns", "transfer", KIND_TIME, .places = IN_CSV | FOR_PEOPLE},
+    {"decode_ns", "decode", KIND_TIME, .places = IN_CSV | FOR_PEOPLE},
+    {"median_ns", "whole run", KIND_TIME, .places = IN_CSV | IN_MARKDOWN | IN_DETAILS},
     {"low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"high_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"p95_ns", "p95", KIND_TIME, .places = IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN},
     {"p99_ns", "p99", KIND_TIME, .places = IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN},
     {"profile.clock", NULL, KIND_TEXT, .places = IN_CSV, .csv = "profile_clock"},
     {"profile.overhead", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "profile_overhead"},
-    {"open_device_ns", "Start-up", KIND_TIME, .places = MEASURED | IN_DETAILS},
-    {"open_transcript_ns", "Reading", KIND_TIME, .places = MEASURED | IN_DETAILS},
-    {"compile_ns", "Kernels", KIND_TIME, .places = MEASURED | IN_MARKDOWN | IN_DETAILS,
+    {"open_device_ns", "start-up", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"open_transcript_ns", "reading", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"compile_ns", "kernels", KIND_TIME, .places = MEASURED | IN_MARKDOWN | IN_DETAILS,
      .note = NOTE_CACHED},
-    {"warm_up_ns", "Warm-up", KIND_TIME, .places = MEASURED | IN_DETAILS},
-    {"process_ns", "Process", KIND_TIME, .places = MEASURED | IN_DETAILS},
-    {"first_result_ns", "First result", KIND_TIME,
+    {"warm_up_ns", "warm-up", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"process_ns", "process", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"first_result_ns", "first result", KIND_TIME,
      .places = COPIED | IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN,
      .meaning = "from the start of the process, with the caches that there were"},
-    {"fallbacks", "On the host", KIND_COUNT, .places = COPIED | IN_CSV | FOR_PEOPLE | WHERE_KNOWN,
+    {"fallbacks", "on the host", KIND_COUNT, .places = COPIED | IN_CSV | FOR_PEOPLE | WHERE_KNOWN,
      .meaning = "steps that the host ran, for the device could not"},
     {"roofline_ns", NULL, KIND_TIME, .places = COPIED | IN_CSV},
-    {"rates_percent", "Of its rates", KIND_SHARE, .places = IN_MARKDOWN | WHERE_KNOWN | ON_PAGE,
+    {"rates_percent", "of its rates", KIND_SHARE, .places = IN_MARKDOWN | WHERE_KNOWN | ON_PAGE,
      .note = NOTE_CACHES,
      .meaning = "the share of the compute time that the device's measured rates of copies and "
                 "products allow; caches make some faster than that"},
     {"programs_built", NULL, KIND_COUNT, .places = MEASURED},
     {"programs_loaded", NULL, KIND_COUNT, .places = MEASURED},
-    {"device_memory_peak", "Memory", KIND_BYTES, .places = MEASURED | IN_DETAILS},
-    {"host_memory_peak", "Memory of the host", KIND_BYTES, .places = MEASURED | IN_DETAILS},
+    {"device_memory_peak", "memory", KIND_BYTES, .places = MEASURED | IN_DETAILS},
+    {"host_memory_peak", "memory of the host", KIND_BYTES, .places = MEASURED | IN_DETAILS},
     {"tuned", NULL, KIND_FLAG, .places = OF_DEVICE | IN_CSV},
     {"fault", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
 };
@@ -236,6 +237,8 @@ cJSON *compare_columns_json(const struct compare_columns *table,
         cJSON *object = cJSON_CreateObject();
         compare_put_text(object, "path", column->path);
         compare_put_text(object, "heading", column->heading);
+        char *heading = cJSON_GetObjectItem(object, "heading")->valuestring;
+        *heading = (char)toupper((unsigned char)*heading);
         compare_put_text(object, "kind", kinds[column->kind]);
         compare_put_text(object, "meaning", column->meaning ? column->meaning : "");
         cJSON_AddItemToArray(list, object);

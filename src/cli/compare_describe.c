@@ -135,25 +135,6 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
 
 /* ---------------------------------------------------------------- command lines */
 
-/* A word for a shell, without the home folder's name: it is nobody's business, and another's is
- * elsewhere. */
-static void write_word(FILE *stream, const char *word)
-{
-    const char *set = getenv("HOME");
-    char *home = xstrdup(set ? set : "");
-    size_t length = strlen(home);
-    while (length > 0 && home[length - 1] == '/')
-        home[--length] = 0;
-    if (!*word)
-        fputs("''", stream);
-    for (const char *found; length > 0 && (found = strstr(word, home)); word = found + length) {
-        text_shell_part(stream, word, (size_t)(found - word));
-        fputs("\"$HOME\"", stream);
-    }
-    text_shell_part(stream, word, strlen(word));
-    free(home);
-}
-
 /* What changes how transcripts run, which devices there are and which is the default. */
 static void write_environment(FILE *stream)
 {
@@ -169,7 +150,7 @@ static void write_environment(FILE *stream)
         if (!value || !*value)
             continue;
         fprintf(stream, "%s=", variables[i]);
-        write_word(stream, value);
+        text_shell(stream, value);
         putc(' ', stream);
     }
 }
@@ -186,7 +167,7 @@ void compare_put_command(cJSON *object, const char *command, const char *const *
     fprintf(stream, "healcl %s", command);
     for (size_t i = 0; i < count; i++) {
         putc(' ', stream);
-        write_word(stream, arguments[i]);
+        text_shell(stream, arguments[i]);
     }
     if (fclose(stream) != 0)
         xmalloc_fail();

@@ -9,7 +9,7 @@
 #include "cli/view.h"
 #include "tools/xmalloc.h"
 
-enum { LEAD_WIDTH = 100, COLUMNS_MAX = 32, HEADING_SIZE = 32 };
+enum { LEAD_WIDTH = 100, COLUMNS_MAX = 32 };
 
 void compare_print_json(const struct comparison *comparison, FILE *stream)
 {
@@ -18,195 +18,112 @@ void compare_print_json(const struct comparison *comparison, FILE *stream)
     cJSON_free(text);
 }
 
-/* ---------------------------------------------------------------- cells */
-
-static void put_markdown(FILE *stream, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<' || *text == '>' || *text == '&') {
-            fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", stream);
-            continue;
-        }
-        if (strchr("\\`*_{}[]()#+!|~@:", *text))
-            putc('\\', stream);
-        putc(*text, stream);
-    }
-}
-
-static void put_html(FILE *stream, const char *text)
-{
-    static const struct text_escape escapes[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
-                                                 {'"', "&quot;"}, {'\'', "&#39;"}, {0, NULL}};
-    text_print_escaped(stream, text, escapes);
-}
-
-enum print_form { PRINT_TERMINAL, PRINT_MARKDOWN, PRINT_HTML };
-
-/* A table that is printed. Its headings come first, a name for a column of text. */
-struct printed {
-    enum print_form form;
-    const struct style *style; /* of a terminal */
-    FILE *stream;
-    struct table_column columns[COLUMNS_MAX];
-    char headings[COLUMNS_MAX][HEADING_SIZE];
-    size_t count;
-    struct table *table;
-};
-
-static void add_heading(struct printed *to, const char *heading, bool is_text)
-{
-    char *lower = to->headings[to->count];
-    snprintf(lower, HEADING_SIZE, "%s", heading);
-    lower[0] = to->form == PRINT_TERMINAL ? (char)tolower((unsigned char)lower[0]) : lower[0];
-    to->columns[to->count] =
-        (struct table_column){lower, is_text ? TABLE_LEFT : TABLE_RIGHT, to->count == 0};
-    to->count++;
-}
-
-static void put_cell(const struct printed *to, const char *text)
-{
-    if (to->form == PRINT_TERMINAL) {
-        table_cell(to->table, "%s", text);
-    } else if (to->form == PRINT_MARKDOWN) {
-        fputs("| ", to->stream);
-        put_markdown(to->stream, text);
-        putc(' ', to->stream);
-    } else {
-        fputs("<td>", to->stream);
-        put_html(to->stream, text);
-    }
-}
-
-static void end_row(const struct printed *to)
-{
-    if (to->form != PRINT_TERMINAL)
-        fputs(to->form == PRINT_MARKDOWN ? "|\n" : "<tr>\n", to->stream);
-}
-
-static void end_headings(struct printed *to)
-{
-    if (to->form == PRINT_TERMINAL) {
-        to->table = table_create(to->columns, to->count);
-        return;
-    }
-    fputs(to->form == PRINT_HTML ? "<table><tr>" : "\n", to->stream);
-    for (size_t i = 0; i < to->count; i++)
-        put_cell(to, to->headings[i]);
-    end_row(to);
-    for (size_t i = 0; i < to->count && to->form == PRINT_MARKDOWN; i++)
-        fputs(to->columns[i].align == TABLE_LEFT ? "|---" : "|--:", to->stream);
-    if (to->form == PRINT_MARKDOWN)
-        end_row(to);
-}
-
-static void end_table(const struct printed *to)
-{
-    if (to->form == PRINT_TERMINAL)
-        (void)table_print(to->table, to->stream, to->style->width);
-    else if (to->form == PRINT_HTML)
-        fputs("</table>", to->stream);
-}
-
 /* ---------------------------------------------------------------- tables */
 
-static void put_device(const struct printed *to, const cJSON *device)
+/* Where text goes, and in which form. */
+struct output {
+    FILE *stream;
+    enum table_form form;
+    unsigned width; /* of a terminal; 0: there is no limit */
+};
+
+static void put_device(struct table *table, const struct output *to, const cJSON *device)
 {
-    const bool is_terminal = to->form == PRINT_TERMINAL;
-    char *text = xasprintf("%s%s%s", is_terminal ? json_text(device, "index") : "",
-                           is_terminal ? "  " : "", json_text(device, "label"));
-    put_cell(to, text);
+    const bool is_text = to->form == TABLE_TEXT;
+    char *text = xasprintf("%s%s%s", is_text ? json_text(device, "index") : "", is_text ? "  " : "",
+                           json_text(device, "label"));
+    table_cell(table, text);
     free(text);
 }
 
-static void put_run(const struct printed *to, const struct comparison *comparison, const cJSON *run,
-                    unsigned place)
+static void put_run(struct table *table, const struct output *to,
+                    const struct comparison *comparison, const cJSON *run, unsigned place)
 {
     char text[CELL_SIZE];
-    put_device(to, compare_device(comparison, compare_index(run, "device_at")));
-    put_cell(to, compare_outcome_text(comparison, run, text));
+    put_device(table, to, compare_device(comparison, compare_index(run, "device_at")));
+    table_cell(table, compare_outcome_text(comparison, run, text));
     FOR_EACH_SHOWN(column, comparison, place)
     {
-        const bool with_note = to->form != PRINT_TERMINAL || column->places & NOTE_IN_TERMINAL;
-        put_cell(to, compare_cell(column, comparison, run, with_note, text));
+        const bool with_note = to->form != TABLE_TEXT || column->places & NOTE_IN_TERMINAL;
+        table_cell(table, compare_cell(column, comparison, run, with_note, text));
     }
-    end_row(to);
 }
 
-static void put_runs(struct printed to, const struct comparison *comparison, unsigned place)
+static void put_runs(const struct output *to, const struct comparison *comparison, unsigned place)
 {
+    struct table_column columns[COLUMNS_MAX] = {{"transcript", TABLE_LEFT, true},
+                                                {"device", TABLE_LEFT, true},
+                                                {"verdict", TABLE_LEFT, false}};
     const size_t transcripts = compare_transcript_count(comparison);
-    if (to.form != PRINT_TERMINAL)
-        add_heading(&to, "Transcript", true);
-    add_heading(&to, "Device", true);
-    add_heading(&to, "Verdict", true);
+    const bool is_named = to->form != TABLE_TEXT || transcripts > 1;
+    size_t count = 3;
     FOR_EACH_SHOWN(column, comparison, place)
     {
-        add_heading(&to, column->heading, false);
+        columns[count++] = (struct table_column){column->heading, TABLE_RIGHT, false};
     }
-    end_headings(&to);
+    struct table *table = table_create(columns + !is_named, count - !is_named);
     for (size_t i = 0; i < transcripts; i++) {
         const cJSON *transcript = compare_transcript(comparison, i), *run;
+        const char *file = json_text(transcript, "file");
         char *name =
-            xasprintf("%s%s", json_text(transcript, "file"),
+            xasprintf("%s%s", to->form == TABLE_TEXT ? compare_base_name(file) : file,
                       cJSON_IsTrue(json_at(transcript, "too_small")) ? " (too small)" : "");
-        if (to.form == PRINT_TERMINAL && transcripts > 1)
-            table_line(to.table, name); /* above its rows: paths are long */
         FOR_EACH_RUN_OF(run, comparison, i)
         {
-            if (to.form != PRINT_TERMINAL)
-                put_cell(&to, name);
-            put_run(&to, comparison, run, place);
+            if (is_named)
+                table_cell(table, name);
+            put_run(table, to, comparison, run, place);
         }
         free(name);
     }
-    end_table(&to);
+    table_print(table, to->stream, to->form, to->width);
 }
 
 /* Where there are several transcripts and devices: a row for each device. */
-static void put_means(struct printed to, const struct comparison *comparison)
+static void put_means(const struct output *to, const struct comparison *comparison)
 {
-    static const char *const headings[] = {"Compute", "Least", "Most", "Steady", "Least", "Most"},
-                             *const keys[] = {"factor", "least", "most"};
+    static const struct table_column columns[] = {
+        {"speed-up", TABLE_LEFT, true}, {"compute", TABLE_RIGHT, false},
+        {"least", TABLE_RIGHT, false},  {"most", TABLE_RIGHT, false},
+        {"steady", TABLE_RIGHT, false}, {"least", TABLE_RIGHT, false},
+        {"most", TABLE_RIGHT, false}};
+    static const char *const keys[] = {"factor", "least", "most"};
     const cJSON *device;
     if (compare_transcript_count(comparison) < 2 || compare_device_count(comparison) < 2 ||
         comparison->base == compare_device_count(comparison))
         return;
-    add_heading(&to, "Speed-up", true);
-    for (size_t i = 0; i < 6; i++)
-        add_heading(&to, headings[i], false);
-    putc('\n', to.stream);
-    end_headings(&to);
+    struct table *table = table_create(columns, 7);
     cJSON_ArrayForEach(device, comparison->devices)
     {
-        put_device(&to, device);
+        put_device(table, to, device);
         for (size_t i = 0; i < 6; i++) {
             const cJSON *mean = json_at(device, compare_figures[i / 3].mean);
-            put_cell(&to, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
+            table_cell(table, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
         }
-        end_row(&to);
     }
-    end_table(&to);
-    fprintf(to.stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
-            to.form == PRINT_TERMINAL ? "" : "\n", comparison->counting,
+    putc('\n', to->stream);
+    table_print(table, to->stream, to->form, to->width);
+    fprintf(to->stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
+            to->form == TABLE_TEXT ? "" : "\n", comparison->counting,
             compare_transcript_count(comparison),
             json_text(compare_device(comparison, comparison->base), "label"));
 }
 
 /* ---------------------------------------------------------------- notes */
 
-static void put_note(const struct printed *to, const char *text)
+static void put_note(const struct output *to, const char *text)
 {
-    if (to->form == PRINT_TERMINAL) {
+    if (to->form == TABLE_TEXT) {
         fprintf(to->stream, "%s\n", text);
         return;
     }
     fputs("- ", to->stream);
-    put_markdown(to->stream, text);
+    print_markup(to->stream, to->form, text);
     putc('\n', to->stream);
 }
 
 /* What went wrong first. */
-static void put_problem(const struct printed *to, const struct comparison *comparison,
+static void put_problem(const struct output *to, const struct comparison *comparison,
                         const cJSON *run)
 {
     const cJSON *device = compare_device(comparison, compare_index(run, "device_at")),
@@ -219,7 +136,7 @@ static void put_problem(const struct printed *to, const struct comparison *compa
     free(text);
 }
 
-static void put_facts(const struct printed *to, const cJSON *device)
+static void put_facts(const struct output *to, const cJSON *device)
 {
     const double copied = compare_number(device, "copied_bytes_per_s");
     char *text =
@@ -235,7 +152,7 @@ static void put_facts(const struct printed *to, const cJSON *device)
 }
 
 /* What the tables mean, what went wrong, and what is known of the devices. */
-static void put_notes(const struct printed *to, const struct comparison *comparison, unsigned place)
+static void put_notes(const struct output *to, const struct comparison *comparison, unsigned place)
 {
     const cJSON *item;
     bool any_is_small = false;
@@ -265,13 +182,13 @@ static void put_notes(const struct printed *to, const struct comparison *compari
 
 void compare_print_table(const struct comparison *comparison, const struct style *style)
 {
-    const struct printed to = {.form = PRINT_TERMINAL, .style = style, .stream = style->stream};
+    const struct output to = {style->stream, TABLE_TEXT, style->width};
     char *lead = compare_lead(comparison);
     if (compare_transcript_count(comparison) == 1)
         fprintf(to.stream, "transcript  %s\n", json_text(comparison->transcripts->child, "file"));
     fprintf(to.stream, "runs        %.0f of each\n\n", compare_number(comparison->top, "repeat"));
-    put_runs(to, comparison, IN_TERMINAL);
-    put_means(to, comparison);
+    put_runs(&to, comparison, IN_TERMINAL);
+    put_means(&to, comparison);
     putc('\n', to.stream);
     text_wrap(to.stream, lead, 0, 0, LEAD_WIDTH);
     putc('\n', to.stream);
@@ -281,18 +198,18 @@ void compare_print_table(const struct comparison *comparison, const struct style
 
 void compare_print_markdown(const struct comparison *comparison, FILE *stream)
 {
-    const struct printed to = {.form = PRINT_MARKDOWN, .stream = stream};
+    const struct output to = {stream, TABLE_MARKDOWN, 0};
     const cJSON *top = comparison->top;
     char *lead = compare_lead(comparison);
-    put_markdown(stream, lead);
+    print_markup(stream, TABLE_MARKDOWN, lead);
     putc('\n', stream);
-    put_runs(to, comparison, IN_MARKDOWN);
-    put_means(to, comparison);
+    put_runs(&to, comparison, IN_MARKDOWN);
+    put_means(&to, comparison);
     putc('\n', stream);
     put_notes(&to, comparison, IN_MARKDOWN);
     fprintf(stream, "\nMedians and quartiles of %.0f runs each, healcl %s (%s), ",
             compare_number(top, "repeat"), json_text(top, "healcl"), json_text(top, "commit"));
-    put_markdown(stream, json_text(top, "host.processor"));
+    print_markup(stream, TABLE_MARKDOWN, json_text(top, "host.processor"));
     fprintf(stream, ", %s.\n\n    %s\n", json_text(top, "date"), json_text(top, "command"));
     free(lead);
 }
@@ -352,13 +269,13 @@ extern const char healcl_cli_page_html[]; /* embedded */
 static void put_lead(const struct comparison *comparison, FILE *stream)
 {
     char *lead = compare_lead(comparison);
-    put_html(stream, lead);
+    print_markup(stream, TABLE_HTML, lead);
     free(lead);
 }
 
 static void put_plain(const struct comparison *comparison, FILE *stream)
 {
-    put_runs((struct printed){.form = PRINT_HTML, .stream = stream}, comparison, ON_PAGE);
+    put_runs(&(struct output){stream, TABLE_HTML, 0}, comparison, ON_PAGE);
 }
 
 /* The document, what the page says of it, and the columns of its tables. In a script element "<"

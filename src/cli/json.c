@@ -77,13 +77,6 @@ void json_add_numbers(cJSON *parent, const char *key, const uint64_t *values, si
         json_add_number(array, NULL, values[i]);
 }
 
-void json_add_integer(cJSON *parent, const char *key, int64_t value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    add(parent, key, cJSON_CreateRaw(text));
-}
-
 void json_add_integers(cJSON *parent, const char *key, const int64_t *values, size_t count)
 {
     cJSON *array = json_add_array(parent, key);

@@ -40,26 +40,13 @@ void json_add_members(cJSON *object, const struct json_member *members);
 
 #define JSON_ADD(object, ...) \
     json_add_members(object, (const struct json_member[]){__VA_ARGS__, {.key = NULL}})
-#define STRING(name, value)                                   \
-    {                                                         \
-        .key = (name), .kind = JSON_STRING, .string = (value) \
-    }
-#define NUMBER(name, value)                                   \
-    {                                                         \
-        .key = (name), .kind = JSON_NUMBER, .number = (value) \
-    }
-#define INTEGER(name, value)                                    \
-    {                                                           \
-        .key = (name), .kind = JSON_INTEGER, .integer = (value) \
-    }
-#define DECIMAL(name, value)                                    \
-    {                                                           \
-        .key = (name), .kind = JSON_DECIMAL, .decimal = (value) \
-    }
-#define FLAG(name, value)                                 \
-    {                                                     \
-        .key = (name), .kind = JSON_FLAG, .flag = (value) \
-    }
+#define STRING(name, value) JSON_MEMBER(name, JSON_STRING, string, value)
+#define NUMBER(name, value) JSON_MEMBER(name, JSON_NUMBER, number, value)
+#define INTEGER(name, value) JSON_MEMBER(name, JSON_INTEGER, integer, value)
+#define DECIMAL(name, value) JSON_MEMBER(name, JSON_DECIMAL, decimal, value)
+#define FLAG(name, value) JSON_MEMBER(name, JSON_FLAG, flag, value)
+#define JSON_MEMBER(name, type, member, value) \
+    ((struct json_member){.key = (name), .kind = (type), .member = (value)})
 
 /* The object of a list whose key has that value; it is added where there is none. */
 cJSON *json_row(cJSON *list, const char *key, const char *value);

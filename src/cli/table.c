@@ -1,71 +1,38 @@
-#include "cli/view.h"
-
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/text.h"
+#include "cli/view.h"
 #include "tools/xmalloc.h"
 
 enum { GAP = 2, SHRUNK_MIN = 8 };
 
 struct table {
-    struct table_column *columns;
+    const struct table_column *columns;
     size_t column_count;
     char **cells; /* the headings are the first row */
     size_t cell_count;
-    struct line {
-        size_t above; /* the cell */
-        char *text;
-    } * lines;
-    size_t line_count;
 };
-
-static void free_table(struct table *table)
-{
-    for (size_t i = 0; i < table->cell_count; i++)
-        free(table->cells[i]);
-    for (size_t i = 0; i < table->line_count; i++)
-        free(table->lines[i].text);
-    free(table->columns);
-    free(table->cells);
-    free(table->lines);
-    free(table);
-}
 
 struct table *table_create(const struct table_column *columns, size_t count)
 {
     struct table *table = xcalloc(1, sizeof *table);
-    table->columns = xcalloc(count, sizeof *columns);
-    memcpy(table->columns, columns, count * sizeof *columns);
+    table->columns = columns;
     table->column_count = count;
     for (size_t i = 0; i < count; i++)
-        table_cell(table, "%s", columns[i].heading);
+        table_cell(table, columns[i].heading);
     return table;
 }
 
-void table_cell(struct table *table, const char *format, ...)
+void table_cell(struct table *table, const char *text)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    char *cell = xcalloc(1, (size_t)length + 1);
-    va_start(arguments, format);
-    vsnprintf(cell, (size_t)length + 1, format, arguments);
-    va_end(arguments);
+    char *cell = xstrdup(text);
     text_clean(cell, false);
     table->cells = xrealloc(table->cells, table->cell_count + 1, sizeof *table->cells);
     table->cells[table->cell_count++] = cell;
 }
 
-void table_line(struct table *table, const char *text)
-{
-    char *copy = xstrdup(text);
-    text_clean(copy, false);
-    table->lines = xrealloc(table->lines, table->line_count + 1, sizeof *table->lines);
-    table->lines[table->line_count++] = (struct line){table->cell_count, copy};
-}
+/* ---------------------------------------------------------------- for a terminal */
 
 /* Widths of the columns, and of the whole table with its gaps. */
 static size_t measure(const struct table *table, size_t *widths)
@@ -125,19 +92,59 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
     putc('\n', stream);
 }
 
-void table_print(struct table *table, FILE *stream, unsigned width)
+static void print_aligned(const struct table *table, FILE *stream, unsigned width)
 {
-    size_t line = 0, *widths = xcalloc(table->column_count, sizeof *widths);
+    size_t *widths = xcalloc(table->column_count, sizeof *widths);
     const size_t needed = measure(table, widths);
     if (width > 0)
         shrink(table, widths, needed, width);
     for (size_t i = 0; i < table->cell_count; i++)
         cut(table->cells[i], widths[i % table->column_count]);
-    for (size_t i = 0; i < table->cell_count; i += table->column_count) {
-        for (; line < table->line_count && table->lines[line].above <= i; line++)
-            fprintf(stream, "%s\n", table->lines[line].text);
+    for (size_t i = 0; i < table->cell_count; i += table->column_count)
         print_row(table, i, widths, stream);
-    }
     free(widths);
-    free_table(table);
+}
+
+/* ---------------------------------------------------------------- markup */
+
+void print_markup(FILE *stream, enum table_form form, const char *text)
+{
+    static const struct text_escape html[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
+                                              {'"', "&quot;"}, {'\'', "&#39;"}, {0, NULL}};
+    if (form == TABLE_HTML)
+        text_print_escaped(stream, text, html);
+    for (; form == TABLE_MARKDOWN && *text; text++)
+        if (*text == '<' || *text == '>' || *text == '&')
+            fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", stream);
+        else
+            fprintf(stream, strchr("\\`*_{}[]()#+!|~@:", *text) ? "\\%c" : "%c", *text);
+}
+
+static void print_marked(const struct table *table, FILE *stream, enum table_form form)
+{
+    const bool is_html = form == TABLE_HTML;
+    fputs(is_html ? "<table><tr>" : "\n", stream);
+    for (size_t i = 0; i < table->cell_count; i++) {
+        fputs(is_html ? "<td>" : "| ", stream);
+        print_markup(stream, form, table->cells[i]);
+        fputs(is_html ? "" : " ", stream);
+        if ((i + 1) % table->column_count == 0)
+            fputs(is_html ? "<tr>\n" : "|\n", stream);
+        for (size_t j = 0; !is_html && i + 1 == table->column_count && j <= i; j++)
+            fprintf(stream, "%s%s",
+                    table->columns[j].align == TABLE_LEFT ? "|---" : "|--:", j == i ? "|\n" : "");
+    }
+    fputs(is_html ? "</table>" : "", stream);
+}
+
+void table_print(struct table *table, FILE *stream, enum table_form form, unsigned width)
+{
+    if (form == TABLE_TEXT)
+        print_aligned(table, stream, width);
+    else
+        print_marked(table, stream, form);
+    for (size_t i = 0; i < table->cell_count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    free(table);
 }

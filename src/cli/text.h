@@ -44,10 +44,9 @@ void text_print_escaped(FILE *stream, const char *text, const struct text_escape
 /* Characters of valid UTF-8. */
 size_t text_columns(const char *text);
 
-/* Prints text, or its first bytes, as one word of a shell's command line: in quotes where it needs
- * them. */
-void text_shell(FILE *stream, const char *text);
-void text_shell_part(FILE *stream, const char *text, size_t length);
+/* Prints a word of a shell's command line, without the home folder's name: it is nobody's business,
+ * and another's is elsewhere. */
+void text_shell(FILE *stream, const char *word);
 
 /* Prints words with line breaks before column width, each line behind indent blanks. A first line
  * that has columns already goes on there. */

@@ -240,8 +240,8 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
     cJSON_ArrayForEach(row, rows) for (size_t i = 0; i < count; i++)
     {
         char *cell = view_fill(row, columns[i].template);
-        table_cell(table, "%s", cell ? cell : columns[i].flags & VIEW_BLANK ? "" : "-");
+        table_cell(table, cell ? cell : columns[i].flags & VIEW_BLANK ? "" : "-");
         free(cell);
     }
-    table_print(table, style->stream, style->width);
+    table_print(table, style->stream, TABLE_TEXT, style->width);
 }

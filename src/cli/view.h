@@ -79,16 +79,17 @@ struct table_column {
     bool shrinks; /* its cells may be cut where the table is too wide */
 };
 
-/* Headings outlive the table. */
+/* Columns outlive the table. */
 struct table *table_create(const struct table_column *columns, size_t count);
 
 /* Adds the next cell, row by row from the left. */
-__attribute__((format(printf, 2, 3))) void table_cell(struct table *table, const char *format, ...);
+void table_cell(struct table *table, const char *text);
 
-/* Adds a line of its own above the next row; it may be longer than the table is wide. */
-void table_line(struct table *table, const char *text);
+/* Prints the table and frees it. width: of TABLE_TEXT, in columns; 0: there is no limit. */
+enum table_form { TABLE_TEXT, TABLE_MARKDOWN, TABLE_HTML };
+void table_print(struct table *table, FILE *stream, enum table_form form, unsigned width);
 
-/* Prints the table, at most width columns wide if width is not 0, and frees it. */
-void table_print(struct table *table, FILE *stream, unsigned width);
+/* Prints a text with the escapes of Markdown or HTML. */
+void print_markup(FILE *stream, enum table_form form, const char *text);
 
 #endif
