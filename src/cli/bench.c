@@ -352,33 +352,30 @@ static int find_operation(const struct command *command, struct bench_command *s
     return code;
 }
 
-#define PARAMETER(name, value, help)                              \
-    {                                                             \
-        name, 0, OPTION_WORD, value, help, .take = take_parameter \
-    }
+#define PARAMETER(name, value, does) name, 0, OPTION_WORD, value, does, .take = take_parameter
 
 static const struct command_option options[] = {
-    JOB_DEVICE,
+    {JOB_DEVICE},
     {"op", 0, OPTION_WORD, "NAME",
      "one operation; without it a suite of them, and the options below replace those of every case "
      "that knows them",
      KEPT_IN(struct bench_command, name)},
     {"list", 0, OPTION_FLAG, NULL, "list the operations, and which options each one knows",
      KEPT_IN(struct bench_command, list), .decides_device = true},
-    PARAMETER("n", "N", "length of a transform, of a row"),
-    PARAMETER("bits", "B", "bits of the moduli"),
-    PARAMETER("batch", "L", "size of the first axis"),
-    PARAMETER("bytes", "SIZE", "of inputs and outputs together: instead of --batch"),
-    PARAMETER("k", "K", "moduli"),
-    PARAMETER("r", "R", "size of the axis r"),
-    PARAMETER("s", "S", "terms of a sum, repetitions of an element"),
-    PARAMETER("digits", "D", "digits of the gadget"),
-    PARAMETER("base-bits", "B", "bits of one digit"),
-    PARAMETER("layout", "LAYOUT", "contiguous: n is the last axis; heal: n is axis -3"),
-    PARAMETER("dtype", "T", "int8, int32 or int64; a transform of int8 is tiled"),
-    PARAMETER("values", "VALUES",
-              "reduced: inputs in [0, q), by an operation before; any: of any size and sign"),
-    PARAMETER("perm", "PERM", "none, or reverse: the bit reversal"),
+    {PARAMETER("n", "N", "length of a transform, of a row")},
+    {PARAMETER("bits", "B", "bits of the moduli")},
+    {PARAMETER("batch", "L", "size of the first axis")},
+    {PARAMETER("bytes", "SIZE", "of inputs and outputs together: instead of --batch")},
+    {PARAMETER("k", "K", "moduli")},
+    {PARAMETER("r", "R", "size of the axis r")},
+    {PARAMETER("s", "S", "terms of a sum, repetitions of an element")},
+    {PARAMETER("digits", "D", "digits of the gadget")},
+    {PARAMETER("base-bits", "B", "bits of one digit")},
+    {PARAMETER("layout", "LAYOUT", "contiguous: n is the last axis; heal: n is axis -3")},
+    {PARAMETER("dtype", "T", "int8, int32 or int64; a transform of int8 is tiled")},
+    {PARAMETER("values", "VALUES",
+               "reduced: inputs in [0, q), by an operation before; any: of any size and sign")},
+    {PARAMETER("perm", "PERM", "none, or reverse: the bit reversal")},
     {"repeat", 0, OPTION_COUNT, "R", "take R samples; by default for half a second, 15 at least",
      KEPT_IN(struct bench_command, options.repeat), .most = REPEAT_MAX},
     JOB_OPTIONS,

@@ -608,7 +608,7 @@ static int take_case(const struct command *command, const struct command_option 
 }
 
 static const struct command_option options[] = {
-    JOB_DEVICE,
+    {JOB_DEVICE},
     {"op", 0, OPTION_WORD, "NAME", "one operation, or one form of it (healcl ops)",
      KEPT_IN(struct check_command, operation)},
     {"quick", 0, OPTION_FLAG, NULL, "few sizes, below 1000 elements: seconds instead of minutes",

@@ -53,7 +53,7 @@ struct command;
 enum { OPTIONS_MAX = 64 };
 
 struct command_option {
-    const char *name; /* "repeat"; NULL behind the last one */
+    const char *name; /* "repeat" */
     char letter;      /* 0: it has none */
     enum option_kind kind;
     const char *value, *help; /* for --help: "N", or NULL; and what it does */
@@ -66,11 +66,9 @@ struct command_option {
 };
 
 #define KEPT_IN(type, name) .member = offsetof(type, name)
-#define END_OF_OPTIONS                                     \
-    {"help", 'h', OPTION_HELP, .help = "print this text"}, \
-    {                                                      \
-        .name = NULL                                       \
-    }
+
+/* Rows that several commands have, without their braces; HELP_OPTION is the last one of each. */
+#define HELP_OPTION "help", 'h', OPTION_HELP, .help = "print this text"
 
 /* Where drivers run: supervise.h. */
 enum device_use {
@@ -84,7 +82,7 @@ struct command {
     const char *summary;
     const char *help;                     /* up to the options */
     const char *notes;                    /* behind them; or NULL */
-    const struct command_option *options; /* up to END_OF_OPTIONS */
+    const struct command_option *options; /* up to HELP_OPTION */
     enum command_operands operands;
     enum device_use device; /* where its options do not decide */
     /* argv[0] is the command's name. Returns an exit code. */
@@ -137,58 +135,41 @@ bool is_trust(const struct command_option *option);
 int take_operations(const struct command *command, const struct command_option *option,
                     void *session, const char *text);
 
-/* --ops and --trust, kept in a member of a type. */
-#define OPERATIONS_OPTIONS(type, name) FOLDER_OPTIONS(type, name, take_operations)
-#define FOLDER_OPTIONS(type, name, taker)                                                  \
-    {"ops", 0, OPTION_FOLDER, "DIR", OPS_HELP, KEPT_IN(type, name), .take = taker},        \
-    {                                                                                      \
-        "trust", 0, OPTION_FOLDER, "DIR", TRUST_HELP, KEPT_IN(type, name), .take = (taker) \
-    }
-#define OPS_HELP                                                                                \
-    "take operations and kernels from the manifests of a folder (docs/VENDORS.md), and native " \
-    "code that they name; repeatable"
-#define TRUST_HELP \
-    "the same where manifests may name sources elsewhere, and any options of compilers"
-
-#define DEVICE_OPTION(type, name)                                                                 \
-    {                                                                                             \
-        "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", KEPT_IN(type, name) \
-    }
-#define JSON_OPTION(type, name)                                                        \
-    {                                                                                  \
-        "json", 0, OPTION_REPORT, "FILE|-",                                            \
-            "write it as JSON too, or with - alone on standard output (docs/JSON.md)", \
-            KEPT_IN(type, name)                                                        \
-    }
-#define LIMIT_OPTIONS(type, limits)                                                  \
-    {"memory-limit",                                                                 \
-     0,                                                                              \
-     OPTION_BYTES,                                                                   \
-     "SIZE",                                                                         \
-     "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
-     "(docs/MEMORY.md)",                                                             \
-     KEPT_IN(type, limits.memory_bytes)},                                            \
-        {"work-limit",                                                               \
-         0,                                                                          \
-         OPTION_NUMBER,                                                              \
-         "N",                                                                        \
-         "refuse an operation that visits more elements; 4T by default",             \
-         KEPT_IN(type, limits.work)},                                                \
-        EXPAND_OPTION(type, limits.expand)
-#define EXPAND_OPTION(type, name)                                                      \
-    {                                                                                  \
-        "expand", 0, OPTION_WORD, "spec|sdk",                                          \
-            "the order of expand's arguments (docs/HEAL-SDK.md)", KEPT_IN(type, name), \
-            .take = take_expand                                                        \
-    }
+#define FOLDER_OPTION(name, does, type, member, taker) \
+    name, 0, OPTION_FOLDER, "DIR", does, KEPT_IN(type, member), .take = (taker)
+#define OPS_OPTION(type, member, taker)                                                            \
+    FOLDER_OPTION("ops",                                                                           \
+                  "take operations and kernels from the manifests of a folder (docs/VENDORS.md), " \
+                  "and native code that they name; repeatable",                                    \
+                  type, member, taker)
+#define TRUST_OPTION(type, member, taker)                                                          \
+    FOLDER_OPTION(                                                                                 \
+        "trust",                                                                                   \
+        "the same where manifests may name sources elsewhere, and any options of compilers", type, \
+        member, taker)
+#define DEVICE_OPTION(type, member) \
+    "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", KEPT_IN(type, member)
+#define JSON_OPTION(type, member)                                                  \
+    "json", 0, OPTION_REPORT, "FILE|-",                                            \
+        "write it as JSON too, or with - alone on standard output (docs/JSON.md)", \
+        KEPT_IN(type, member)
+#define MEMORY_OPTION(type, member)                                                     \
+    "memory-limit", 0, OPTION_BYTES, "SIZE",                                            \
+        "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
+        "(docs/MEMORY.md)",                                                             \
+        KEPT_IN(type, member)
+#define WORK_OPTION(type, member)        \
+    "work-limit", 0, OPTION_NUMBER, "N", \
+        "refuse an operation that visits more elements; 4T by default", KEPT_IN(type, member)
+#define EXPAND_OPTION(type, member)                                                             \
+    "expand", 0, OPTION_WORD, "spec|sdk", "the order of expand's arguments (docs/HEAL-SDK.md)", \
+        KEPT_IN(type, member), .take = take_expand
 
 /* --timeout of a command that opens a device: supervise.h. */
 enum { TIMEOUT_MAX = 1000000 }; /* seconds */
-#define TIMEOUT_OPTION                                                                  \
-    {                                                                                   \
-        "timeout", 0, OPTION_TIMEOUT, "S", "give up after S seconds, with exit code 4", \
-            .most = TIMEOUT_MAX                                                         \
-    }
+#define TIMEOUT_OPTION                                                              \
+    "timeout", 0, OPTION_TIMEOUT, "S", "give up after S seconds, with exit code 4", \
+        .most = TIMEOUT_MAX
 
 int print_help(const struct command *command);
 

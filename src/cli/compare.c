@@ -57,6 +57,7 @@ struct compare_command {
     char **files;
     size_t file_count;
     bool no_measure, no_fallback, judges_times;
+    bool is_of_driver;  /* that no device was found */
     double fail_slower; /* percent */
     uint32_t repeat, timeout;
     struct report_file outputs[OUTPUT_COUNT];
@@ -114,51 +115,34 @@ static void add_reference(struct compare_command *self)
     compare_put_text(device, "version", healcl_compiler);
 }
 
-/* What `healcl devices` says. With selector, the device that it names is the default. */
-static enum healcl_status ask_for_devices(struct compare_command *self, const char *selector,
-                                          struct process_result *result, struct healcl_error *error)
-{
-    char seconds[16];
-    snprintf(seconds, sizeof seconds, "%" PRIu32, self->timeout);
-    progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
-    return run_child(self,
-                     WORDS(PROCESS_NAME, "devices", json_for_us, "--no-self-test", "--timeout",
-                           seconds, selector ? "-d" : NULL, selector),
-                     self->timeout, result, error);
-}
-
-/* The device that selector names. Where even asking for it kills the child it is added by its
- * selector alone, and its runs will tell. */
-static enum healcl_status add_selected(struct compare_command *self, const char *selector,
+/* Adds the device that selector names, or all that can be used. Where even asking for it kills the
+ * child, a device is added by its selector alone, and its runs will tell. */
+static enum healcl_status list_devices(struct compare_command *self, const char *selector,
                                        struct healcl_error *error)
 {
     struct process_result result;
-    TRY(ask_for_devices(self, selector, &result, error));
     enum healcl_status status = HEALCL_OK;
-    if (compare_add_devices(&self->comparison, result.text, true) == 0) {
-        if (result.end == PROCESS_EXITED && result.code == EXIT_USAGE)
-            status = ERROR(error, HEALCL_USAGE, "%.600s", last_words(&result));
-        else if (result.end == PROCESS_EXITED && result.code == EXIT_DEVICE)
-            status = ERROR(error, HEALCL_DEVICE, "%.600s", last_words(&result));
-        else
-            compare_put_text(compare_add_device(&self->comparison, NULL), "index", selector);
-    }
-    process_result_release(&result);
-    return status;
-}
-
-static enum healcl_status add_all_usable(struct compare_command *self, struct healcl_error *error)
-{
-    struct process_result result;
-    TRY(ask_for_devices(self, NULL, &result, error));
-    enum healcl_status status = HEALCL_OK;
-    const bool none = compare_add_devices(&self->comparison, result.text, false) == 0;
-    if (none && result.end == PROCESS_EXITED)
-        status = ERROR(error, HEALCL_DEVICE, "%.600s",
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%" PRIu32, self->timeout);
+    progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
+    TRY(run_child(self,
+                  WORDS(PROCESS_NAME, "devices", json_for_us, "--no-self-test", "--timeout",
+                        seconds, selector ? "-d" : NULL, selector),
+                  self->timeout, &result, error));
+    const bool is_usage = selector && result.code == EXIT_USAGE;
+    const bool none = compare_add_devices(&self->comparison, result.text, selector != NULL,
+                                          &self->is_of_driver) == 0;
+    if (none && result.end == PROCESS_EXITED &&
+        (!selector || is_usage || result.code == EXIT_DEVICE))
+        status = ERROR(error, is_usage ? HEALCL_USAGE : HEALCL_DEVICE, "%.600s",
                        *result.last_line ? last_words(&result) : "no device can be used");
+    else if (none && selector)
+        compare_put_text(compare_add_device(&self->comparison, NULL), "index", selector);
     else if (none)
         status = ERROR(error, HEALCL_DEVICE, "listing the devices %s; name one with --device",
                        result.end == PROCESS_KILLED ? "crashed" : "took too long");
+    self->is_of_driver |= result.end != PROCESS_EXITED;
+    self->is_of_driver &= status != HEALCL_OK;
     process_result_release(&result);
     return status;
 }
@@ -166,12 +150,12 @@ static enum healcl_status add_all_usable(struct compare_command *self, struct he
 static enum healcl_status add_devices(struct compare_command *self, struct healcl_error *error)
 {
     if (self->devices.count == 0)
-        return add_all_usable(self, error);
+        return list_devices(self, NULL, error);
     for (size_t i = 0; i < self->devices.count; i++) {
         if (strcmp(self->devices.of[i], COMPARE_REFERENCE) == 0)
             add_reference(self);
         else
-            TRY(add_selected(self, self->devices.of[i], error));
+            TRY(list_devices(self, self->devices.of[i], error));
     }
     return HEALCL_OK;
 }
@@ -232,7 +216,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
 
 static const char *selector_of(const struct compare_command *self, const cJSON *run)
 {
-    return json_text(compare_device(&self->comparison, compare_index(run, "device_at")), "index");
+    return json_text(compare_device_of(&self->comparison, run), "index");
 }
 
 static enum healcl_status run_one(struct compare_command *self, cJSON *run,
@@ -385,7 +369,7 @@ static void print_slowdowns(const struct comparison *comparison)
     const cJSON *run, *slowdown;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
+        const cJSON *device = compare_device_of(comparison, run);
         cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
         {
             const bool is_judged = !json_at(slowdown, "not_judged_because");
@@ -410,7 +394,7 @@ static int compare_and_report(struct compare_command *self)
         code = print_all(self);
     else if (!self->interrupted)
         code = report_files_error(&self->outputs[OUTPUT_JSON], &self->outputs[OUTPUT_JUNIT], NULL,
-                                  &error, false);
+                                  &error, self->is_of_driver, false);
     if (status == HEALCL_OK && code == EXIT_VERIFIED)
         code = write_results(self);
     if (status == HEALCL_OK && code == EXIT_VERIFIED && !self->interrupted) {
@@ -456,10 +440,8 @@ static int take_percent(const struct command *command, const struct command_opti
                              text);
 }
 
-#define OUTPUT(name, number, help)                                                               \
-    {                                                                                            \
-        name, 0, OPTION_REPORT, "FILE|-", help, KEPT_IN(struct compare_command, outputs[number]) \
-    }
+#define OUTPUT(name, number, does) \
+    name, 0, OPTION_REPORT, "FILE|-", does, KEPT_IN(struct compare_command, outputs[number])
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
@@ -492,18 +474,19 @@ static const struct command_option options[] = {
      "run with healcl run --no-fallback: what a device cannot run fails; otherwise the host runs "
      "that, and tables and pages say so",
      KEPT_IN(struct compare_command, no_fallback)},
-    FOLDER_OPTIONS(struct compare_command, operations, take_folder),
+    {OPS_OPTION(struct compare_command, operations, take_folder)},
+    {TRUST_OPTION(struct compare_command, operations, take_folder)},
     {"results", 0, OPTION_NEW_FOLDER, "DIR",
      "write what each device did into DIR/VENDOR-DEVICE.json, for others to check "
      "(docs/COMPARE.md); healcl check adds to it",
      KEPT_IN(struct compare_command, results)},
-    OUTPUT("html", OUTPUT_HTML, "write a page that sorts and filters, and needs no other file"),
-    OUTPUT("markdown", OUTPUT_MARKDOWN, "write tables for an issue or a pull request"),
-    OUTPUT("csv", OUTPUT_CSV, "write a line for each run"),
-    OUTPUT("json", OUTPUT_JSON, "write everything as JSON (docs/COMPARE.md)"),
-    OUTPUT("junit", OUTPUT_JUNIT,
-           "write a test case for each transcript and device as JUnit XML (docs/CI.md)"),
-    END_OF_OPTIONS,
+    {OUTPUT("html", OUTPUT_HTML, "write a page that sorts and filters, and needs no other file")},
+    {OUTPUT("markdown", OUTPUT_MARKDOWN, "write tables for an issue or a pull request")},
+    {OUTPUT("csv", OUTPUT_CSV, "write a line for each run")},
+    {OUTPUT("json", OUTPUT_JSON, "write everything as JSON (docs/COMPARE.md)")},
+    {OUTPUT("junit", OUTPUT_JUNIT,
+            "write a test case for each transcript and device as JUnit XML (docs/CI.md)")},
+    {HELP_OPTION},
 };
 
 static int run(const struct command *command, int argc, char **argv)

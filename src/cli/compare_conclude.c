@@ -19,7 +19,8 @@ const struct compare_figure compare_figures[COMPARE_FIGURES] = {
 enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* for 5 and 1 % to be one of them at least */
 enum { OVERHEAD_SAMPLES = 3 };
 
-uint64_t *compare_sorted(const cJSON *list, size_t *count)
+/* A list of samples, the smallest first; to be freed. NULL: there are none. */
+static uint64_t *sorted_samples(const cJSON *list, size_t *count)
 {
     const cJSON *item;
     *count = 0;
@@ -39,7 +40,7 @@ static size_t put_figure(cJSON *run, const char *samples, const char *median, co
                          const char *high)
 {
     size_t count;
-    uint64_t *sorted = compare_sorted(json_at(run, samples), &count);
+    uint64_t *sorted = sorted_samples(json_at(run, samples), &count);
     if (!sorted)
         return 0;
     compare_put_number(run, median, (double)sort_to_median(sorted, count));
@@ -74,7 +75,7 @@ bool compare_spreads(const cJSON *run, const struct compare_figure *figure)
 static void put_overhead(cJSON *run, size_t samples)
 {
     size_t count;
-    uint64_t *sorted = compare_sorted(json_at(run, "profile.runs_ns"), &count);
+    uint64_t *sorted = sorted_samples(json_at(run, "profile.runs_ns"), &count);
     if (sorted && samples >= OVERHEAD_SAMPLES && count >= OVERHEAD_SAMPLES)
         compare_put_factor(run, "profile.overhead",
                            ratio_of_times(sort_to_median(sorted, count),
@@ -116,13 +117,12 @@ void compare_add_figures(cJSON *run)
 static const cJSON *reference_beside(const struct comparison *comparison, const cJSON *run)
 {
     const size_t transcript = compare_index(run, "transcript_at");
-    const char *baseline =
-        json_text(compare_device(comparison, compare_index(run, "device_at")), "baseline");
+    const char *baseline = json_text(compare_device_of(comparison, run), "baseline");
     const cJSON *device, *judge;
     size_t at = 0;
     cJSON_ArrayForEach(device, comparison->devices)
     {
-        if (strcmp(json_text(device, "baseline"), baseline) == 0 && compare_is_reference(device))
+        if (json_is(device, "baseline", baseline) && compare_is_reference(device))
             return compare_find(comparison, transcript, at);
         at++;
     }
@@ -140,7 +140,7 @@ static bool is_verified(const struct comparison *comparison, size_t transcript)
     const cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
-        if (compare_has_outcome(run, "verified"))
+        if (json_is(run, "outcome", "verified"))
             return true;
     }
     return false;
@@ -169,13 +169,13 @@ static const char *fault_of(const struct comparison *comparison, const cJSON *ru
 {
     if (compare_is_right(run))
         return "";
-    if (compare_has_outcome(run, "refused") || strcmp(json_text(run, "fault"), "transcript") == 0)
+    if (json_is(run, "outcome", "refused") || json_is(run, "fault", "transcript"))
         return "transcript";
-    if (!compare_has_outcome(run, "different") ||
+    if (!json_is(run, "outcome", "different") ||
         is_verified(comparison, compare_index(run, "transcript_at")))
         return "device";
     const cJSON *reference = reference_beside(comparison, run);
-    return reference && compare_has_outcome(reference, "different") && differ_alike(reference, run)
+    return reference && json_is(reference, "outcome", "different") && differ_alike(reference, run)
                ? "transcript"
                : "device";
 }
@@ -186,8 +186,7 @@ bool compare_is_at_fault(const struct comparison *comparison, size_t device)
     bool failed = false;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        failed |= compare_index(run, "device_at") == device &&
-                  strcmp(json_text(run, "fault"), "device") == 0;
+        failed |= compare_index(run, "device_at") == device && json_is(run, "fault", "device");
     }
     return failed;
 }
@@ -279,7 +278,7 @@ static bool is_too_small(const struct comparison *comparison, size_t transcript)
         if (!compare_is_own(comparison, run) || !is_timed(run, compute))
             continue;
         is_small |= has_small_operations(run);
-        if (!compare_is_reference(compare_device(comparison, compare_index(run, "device_at"))))
+        if (!compare_is_reference(compare_device_of(comparison, run)))
             least = fmin(least, compare_number(run, compute->median));
     }
     return compare_device_count(comparison) > 1 && (is_small || least < COMPARE_LEAST_NANOSECONDS);
@@ -407,7 +406,7 @@ static bool interval_of(const cJSON *samples, struct interval *interval)
 {
     const double confidence = 0.975;
     size_t count;
-    uint64_t *sorted = compare_sorted(samples, &count);
+    uint64_t *sorted = sorted_samples(samples, &count);
     const size_t rank = median_rank(count, confidence);
     if (rank > 0)
         *interval = (struct interval){.median = sort_to_median(sorted, count),
@@ -476,17 +475,10 @@ static void hold_against(const struct comparison *comparison, const cJSON *run, 
     }
 }
 
-static cJSON *add_slowdown(cJSON *list)
-{
-    cJSON *slowdown = cJSON_CreateObject();
-    cJSON_AddItemToArray(list, slowdown);
-    return slowdown;
-}
-
 /* One for each figure of each baseline that has the device. */
 static void add_slowdowns(const struct comparison *comparison, const cJSON *run, cJSON *list)
 {
-    const cJSON *device = compare_device(comparison, compare_index(run, "device_at")), *other;
+    const cJSON *device = compare_device_of(comparison, run), *other;
     size_t at = 0;
     cJSON_ArrayForEach(other, comparison->devices)
     {
@@ -494,7 +486,7 @@ static void add_slowdowns(const struct comparison *comparison, const cJSON *run,
         if (!saved || !is_same_device(comparison, device, other))
             continue;
         for (size_t i = 0; i < COMPARE_FIGURES; i++) {
-            cJSON *slowdown = add_slowdown(list);
+            cJSON *slowdown = json_add_object(list, NULL);
             compare_put_text(slowdown, "figure", compare_figures[i].name);
             compare_put_text(slowdown, "baseline", json_text(other, "baseline"));
             hold_against(comparison, run, saved, &compare_figures[i], slowdown);
@@ -521,7 +513,7 @@ bool compare_judge(const struct comparison *comparison, cJSON *run)
     cJSON *list = cJSON_CreateArray();
     add_slowdowns(comparison, run, list);
     if (!list->child)
-        compare_put_text(add_slowdown(list), "not_judged_because",
+        compare_put_text(json_add_object(list, NULL), "not_judged_because",
                          "no baseline has this transcript on this device and processor");
     compare_put(run, "slowdowns", list);
     return is_slower(run);
@@ -549,9 +541,9 @@ static enum compare_news news_of(const cJSON *run)
 {
     if (compare_is_right(run))
         return is_slower(run) ? COMPARED_SLOWER : COMPARED_RIGHT;
-    return compare_has_outcome(run, "different") ? COMPARED_DIFFERENT
-           : compare_has_outcome(run, "refused") ? COMPARED_REFUSED
-                                                 : COMPARED_FAILED;
+    return json_is(run, "outcome", "different") ? COMPARED_DIFFERENT
+           : json_is(run, "outcome", "refused") ? COMPARED_REFUSED
+                                                : COMPARED_FAILED;
 }
 
 enum compare_news compare_worst(const struct comparison *comparison)

@@ -75,26 +75,22 @@ enum healcl_status compare_read_file(const char *path, cJSON **tree, struct heal
     return HEALCL_USAGE;
 }
 
-static bool is_text(const cJSON *object, const char *path, const char *text)
-{
-    return strcmp(json_text(object, path), text) == 0;
-}
-
 /* ---------------------------------------------------------------- devices */
 
 cJSON *compare_add_device(struct comparison *comparison, const cJSON *source)
 {
-    cJSON *device = cJSON_CreateObject();
+    cJSON *device = json_add_object(comparison->devices, NULL);
     compare_copy(device, source, &compare_device_columns);
-    cJSON_AddItemToArray(comparison->devices, device);
     return device;
 }
 
-size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only)
+size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only,
+                           bool *is_of_driver)
 {
     cJSON *top = tree_of(text);
     const cJSON *source;
     size_t added = 0;
+    *is_of_driver = json_is(top, "error.cause", "driver");
     for (int others = 0; others <= !default_only; others++)
         cJSON_ArrayForEach(source, json_at(top, "devices"))
         {
@@ -146,7 +142,7 @@ static void put_samples(cJSON *run, const cJSON *source, const char *key)
         compare_put_text(run, "split.clock", "host");
     if (cJSON_GetArraySize(json_at(run, "samples_ns")) == 0)
         return;
-    const bool by_host = is_text(source, "profile.clock", "host");
+    const bool by_host = json_is(source, "profile.clock", "host");
     compare_put_text(run, "profile.clock", by_host ? "host" : "device");
     put_times(run, "profile.runs_ns", json_at(source, "profile.runs_ns"));
 }
@@ -173,12 +169,11 @@ static void add_part(cJSON *list, const cJSON *source, const char *count_key, bo
 {
     const char *name = json_text(source, "name"), *reason = json_text(source, "fallback_reason");
     cJSON *part = merged ? list->child : NULL;
-    while (part && !is_text(part, "name", name))
+    while (part && !json_is(part, "name", name))
         part = part->next;
     if (!part) {
-        part = cJSON_CreateObject();
+        part = json_add_object(list, NULL);
         compare_put_text(part, "name", name);
-        cJSON_AddItemToArray(list, part);
     }
     add_up(part, count_key, compare_number(source, count_key));
     add_up(part, "bytes",
@@ -235,7 +230,7 @@ static const char *outcome_of_exit(const cJSON *top, const cJSON *run, int code)
         return "nothing to verify";
     if (code == 1 && cJSON_IsFalse(verified))
         return "different";
-    return code == 3 && is_text(top, "error.status", "refused") ? "refused" : "failed";
+    return code == 3 && json_is(top, "error.status", "refused") ? "refused" : "failed";
 }
 
 static const char *outcome_of_end(const cJSON *top, cJSON *run,
@@ -270,7 +265,7 @@ static void put_outcome(cJSON *run, const char *outcome, const char *message)
 static void put_run(const struct comparison *comparison, cJSON *run, const cJSON *source,
                     const char *samples)
 {
-    const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
+    const cJSON *device = compare_device_of(comparison, run);
     const cJSON *transcript = compare_transcript(comparison, compare_index(run, "transcript_at"));
     const cJSON *kernels = json_at(source, "manifest_kernels");
     compare_put_text(run, "transcript", json_text(transcript, "file"));
@@ -289,7 +284,7 @@ void compare_take_run(struct comparison *comparison, cJSON *run,
                       const struct process_result *process)
 {
     cJSON *top = tree_of(process->text);
-    cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
+    cJSON *device = compare_device_of(comparison, run);
     const cJSON *tuned = json_at(top, "device.tuned");
     const char *message = json_text(top, "error.message");
     put_run(comparison, run, top, "runs_ns");
@@ -313,7 +308,7 @@ static void take_saved_run(const struct comparison *comparison, cJSON *run, cons
     static const char *const codes[] = {"exit_code", "signal"};
     const char *outcome = "failed";
     for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++)
-        outcome = is_text(source, "outcome", outcomes[i]) ? outcomes[i] : outcome;
+        outcome = json_is(source, "outcome", outcomes[i]) ? outcomes[i] : outcome;
     put_run(comparison, run, source, "samples_ns");
     for (size_t i = 0; i < 2; i++)
         if (cJSON_IsNumber(json_at(source, codes[i])))
@@ -321,7 +316,7 @@ static void take_saved_run(const struct comparison *comparison, cJSON *run, cons
     put_outcome(run, strcmp(outcome, "verified") == 0 ? outcome_of_claim(run) : outcome,
                 json_text(source, "message"));
     compare_put_text(run, "command", json_text(source, "command"));
-    if (compare_has_outcome(run, "different") && is_text(source, "fault", "transcript"))
+    if (json_is(run, "outcome", "different") && json_is(source, "fault", "transcript"))
         compare_put_text(run, "fault", "transcript");
     compare_add_figures(run);
 }
@@ -336,7 +331,7 @@ static size_t find_transcript(const struct comparison *comparison, const cJSON *
     cJSON_ArrayForEach(here, comparison->transcripts)
     {
         if (compare_number(here, "bytes") == compare_number(there, "bytes") &&
-            is_text(there, "digest", json_text(here, "digest")))
+            json_is(there, "digest", json_text(here, "digest")))
             break;
         i++;
     }

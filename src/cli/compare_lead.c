@@ -1,6 +1,5 @@
 /* What people are told of a comparison: names of devices, verdicts, and in a few sentences who is
  * right, who is the fastest, and what keeps that from being known. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,33 +9,23 @@
 
 /* ---------------------------------------------------------------- names */
 
-/* Takes out every occurrence of a word. */
-static void take_out(char *text, const char *word)
-{
-    const size_t length = strlen(word);
-    for (char *found; (found = strstr(text, word));)
-        memmove(found, found + length, strlen(found + length) + 1);
-}
-
-/* One blank between words, and none around them. */
-static void squeeze(char *text)
-{
-    size_t length = 0;
-    for (const char *c = text; *c; c++)
-        if (!isspace((unsigned char)*c) || (length > 0 && text[length - 1] != ' '))
-            text[length++] = isspace((unsigned char)*c) ? ' ' : *c;
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    text[length] = 0;
-}
-
+/* Without marks of trades, and with one blank between words. */
 const char *compare_plain_name(char text[NAME_SIZE], const char *name)
 {
-    static const char *const marks[] = {"(R)", "(r)", "(TM)", "(tm)", "(C)"};
-    snprintf(text, NAME_SIZE, "%s", name);
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        take_out(text, marks[i]);
-    squeeze(text);
+    static const char *const marks[] = {"(R)", "(r)", "(TM)", "(tm)", "(C)", " "};
+    size_t length = 0;
+    for (bool blank = false; *name && length + 2 < NAME_SIZE;) {
+        size_t i = 0;
+        while (i < 6 && strncmp(name, marks[i], strlen(marks[i])) != 0)
+            i++;
+        if (i == 6 && blank && length > 0)
+            text[length++] = ' ';
+        if (i == 6)
+            text[length++] = *name;
+        blank = i == 5 || (blank && i < 6);
+        name += i == 6 ? 1 : strlen(marks[i]);
+    }
+    text[length] = 0;
     return text;
 }
 
@@ -106,7 +95,7 @@ const char *compare_outcome_text(const struct comparison *comparison, const cJSO
     if (strcmp(name, "different") == 0)
         snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f%s", name,
                  compare_number(run, "results.different"), compared,
-                 strcmp(json_text(run, "fault"), "transcript") == 0 ? ", transcript's fault" : "");
+                 json_is(run, "fault", "transcript") ? ", transcript's fault" : "");
     else if (strcmp(name, "unproven") == 0)
         snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f compared", name, compared, total);
     else if (strcmp(name, "verified") == 0 && compared < total)
@@ -124,11 +113,6 @@ const char *compare_outcome_text(const struct comparison *comparison, const cJSO
 
 /* ---------------------------------------------------------------- who is right */
 
-static bool is_fault_of(const cJSON *run, const char *whose)
-{
-    return strcmp(json_text(run, "fault"), whose) == 0;
-}
-
 /* Whether a result was verified here and now, or is wrong by a device's fault. */
 static bool any_verified(const struct comparison *comparison)
 {
@@ -136,8 +120,8 @@ static bool any_verified(const struct comparison *comparison)
     cJSON_ArrayForEach(run, comparison->runs)
     {
         if (compare_is_own(comparison, run) &&
-            (compare_has_outcome(run, "verified") ||
-             (compare_has_outcome(run, "different") && is_fault_of(run, "device"))))
+            (json_is(run, "outcome", "verified") ||
+             (json_is(run, "outcome", "different") && json_is(run, "fault", "device"))))
             return true;
     }
     return false;
@@ -157,11 +141,6 @@ static void put_devices_at_fault(const struct comparison *comparison, FILE *stre
 
 /* ---------------------------------------------------------------- transcripts */
 
-static const char *file_name(const struct comparison *comparison, size_t transcript)
-{
-    return compare_base_name(json_text(compare_transcript(comparison, transcript), "file"));
-}
-
 /* Whether a transcript is at fault here and now, with that outcome; NULL: whether it is too small.
  */
 static bool is_meant(const struct comparison *comparison, size_t transcript, const char *outcome)
@@ -171,32 +150,23 @@ static bool is_meant(const struct comparison *comparison, size_t transcript, con
         return cJSON_IsTrue(json_at(compare_transcript(comparison, transcript), "too_small"));
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
-        if (compare_is_own(comparison, run) && compare_has_outcome(run, outcome) &&
-            is_fault_of(run, "transcript"))
+        if (compare_is_own(comparison, run) && json_is(run, "outcome", outcome) &&
+            json_is(run, "fault", "transcript"))
             return true;
     }
     return false;
 }
 
-/* " digits.json is refused.", " 2 transcripts are refused." */
+/* " 1 transcript is refused.", " 2 transcripts are refused." */
 static void put_transcripts(const struct comparison *comparison, FILE *stream, const char *outcome,
                             const char *one, const char *several)
 {
-    size_t count = 0, last = 0, all = compare_transcript_count(comparison);
-    for (size_t i = 0; i < all; i++)
-        if (is_meant(comparison, i, outcome)) {
-            last = i;
-            count++;
-        }
-    if (count == 0)
-        return;
-    if (all == 1)
-        fputs(" The transcript", stream);
-    else if (count == 1)
-        fprintf(stream, " %s", file_name(comparison, last));
-    else
-        fprintf(stream, " %zu transcripts", count);
-    fprintf(stream, " %s.", count == 1 ? one : several);
+    size_t count = 0;
+    for (size_t i = 0; i < compare_transcript_count(comparison); i++)
+        count += is_meant(comparison, i, outcome);
+    if (count > 0)
+        fprintf(stream, " %zu transcript%s %s.", count, count == 1 ? "" : "s",
+                count == 1 ? one : several);
 }
 
 /* ---------------------------------------------------------------- who is the fastest */

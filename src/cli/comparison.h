@@ -57,8 +57,10 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
 cJSON *compare_add_device(struct comparison *comparison, const cJSON *source);
 
 /* Adds those that can be used of what `healcl devices --json` wrote: the default one and, unless
- * default_only, all others behind it. Returns how many. */
-size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only);
+ * default_only, all others behind it. *is_of_driver: a driver has kept it from listing any. Returns
+ * how many. */
+size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only,
+                           bool *is_of_driver);
 
 /* Adds a run that is still to be made: one without an outcome. */
 cJSON *compare_add_run(struct comparison *comparison, size_t transcript, size_t device);
@@ -99,6 +101,7 @@ void compare_put_command(cJSON *object, const char *command, const char *const *
 size_t compare_index(const cJSON *run, const char *key); /* "transcript_at", "device_at" */
 cJSON *compare_device(const struct comparison *comparison, size_t device);
 cJSON *compare_transcript(const struct comparison *comparison, size_t transcript);
+cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run);
 
 /* The run of a transcript on a device, or NULL. */
 cJSON *compare_find(const struct comparison *comparison, size_t transcript, size_t device);
@@ -115,7 +118,6 @@ bool compare_is_reference(const cJSON *device);
 
 /* Whether its results were verified, or there was nothing to verify. */
 bool compare_is_right(const cJSON *run);
-bool compare_has_outcome(const cJSON *run, const char *outcome);
 
 /* ---- what it means (conclude.c, label.c, lead.c) ---- */
 
@@ -138,9 +140,6 @@ struct compare_mean {
     double least, most;
     size_t faster, slower; /* on how many the whole interval says so */
 };
-
-/* A list of samples, the smallest first; to be freed. NULL: there are none. */
-uint64_t *compare_sorted(const cJSON *list, size_t *count);
 
 /* Adds medians and quartiles of a run's samples. */
 void compare_add_figures(cJSON *run);
@@ -239,27 +238,8 @@ extern const struct compare_columns compare_run_columns, compare_device_columns,
          column++)                                                                                 \
         if (column->places & (place))
 
-/* Those of runs that are shown in a place to people. */
-#define FOR_EACH_SHOWN(column, comparison, place)        \
-    FOR_EACH_COLUMN(column, &compare_run_columns, place) \
-    if (compare_is_shown(column, comparison))
-bool compare_is_shown(const struct compare_column *column, const struct comparison *comparison);
-
-/* Its value of a run; NULL: there is none. */
-const cJSON *compare_value(const struct compare_column *column, const struct comparison *comparison,
-                           const cJSON *run);
-
-/* "3.81 ms", "1.73 (1.70 to 1.76)" with its note, "-" where there is none. Returns text. */
-enum { CELL_SIZE = 160 };
-const char *compare_cell(const struct compare_column *column, const struct comparison *comparison,
-                         const cJSON *run, bool with_note, char text[CELL_SIZE]);
-
 /* Copies what columns say of a source, which may be NULL. */
 void compare_copy(cJSON *target, const cJSON *source, const struct compare_columns *table);
-
-/* For scripts: a list of objects with path, heading, kind and meaning. */
-cJSON *compare_columns_json(const struct compare_columns *table,
-                            const struct comparison *comparison, unsigned place);
 
 /* ---- against baselines (slower.c) ---- */
 

@@ -396,7 +396,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    JOB_DEVICE,
+    {JOB_DEVICE},
     {"output", 'o', OPTION_NEW_FILE, "PACKAGE", "the file to write",
      KEPT_IN(struct compile_command, output)},
     {"cache", 0, OPTION_FLAG, NULL,
@@ -415,10 +415,10 @@ static const struct command_option options[] = {
     {"from", 0, OPTION_FOLDER, "FOLDER",
      "make a package of what that script has compiled, for a device that is here",
      KEPT_IN(struct compile_command, from)},
-    EXPAND_OPTION(struct job, limits.expand),
+    {EXPAND_OPTION(struct job, limits.expand)},
     JOB_OPERATIONS,
-    TIMEOUT_OPTION,
-    END_OF_OPTIONS,
+    {TIMEOUT_OPTION},
+    {HELP_OPTION},
 };
 
 static int check(const struct command *command, const struct compile_command *self)

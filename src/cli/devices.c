@@ -427,12 +427,12 @@ static const struct command_option options[] = {
     {"self-test", 0, OPTION_FLAG, NULL,
      "only open one device, which runs its self-test; prints nothing",
      KEPT_IN(struct devices_command, only_tests), .decides_device = true},
-    JSON_OPTION(struct devices_command, json),
+    {JSON_OPTION(struct devices_command, json)},
     {"timeout", 0, OPTION_SECONDS, "S",
      "seconds that drivers may take to list their devices, and each to end its self-test, 30 by "
      "default; with --measure all of it",
      KEPT_IN(struct devices_command, timeout), .most = TIMEOUT_MAX},
-    END_OF_OPTIONS,
+    {HELP_OPTION},
 };
 
 static int run(const struct command *command, int argc, char **argv)

@@ -223,8 +223,8 @@ static int conclude(void *context, int code)
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    JOB_DEVICE,
-    EXPAND_OPTION(struct job, limits.expand),
+    {JOB_DEVICE},
+    {EXPAND_OPTION(struct job, limits.expand)},
     {"output", 'o', OPTION_NEW_FILE, "FILE",
      "write the smallest case there, as a transcript with the expected result: healcl run shows "
      "the fault, a bug report can carry it",

@@ -507,7 +507,7 @@ static const struct command_option options[] = {
      KEPT_IN(struct inspect_command, kernels), .decides_device = true},
     {"device", 'd', OPTION_DEVICE, "SEL", "that device, as for healcl run",
      KEPT_IN(struct job, selector), .decides_device = true},
-    LIMIT_OPTIONS(struct job, limits),
+    JOB_LIMITS,
     {"max-device-memory", 0, OPTION_BYTES, "SIZE",
      "tell what a run moves that may allocate this on the device",
      KEPT_IN(struct inspect_command, memory.limit)},

@@ -33,9 +33,9 @@ int job_run(void *self, const struct job_steps *steps)
     progress_end(&job->progress);
     warn_of_device(job->device);
     warn_of_builds(job->device);
-    int code = status == HEALCL_OK
-                   ? print_reports(job, steps)
-                   : report_files_error(&job->json, &job->junit, job->file, &error, job->verbose);
+    int code = status == HEALCL_OK ? print_reports(job, steps)
+                                   : report_files_error(&job->json, &job->junit, job->file, &error,
+                                                        false, job->verbose);
     code = finish_output(code);
     if (steps->conclude)
         code = steps->conclude(self, code);

@@ -33,9 +33,23 @@ int job_run(void *self, const struct job_steps *steps);
 /* The operations of manifests, or NULL. */
 const struct operation_table *job_table(const struct job *job);
 
+/* Rows of options; the last ones of a command are JOB_OPTIONS. */
 #define JOB_DEVICE DEVICE_OPTION(struct job, selector)
-#define JOB_OPERATIONS OPERATIONS_OPTIONS(struct job, limits.operations)
-#define JOB_OPTIONS JOB_OPERATIONS, JSON_OPTION(struct job, json), TIMEOUT_OPTION, END_OF_OPTIONS
+#define JOB_LIMITS                                                                            \
+    {MEMORY_OPTION(struct job, limits.memory_bytes)}, {WORK_OPTION(struct job, limits.work)}, \
+    {                                                                                         \
+        EXPAND_OPTION(struct job, limits.expand)                                              \
+    }
+#define JOB_OPERATIONS                                               \
+    {OPS_OPTION(struct job, limits.operations, take_operations)},    \
+    {                                                                \
+        TRUST_OPTION(struct job, limits.operations, take_operations) \
+    }
+#define JOB_OPTIONS                                                    \
+    JOB_OPERATIONS, {JSON_OPTION(struct job, json)}, {TIMEOUT_OPTION}, \
+    {                                                                  \
+        HELP_OPTION                                                    \
+    }
 
 /* Starts a process that compiles the kernels of a transcript, from its end on, where that shortens
  * a run of it on a device that is to be opened: a CPU with another core, not tested yet, so that

@@ -141,6 +141,11 @@ const char *json_text(const cJSON *object, const char *path)
     return text ? text : "";
 }
 
+bool json_is(const cJSON *object, const char *path, const char *text)
+{
+    return strcmp(json_text(object, path), text) == 0;
+}
+
 uint64_t json_number_at(const cJSON *object, const char *path)
 {
     const cJSON *item = json_at(object, path);

@@ -65,6 +65,9 @@ const cJSON *json_at(const cJSON *object, const char *path);
 /* The text there, which lives as long as the item; else "". */
 const char *json_text(const cJSON *object, const char *path);
 
+/* Whether it is that text. */
+bool json_is(const cJSON *object, const char *path, const char *text);
+
 /* The integer at a path, or the count of an array; else 0. */
 uint64_t json_number_at(const cJSON *object, const char *path);
 

@@ -162,7 +162,9 @@ static void print(void *self, const cJSON *document, const struct style *style)
 
 /* ---------------------------------------------------------------- options */
 
-static const struct command_option options[] = {JOB_OPTIONS};
+static const struct command_option options[] = {
+    JOB_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {

@@ -83,16 +83,16 @@ int report_file_json(struct report_file *output, cJSON *document, int code, bool
 }
 
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
-                       const struct healcl_error *error, bool verbose)
+                       const struct healcl_error *error, bool is_of_driver, bool verbose)
 {
     /* Where a file cannot be read the message names it itself. */
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
     FILE *stream = report_file_stream(json);
     if (stream) {
-        report_error_json(file, error, false, stream);
+        report_error_json(file, error, is_of_driver, stream);
         (void)report_file_end(json, code, verbose);
     }
-    stream = junit ? report_file_stream(junit) : NULL;
+    stream = report_file_stream(junit);
     if (stream) {
         report_error_junit(file, error, stream);
         (void)report_file_end(junit, code, verbose);

@@ -526,7 +526,7 @@ static const struct command_option options[] = {
      KEPT_IN(struct run_command, kernels)},
     {"dump", 0, OPTION_NEW_FOLDER, "DIR", "write the results there as .npy files, and results.json",
      KEPT_IN(struct run_command, dump_dir)},
-    LIMIT_OPTIONS(struct job, limits),
+    JOB_LIMITS,
     {"max-device-memory", 0, OPTION_BYTES, "SIZE",
      "allocate at most this on the device: the host keeps the rest",
      KEPT_IN(struct run_command, device_memory_bytes)},

@@ -400,7 +400,7 @@ void report_run_text(const cJSON *document, const struct style *style, bool verb
     if (kernels)
         print_kernels(document, style);
     if ((verbose || kernels) && json_at(document, "device.name") &&
-        strcmp(json_text(document, "profile.clock"), "host") == 0)
+        json_is(document, "profile.clock", "host"))
         fputs("(by the host's clock, each command waited for: this driver takes no times)\n",
               style->stream);
     putc('\n', style->stream);

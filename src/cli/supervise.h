@@ -49,13 +49,7 @@ void supervise(const struct command *command, const struct supervision *supervis
  */
 void signals_init(void);
 
-/* To be called in a child that goes on as this program. */
-void signals_forked(void);
-
 /* A line has told of memory that ran out: what ends the program for it then says nothing. */
 void signals_memory_is_told(void);
-
-/* Takes away what progress of a process that is gone may have left on the terminal. */
-void signals_clear_line(void);
 
 #endif

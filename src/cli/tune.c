@@ -166,7 +166,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    JOB_DEVICE,
+    {JOB_DEVICE},
     {"op", 0, OPTION_WORD, "NAME",
      "only those for one operation, or one kind of step; without --ops one subject of healcl's "
      "own, such as transform",

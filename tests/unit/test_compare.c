@@ -177,8 +177,8 @@ static void what_all_have_run_counts(void **state)
     for (size_t j = 0; j < 3; j++)
         read_run(&comparison, 2, j, 3, refused);
     assert_lead(&comparison,
-                "2 of 3 devices are right in every result that was verified. c.json is "
-                "refused. In compute Fast is faster on 2 of 2 transcripts than Slow, "
+                "2 of 3 devices are right in every result that was verified. 1 transcript "
+                "is refused. In compute Fast is faster on 2 of 2 transcripts than Slow, "
                 "and 4.00 times as fast on average");
     assert_true(compare_is_at_fault(&comparison, 0) && !compare_is_at_fault(&comparison, 1));
     assert_int_equal(comparison.base, 1);
@@ -375,10 +375,10 @@ static void faults_are_of_devices_or_transcripts(void **state)
         const char *text, *reference, *fault, *lead;
         enum compare_news worst;
     } cases[] = {
-        {3, 3, refused, refused, "transcript", "Nothing was verified. The transcript is refused.",
+        {3, 3, refused, refused, "transcript", "Nothing was verified. 1 transcript is refused.",
          COMPARED_REFUSED},
         {1, 1, these, once, "transcript",
-         "Nothing was verified. The transcript expects other values than the host reference "
+         "Nothing was verified. 1 transcript expects other values than the host reference "
          "computes.",
          COMPARED_DIFFERENT},
         {1, 1, others, once, "device", "1 of 2 devices are right", COMPARED_DIFFERENT},
