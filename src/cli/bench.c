@@ -346,10 +346,7 @@ static int find_operation(const struct command *command, struct bench_command *s
                 return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
                                    self->name);
     }
-    const int code =
-        run_cases(self, &error) == HEALCL_OK ? GOES_ON : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    return run_cases(self, &error) == HEALCL_OK ? GOES_ON : end_error(&error, false);
 }
 
 #define PARAMETER(name, value, does) name, 0, OPTION_WORD, value, does, .take = take_parameter
@@ -398,14 +395,12 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_bench = {
     .name = "bench",
     .summary = "measure what operations cost on a device",
-    .help = "Measures single operations the way a transcript runs them, checks their results\n"
-            "against the host reference, and prints the median time. Of results that take the\n"
-            "reference long some rows are checked, from the first one to the last.\n"
-            "\n"
-            "Usage: healcl bench [OPTIONS]\n\n",
+    .help = "Measures single operations the way a transcript runs them, checks their results "
+            "against the host reference, and prints the median time. Of results that take the "
+            "reference long some rows are checked, from the first one to the last.",
     .notes =
-        "\nA sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and\n"
-        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.\n",
+        "A sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and "
+        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

@@ -565,25 +565,20 @@ static int write_results(const struct check_command *self)
     struct comparison comparison;
     const struct check_totals totals = totals_of_all(self);
     const char *failure = self_test_failure(self);
-    int code = EXIT_VERIFIED;
     comparison_init(&comparison, host_memory());
     cJSON *about = cJSON_CreateObject();
     report_add_device(about, &self->job.device->info);
     cJSON *device = compare_add_device(&comparison, about);
-    compare_put(device, "check.quick", cJSON_CreateBool(self->quick));
-    compare_put(device, "check.verified", cJSON_CreateBool(is_right(self)));
-    compare_put_number(device, "check.calls", (double)totals.cells);
-    compare_put_number(device, "check.failed", (double)totals.failures);
-    compare_put_number(device, "check.unsupported", (double)totals.unsupported);
-    compare_put_text(device, "check.message", failure ? failure : "");
+    JSON_ADD(json_add_object(device, "check"), FLAG("quick", self->quick),
+             FLAG("verified", is_right(self)), NUMBER("calls", totals.cells),
+             NUMBER("failed", totals.failures), NUMBER("unsupported", totals.unsupported),
+             STRING("message", failure ? failure : ""));
     compare_describe_load(&comparison, "load_after");
     compare_conclude(&comparison);
-    if (compare_write_results(&comparison, self->results, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
+    (void)compare_write_results(&comparison, self->results, &error);
     comparison_release(&comparison);
     cJSON_Delete(about);
-    return code;
+    return end_error(&error, false);
 }
 
 static int conclude(void *context, int code)
@@ -661,19 +656,15 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_check = {
     .name = "check",
     .summary = "check every kernel of a device against the host reference",
-    .help =
-        "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
-        "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
-        "thing to do on a new device, which may fail its self-test. Nothing is read; all data\n"
-        "are random from a fixed seed. Operations of manifests are checked by calls derived from\n"
-        "the transcripts in DIR/examples (docs/VENDORS.md).\n"
-        "\n"
-        "Usage: healcl check [OPTIONS]\n\n",
-    .notes =
-        "\nCounts are of calls that were right, of all: for each dtype, each layout\n"
-        "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
-        "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
-        "nothing could be checked; what is only too large for the device is not wrong.\n",
+    .help = "Runs every operation with every dtype it takes on tensors of all layouts and of many "
+            "sizes, and compares whole storages with the host reference, bit for bit: the first "
+            "thing to do on a new device, which may fail its self-test. Nothing is read; all data "
+            "are random from a fixed seed. Operations of manifests are checked by calls derived "
+            "from the transcripts in DIR/examples (docs/VENDORS.md).",
+    .notes = "Counts are of calls that were right, of all: for each dtype, each layout "
+             "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each "
+             "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or "
+             "nothing could be checked; what is only too large for the device is not wrong.",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

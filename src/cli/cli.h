@@ -45,7 +45,6 @@ enum option_kind {
     OPTION_SECONDS, /* of --timeout, a uint32_t: supervise.h knows of it too */
     OPTION_TIMEOUT, /* the same, which supervise.h alone keeps */
     OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
-    OPTION_NUMBER,  /* the same */
 };
 
 struct command;
@@ -80,8 +79,9 @@ enum device_use {
 struct command {
     const char *name;
     const char *summary;
-    const char *help;                     /* up to the options */
-    const char *notes;                    /* behind them; or NULL */
+    const char *help;                     /* a paragraph before the options */
+    const char *usage;                    /* NULL: as the operands want it */
+    const char *notes;                    /* paragraphs behind the options; or NULL */
     const struct command_option *options; /* up to HELP_OPTION */
     enum command_operands operands;
     enum device_use device; /* where its options do not decide */
@@ -158,8 +158,8 @@ int take_operations(const struct command *command, const struct command_option *
         "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
         "(docs/MEMORY.md)",                                                             \
         KEPT_IN(type, member)
-#define WORK_OPTION(type, member)        \
-    "work-limit", 0, OPTION_NUMBER, "N", \
+#define WORK_OPTION(type, member)       \
+    "work-limit", 0, OPTION_BYTES, "N", \
         "refuse an operation that visits more elements; 4T by default", KEPT_IN(type, member)
 #define EXPAND_OPTION(type, member)                                                             \
     "expand", 0, OPTION_WORD, "spec|sdk", "the order of expand's arguments (docs/HEAL-SDK.md)", \
@@ -187,6 +187,9 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count);
 /* "PROGRAM: FILE: message" on stderr, in one line, and the details below it. verbose adds the place
  * in the source. Returns the exit code. */
 int print_error(const char *file, const struct healcl_error *error, bool verbose);
+
+/* The same of an error that may be none, and clears it. */
+int end_error(struct healcl_error *error, bool verbose);
 
 /* A line on stderr that begins with the program's name and ": ". */
 __attribute__((format(printf, 1, 2))) void print_notice(const char *format, ...);

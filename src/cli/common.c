@@ -70,6 +70,13 @@ int print_error(const char *file, const struct healcl_error *error, bool verbose
     return exit_code(error->status);
 }
 
+int end_error(struct healcl_error *error, bool verbose)
+{
+    const int code = error->status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, error, verbose);
+    healcl_error_clear(error);
+    return code;
+}
+
 bool is_smart_terminal(FILE *stream)
 {
     const char *terminal = getenv("TERM");
@@ -116,20 +123,39 @@ int usage_error(const struct command *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
+enum { HELP_INDENT = 27, HELP_WIDTH = 84 };
+
+static void print_paragraphs(const char *text)
+{
+    for (size_t length; *text; text += length + (text[length] == '\n')) {
+        length = strcspn(text, "\n");
+        char *paragraph = xasprintf("%.*s", (int)length, text);
+        text_wrap(stdout, paragraph, 0, 0, HELP_WIDTH);
+        free(paragraph);
+    }
+}
+
 int print_help(const struct command *command)
 {
-    enum { INDENT = 27, WIDTH = 84 };
-    fputs(command->help, stdout);
+    static const char *const operands[] = {"", " FILE", " FILE...", " [FILE...]"};
     const struct command_option *option = command->options;
+    print_paragraphs(command->help);
+    if (command->usage)
+        printf("\nUsage: %s\n\n", command->usage);
+    else
+        printf("\nUsage: %s %s [OPTIONS]%s\n\n", this_program->name, command->name,
+               operands[command->operands]);
     do {
         int used = option->letter ? printf("  -%c, ", option->letter) : printf("      ");
         used += printf("--%s%s%s", option->name, option->value ? " " : "",
                        option->value ? option->value : "");
-        used += printf("%*s", used + 2 > INDENT ? 2 : INDENT - used, "");
-        text_wrap(stdout, option->help, (size_t)used, INDENT, WIDTH);
+        used += printf("%*s", used + 2 > HELP_INDENT ? 2 : HELP_INDENT - used, "");
+        text_wrap(stdout, option->help, (size_t)used, HELP_INDENT, HELP_WIDTH);
     } while ((option++)->kind != OPTION_HELP);
-    if (command->notes)
-        fputs(command->notes, stdout);
+    if (command->notes) {
+        putchar('\n');
+        print_paragraphs(command->notes);
+    }
     return finish_output(EXIT_VERIFIED);
 }
 
@@ -209,13 +235,10 @@ int take_operations(const struct command *command, const struct command_option *
     (void)command;
     static struct healcl_operations *loaded; /* lives as long as the process, as signals do */
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = is_trust(option)
-                                    ? healcl_operations_load_trusted(text, &loaded, &error)
-                                    : healcl_operations_load(text, &loaded, &error);
-    memcpy((char *)session + option->member, &loaded, sizeof loaded);
-    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    if ((is_trust(option) ? healcl_operations_load_trusted
+                          : healcl_operations_load)(text, &loaded, &error) == HEALCL_OK)
+        memcpy((char *)session + option->member, &loaded, sizeof loaded);
+    return end_error(&error, false);
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -418,7 +441,6 @@ static int take_value(const struct command *command, const struct command_option
             memcpy(&timeout, member, sizeof timeout);
         break;
     case OPTION_BYTES:
-    case OPTION_NUMBER:
         if (!parse_size(optarg, member))
             return usage_error(command, "'%s' is no number such as 512M", optarg);
         break;

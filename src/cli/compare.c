@@ -355,12 +355,9 @@ static int print_all(struct compare_command *self)
 static int write_results(const struct compare_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code = EXIT_VERIFIED;
-    if (self->results && !self->interrupted &&
-        compare_write_results(&self->comparison, self->results, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    if (self->results && !self->interrupted)
+        (void)compare_write_results(&self->comparison, self->results, &error);
+    return end_error(&error, false);
 }
 
 /* What is slower than allowed, and what could not be judged. */
@@ -515,20 +512,14 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_compare = {
     .name = "compare",
     .summary = "run transcripts on several devices, and compare results and times",
-    .help = "Runs transcripts on several devices, one after the other, and tells which are right\n"
-            "and how fast each is. Every run is a process of its own: a driver that crashes or\n"
-            "hangs becomes a row that says so.\n"
-            "\n"
-            "Usage: healcl compare [OPTIONS] FILE...\n"
-            "\n",
-    .notes =
-        "\n"
-        "What is written to - goes to standard output, alone. Without a terminal, standard error\n"
-        "gets a line of progress a minute. Interrupted, it writes what it has measured.\n"
-        "\n"
-        "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
-        "failed, crashed or timed out; else 3 a transcript is refused; else 5 slower than\n"
-        "--fail-slower allows; 2 wrong usage.\n",
+    .help = "Runs transcripts on several devices, one after the other, and tells which are right "
+            "and how fast each is. Every run is a process of its own: a driver that crashes or "
+            "hangs becomes a row that says so.",
+    .notes = "What is written to - goes to standard output, alone. Without a terminal, standard "
+             "error gets a line of progress a minute. Interrupted, it writes what it has "
+             "measured.\n\nExit codes: 0 verified, or nothing to verify; else 1 a result differs; "
+             "else 4 a device failed, crashed or timed out; else 3 a transcript is refused; else 5 "
+             "slower than --fail-slower allows; 2 wrong usage.",
     .options = options,
     .operands = OPERANDS_FILES,
     .device = DEVICE_IN_CHILDREN,

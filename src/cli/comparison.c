@@ -243,26 +243,20 @@ void comparison_init(struct comparison *comparison, uint64_t memory_bytes)
     const time_t now = time(NULL);
     struct tm parts;
     struct utsname names;
-    cJSON *top = cJSON_CreateObject(), *host = cJSON_CreateObject();
+    cJSON *top = cJSON_CreateObject();
     *comparison = (struct comparison){.top = top, .judges = cJSON_CreateArray()};
     if (gmtime_r(&now, &parts))
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
     if (uname(&names) == 0)
         snprintf(system, sizeof system, "%s %s %s", names.sysname, names.release, names.machine);
     describe_processor(processor, model);
-    compare_copy(host, NULL, &compare_host_columns);
-    compare_put_text(host, "system", system);
-    compare_put_text(host, "processor", processor);
-    compare_put_text(host, "model", model);
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    compare_put_number(host, "processors", processors > 0 ? (double)processors : 0);
-    compare_put_number(host, "memory", (double)memory_bytes);
-    compare_put_text(top, "healcl", healcl_version());
-    compare_put_text(top, "commit", healcl_commit());
-    compare_put_text(top, "date", date);
-    compare_put_text(top, "command", "");
-    compare_put_number(top, "repeat", 1);
-    compare_put(top, "host", host);
+    JSON_ADD(top, STRING("healcl", healcl_version()), STRING("commit", healcl_commit()),
+             STRING("date", date), STRING("command", ""), NUMBER("repeat", 1));
+    JSON_ADD(json_add_object(top, "host"), STRING("system", system), STRING("processor", processor),
+             STRING("model", model),
+             NUMBER("processors", processors > 0 ? (uint64_t)processors : 0),
+             NUMBER("memory", memory_bytes));
     compare_describe_load(comparison, "load_before");
     comparison->transcripts = cJSON_AddArrayToObject(top, "transcripts");
     comparison->devices = cJSON_AddArrayToObject(top, "devices");

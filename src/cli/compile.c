@@ -469,18 +469,15 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_compile = {
     .name = "compile",
     .summary = "put all programs that transcripts need into a package",
-    .help = "Runs transcripts, verifies them, and writes the binaries of all programs that they\n"
-            "needed, with those of the self-test, to one file for healcl run --package: that\n"
-            "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).\n"
-            "\n"
-            "Usage: healcl compile [OPTIONS] --output PACKAGE FILE...\n"
-            "       healcl compile [OPTIONS] --cache [FILE...]\n"
-            "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
-            "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE\n"
-            "\n",
-    .notes = "\n"
-             "A package is for this device with this driver, and for this healcl: its kernels are\n"
-             "picked as the device is tuned now.\n",
+    .help = "Runs transcripts, verifies them, and writes the binaries of all programs that they "
+            "needed, with those of the self-test, to one file for healcl run --package: that "
+            "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).",
+    .usage = "healcl compile [OPTIONS] --output PACKAGE FILE...\n"
+             "       healcl compile [OPTIONS] --cache [FILE...]\n"
+             "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
+             "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE",
+    .notes = "A package is for this device with this driver, and for this healcl: its kernels are "
+             "picked as the device is tuned now.",
     .options = options,
     .operands = OPERANDS_ANY,
     .device = DEVICE_HERE,

@@ -44,10 +44,8 @@ static int list_in_child(int file)
         (void)fwrite(listing.faults, sizeof *listing.faults, listing.fault_count, stream);
         (void)fclose(stream);
     }
-    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
     device_listing_release(&listing);
-    return code;
+    return end_error(&error, false);
 }
 
 /* Takes what a child has written, if that is whole. */
@@ -120,11 +118,9 @@ static int test_device(const char *selector)
 {
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = device_open_tested(&opencl_loader, selector, &device, &error);
+    (void)device_open_tested(&opencl_loader, selector, &device, &error);
     healcl_device_close(device);
-    int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    return end_error(&error, false);
 }
 
 static void fail(struct self_test_result *self_test, const struct device_info *info,
@@ -232,13 +228,11 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
         print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);
-    int code = EXIT_VERIFIED;
-    if (status != HEALCL_OK) {
+    if (status != HEALCL_OK)
         *rates = (struct device_rates){0};
-        code = print_error(NULL, &error, false);
-    }
-    healcl_error_clear(&error);
-    return code;
+    else
+        healcl_error_clear(&error); /* of the roofline */
+    return end_error(&error, false);
 }
 
 /* The rates of all devices that can be used, or of number only unless that is count; freed with
@@ -453,18 +447,13 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_devices = {
     .name = "devices",
     .summary = "list the OpenCL devices and which of them can be used",
-    .help = "Lists the OpenCL devices of this machine, whether or why not they can be used, and\n"
-            "whether they pass the self-test, which runs once with each driver, in a process of\n"
-            "its own.\n"
-            "\n"
-            "Usage: healcl devices [OPTIONS]\n"
-            "\n",
-    .notes =
-        "\n"
-        "The device that is marked runs where none is named: the one that the environment's\n"
-        "HEALCL_DEVICE selects, else the best. Emulators and software renderers, which are told\n"
-        "by their names, go last. Exit code 4: there is none, none passes the self-test, or a\n"
-        "driver crashed, hung or ended the process while devices were listed.\n",
+    .help = "Lists the OpenCL devices of this machine, whether or why not they can be used, and "
+            "whether they pass the self-test, which runs once with each driver, in a process of "
+            "its own.",
+    .notes = "The device that is marked runs where none is named: the one that the environment's "
+             "HEALCL_DEVICE selects, else the best. Emulators and software renderers, which are "
+             "told by their names, go last. Exit code 4: there is none, none passes the self-test, "
+             "or a driver crashed, hung or ended the process while devices were listed.",
     .options = options,
     .device = DEVICE_IN_CHILDREN,
     .run = run,

@@ -253,18 +253,15 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_diagnose = {
     .name = "diagnose",
     .summary = "find the first operation that a device gets wrong, and a small case of it",
-    .help = "Runs a transcript step by step on a device and on the host reference, each step from\n"
-            "the reference's state, and names the first one that differs: entry, operation,\n"
-            "segment, the layouts of its tensors, and the first wrong element. Then it looks for\n"
-            "the smallest part of that step's tensors that the device still gets wrong. Where\n"
-            "every step agrees alone, the transcript runs once more as healcl run does, and its\n"
-            "expected results are compared. The device may fail its self-test.\n"
-            "\n"
-            "Usage: healcl diagnose [OPTIONS] FILE\n\n",
+    .help = "Runs a transcript step by step on a device and on the host reference, each step from "
+            "the reference's state, and names the first one that differs: entry, operation, "
+            "segment, the layouts of its tensors, and the first wrong element. Then it looks for "
+            "the smallest part of that step's tensors that the device still gets wrong. Where "
+            "every step agrees alone, the transcript runs once more as healcl run does, and its "
+            "expected results are compared. The device may fail its self-test.",
     .notes =
-        "\nThe layouts are those that kernels see: axes of transforms in the order l, r, k, n,\n"
-        "and a stride of 0 where elements repeat. Exit code 1: a step, or\n"
-        "the whole run, is wrong.\n",
+        "The layouts are those that kernels see: axes of transforms in the order l, r, k, n, and a "
+        "stride of 0 where elements repeat. Exit code 1: a step, or the whole run, is wrong.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

@@ -553,14 +553,10 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_inspect = {
     .name = "inspect",
     .summary = "check a transcript and show what it holds",
-    .help =
-        "Checks a transcript as a run would, and prints its segments, operations, tensors, the\n"
-        "bytes that go up and down, and the most memory that its tensors take at one time.\n"
-        "\n"
-        "Usage: healcl inspect [OPTIONS] FILE\n\n",
-    .notes =
-        "\nExit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the\n"
-        "device of --kernels or --roofline failed.\n",
+    .help = "Checks a transcript as a run would, and prints its segments, operations, tensors, the "
+            "bytes that go up and down, and the most memory that its tensors take at one time.",
+    .notes = "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the "
+             "device of --kernels or --roofline failed.",
     .options = options,
     .operands = OPERANDS_FILE,
     .run = run,

@@ -177,9 +177,7 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_ops = {
     .name = "ops",
     .summary = "list the operations of HEAL and their arguments",
-    .help = "Lists the operations that a transcript may name, with every form of their arguments.\n"
-            "\n"
-            "Usage: healcl ops [OPTIONS]\n\n",
+    .help = "Lists the operations that a transcript may name, with every form of their arguments.",
     .options = options,
     .run = run,
 };

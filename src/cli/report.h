@@ -66,7 +66,7 @@ struct run_facts {
     const struct device_info *device;   /* NULL: the host reference */
     const struct device_tuning *tuning; /* of the device; NULL without one */
     struct roofline roofline;           /* the device's, 0 where it is not known */
-    const struct healcl_report *report;
+    struct healcl_report *report;
     cJSON *kernels; /* cli/run_kernels_report.h; NULL: they are not reported */
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
@@ -75,7 +75,7 @@ struct run_facts {
     uint64_t first_result_nanoseconds; /* from the start of the command to the end of the first
                                           repetition, its results compared */
     uint64_t total_nanoseconds;        /* from the start of the command until now */
-    const struct run_difference *differences;
+    struct run_difference *differences;
     size_t difference_count;
     struct request_facts *steady; /* requests behind the run, each with its time; or NULL */
 };

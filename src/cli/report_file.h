@@ -38,6 +38,10 @@ int report_file_end(struct report_file *output, int code, bool verbose);
 /* Writes a document where it is wanted, and frees it. Returns as report_file_end. */
 int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose);
 
+/* Writes an error where a report is wanted. is_of_driver: as of report_add_error. */
+void report_file_error(struct report_file *output, const char *file,
+                       const struct healcl_error *error, bool is_of_driver, bool verbose);
+
 /* For a command that failed: prints the error, and writes it where its JSON, and its JUnit XML,
  * were to be. file: what the error is about, or NULL. is_of_driver: as of report_add_error. Returns
  * the exit code. */

@@ -38,17 +38,15 @@ struct run_command {
     struct trace *trace; /* NULL without trace_path and kernels */
     uint64_t start;      /* of the command */
 
-    int compiling;                      /* the process of compile_ahead_start, or 0 */
-    char repetition[48];                /* what runs now, e.g. "run 2 of 5, " */
-    uint32_t repetitions;               /* that have begun, those of all phases */
-    size_t segment;                     /* that runs now */
-    bool differs;                       /* a difference was told */
-    struct run_difference *differences; /* facts.difference_count of them */
+    int compiling;        /* the process of compile_ahead_start, or 0 */
+    char repetition[48];  /* what runs now, e.g. "run 2 of 5, " */
+    uint32_t repetitions; /* that have begun, those of all phases */
+    size_t segment;       /* that runs now */
+    bool differs;         /* a difference was told */
 
     struct device_info info; /* of the device that was chosen */
     struct device_tuning tuning;
     struct healcl_transcript *transcript;
-    struct healcl_report *report;
     struct run_facts facts; /* what is known until now */
 };
 
@@ -70,8 +68,8 @@ static void on_difference(void *context, const char *line)
     fprintf(text_stream(self), "%s\n", clean);
     fflush(text_stream(self));
     progress_resume(&self->job.progress);
-    if (self->differences && self->facts.difference_count < DIFFERENCES_KEPT)
-        self->differences[self->facts.difference_count++] =
+    if (self->facts.differences && self->facts.difference_count < DIFFERENCES_KEPT)
+        self->facts.differences[self->facts.difference_count++] =
             (struct run_difference){clean, self->segment};
     else
         free(clean);
@@ -280,9 +278,9 @@ static void time_steady(struct run_command *self)
     snprintf(line, sizeof line, "requests in a session: %" PRIu64 " of %" PRIu64 " results differ",
              steady->different, steady->compared);
     on_difference(self, line);
-    self->report->verdict = HEALCL_DIFFERS;
-    if (self->report->results_different == 0)
-        self->report->results_different = 1;
+    self->facts.report->verdict = HEALCL_DIFFERS;
+    if (self->facts.report->results_different == 0)
+        self->facts.report->results_different = 1;
 }
 
 static enum healcl_status run_session(struct run_command *self, struct healcl_error *error)
@@ -316,10 +314,11 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
     };
     size_t span = trace_begin(self->trace, "run", "run");
     enum healcl_status status = healcl_run_traced(self->transcript, self->job.device, &options,
-                                                  self->trace, &self->report, error);
+                                                  self->trace, &self->facts.report, error);
     trace_end(self->trace, span);
     note_first_result(self);
-    if (status == HEALCL_OK && self->steady.count > 0 && self->report->verdict != HEALCL_DIFFERS)
+    if (status == HEALCL_OK && self->steady.count > 0 &&
+        self->facts.report->verdict != HEALCL_DIFFERS)
         time_steady(self);
     if (status == HEALCL_OK && self->kernels)
         find_kernels(self);
@@ -336,10 +335,8 @@ static cJSON *report(void *context)
     facts->plan = self->transcript->plan;
     facts->device = self->reference ? NULL : &self->info;
     facts->tuning = self->reference ? NULL : &self->tuning;
-    facts->report = self->report;
     if (!self->reference && !self->kernels)
         (void)roofline_read_kept(&self->info, &self->tuning, &facts->roofline);
-    facts->differences = self->differences;
     facts->total_nanoseconds = monotonic_nanoseconds() - self->start;
     return report_run(facts);
 }
@@ -373,17 +370,14 @@ static int write_trace(struct run_command *self)
                      " spans, those after the first %zu",
                      self->job.file, trace->dropped, trace->count);
     struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&self->trace_file, &error) == HEALCL_OK)
-        return EXIT_VERIFIED;
-    int code = print_error(NULL, &error, self->job.verbose);
-    healcl_error_clear(&error);
-    return code;
+    (void)new_file_commit(&self->trace_file, &error);
+    return end_error(&error, self->job.verbose);
 }
 
 static int conclude(void *context, int code)
 {
     struct run_command *self = context;
-    const struct healcl_report *report = self->report;
+    const struct healcl_report *report = self->facts.report;
     const int trace_code = write_trace(self);
     if (!report || report->verdict != HEALCL_DIFFERS)
         return code == EXIT_VERIFIED ? trace_code : code;
@@ -448,18 +442,18 @@ static int run_and_finish(struct run_command *self)
                                                   conclude_served};
     self->start = monotonic_nanoseconds();
     if (self->job.json.path || self->job.junit.path)
-        self->differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->differences);
+        self->facts.differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->facts.differences);
     const int code = job_run(self, self->served.count > 0 ? &served_steps : &run_steps);
     live_inputs_free(&self->live);
     requests_release(&self->steady);
-    healcl_report_free(self->report);
+    healcl_report_free(self->facts.report);
     healcl_transcript_close(self->transcript);
     new_file_discard(&self->trace_file);
     trace_free(self->trace);
     cJSON_Delete(self->facts.kernels);
     for (size_t i = 0; i < self->facts.difference_count; i++)
-        free(self->differences[i].line);
-    free(self->differences);
+        free(self->facts.differences[i].line);
+    free(self->facts.differences);
     return code;
 }
 
@@ -593,13 +587,9 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_run = {
     .name = "run",
     .summary = "run a transcript on a device and verify every result",
-    .help = "Runs a transcript and compares every result that carries an expected tensor.\n"
-            "\n"
-            "Usage: healcl run [OPTIONS] FILE\n"
-            "\n",
-    .notes = "\n"
-             "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
-             "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",
+    .help = "Runs a transcript and compares every result that carries an expected tensor.",
+    .notes = "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage; 3 "
+             "the transcript is refused; 4 the device or OpenCL failed, or memory ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

@@ -251,12 +251,8 @@ static void write_report(struct report_file *report, const char *file,
     if (report->on_stdout ? !is_first_rank()
                           : is_left(report->path) || report_file_begin(report) != 0)
         return;
-    FILE *stream = report_file_stream(report);
-    if (report->is_junit)
-        report_error_junit(file, why, stream);
-    else
-        report_error_json(file, why, true, stream);
-    (void)finish_output(report_file_end(report, EXIT_VERIFIED, false));
+    report_file_error(report, file, why, true, false);
+    (void)finish_output(EXIT_VERIFIED);
     report_file_discard(report);
 }
 

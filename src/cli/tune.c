@@ -199,15 +199,12 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_tune = {
     .name = "tune",
     .summary = "find the fastest kernels for a device, and keep the choice",
-    .help = "Measures how kernels are best shaped on a device, checks their results against the\n"
-            "host reference, and keeps the choice for all later runs on this device and driver.\n"
-            "\n"
-            "Usage: healcl tune [OPTIONS]\n\n",
-    .notes =
-        "\nThe first choice of each subject is the default; another one is taken where it is\n"
-        "clearly faster, and never one that is wrong or fails. On a busy machine nothing is kept\n"
-        "(exit code 4). The choice is a file in the cache folder: without it the default is\n"
-        "back (docs/PORTING.md).\n",
+    .help = "Measures how kernels are best shaped on a device, checks their results against the "
+            "host reference, and keeps the choice for all later runs on this device and driver.",
+    .notes = "The first choice of each subject is the default; another one is taken where it is "
+             "clearly faster, and never one that is wrong or fails. On a busy machine nothing is "
+             "kept (exit code 4). The choice is a file in the cache folder: without it the default "
+             "is back (docs/PORTING.md).",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

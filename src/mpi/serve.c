@@ -581,23 +581,15 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_serve = {
     .name = "serve",
     .summary = "run many requests of a transcript, each on the next free device",
-    .help =
-        "Runs a transcript once for each request, on all devices: a request is a file NAME.npy "
-        "for\n"
-        "each live input, and its result becomes NAME.npy in another folder.\n"
-        "\n"
-        "Usage: mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR --results DIR [OPTIONS] FILE\n"
-        "\n",
-    .notes =
-        "\n"
-        "Ranks take requests one by one, so that faster devices take more. All ranks see the same\n"
-        "files (docs/SCALE.md). A request that its data make refuse is told, and the others go "
-        "on.\n"
-        "Where a device fails, or a rank has another healcl, transcript or plan than rank 0, all\n"
-        "ranks end, and one line names rank and host.\n"
-        "\n"
-        "Exit codes: 0 all is done; 2 wrong usage; 3 the transcript or a request is refused, or\n"
-        "ranks are not alike; 4 a device or OpenCL failed, or memory ran out.\n",
+    .help = "Runs a transcript once for each request, on all devices: a request is a file NAME.npy "
+            "for each live input, and its result becomes NAME.npy in another folder.",
+    .usage = "mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR --results DIR [OPTIONS] FILE",
+    .notes = "Ranks take requests one by one, so that faster devices take more. All ranks see the "
+             "same files (docs/SCALE.md). A request that its data make refuse is told, and the "
+             "others go on. Where a device fails, or a rank has another healcl, transcript or plan "
+             "than rank 0, all ranks end, and one line names rank and host.\n\nExit codes: 0 all "
+             "is done; 2 wrong usage; 3 the transcript or a request is refused, or ranks are not "
+             "alike; 4 a device or OpenCL failed, or memory ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,
