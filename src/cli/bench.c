@@ -194,7 +194,7 @@ static double ratio_of(const struct bench_example *example)
     return kernel > 0 ? example->of[EXAMPLE_BODY].median_ns / kernel : 0;
 }
 
-/* The same of quartiles: of the body's lower one and the kernel's upper one, or the other way. */
+/* Divides quartiles: the body's lower one by the kernel's upper one, or the other way round. */
 static double ratio_bound(const struct bench_example *example, int which)
 {
     const double kernel = example->of[EXAMPLE_KERNEL].quartile_ns[1 - which];

@@ -14,7 +14,7 @@
 #include "tools/example.h"
 #include "tools/xmalloc.h"
 
-/* Of them such as are beyond the device: there is room left for what is wrong. */
+/* Failures beyond the device leave room for wrong ones. */
 enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 
 /* One `healcl check`. */
@@ -113,7 +113,7 @@ static void add_row(cJSON *object, const struct coverage_row *row, uint64_t nano
                         &row->cells[i]);
 }
 
-/* What was not right, with the command that repeats it. */
+/* Adds the error, with the command that repeats the call. */
 static void add_why(cJSON *object, const struct check_command *self, const char *option,
                     const char *operand, const struct healcl_error *why)
 {
@@ -479,7 +479,7 @@ static void put_text(struct junit *junit, const cJSON *object, const char *templ
 {
     char *text = view_fill(object, template);
     if (text)
-        junit_line(junit, "%s", text);
+        junit_line(junit, text);
     free(text);
 }
 

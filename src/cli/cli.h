@@ -1,4 +1,4 @@
-/* What the subcommands share. */
+/* Options, printing and limits, which the commands share. */
 #ifndef HEALCL_CLI_CLI_H
 #define HEALCL_CLI_CLI_H
 
@@ -10,7 +10,7 @@
 #include "cli/report.h"
 #include "core/process.h"
 
-/* What the process exits with. */
+/* Exit codes of the process. */
 enum exit_code {
     EXIT_VERIFIED,
     EXIT_DIFFERENT,
@@ -29,7 +29,7 @@ enum command_operands {
     OPERANDS_ANY,   /* several, or none */
 };
 
-/* What the value of an option is, and what of it is kept. */
+/* Kinds of values of options, and how each is stored. */
 enum option_kind {
     OPTION_HELP,
     OPTION_FLAG,   /* it takes none; a bool becomes true */
@@ -124,7 +124,7 @@ int take_arguments(const struct command *command, int argc, char **argv, void *s
 
 /* Prints a warning where the device's driver does not tell what kernels of manifests take. */
 void warn_of_device(const struct healcl_device *device);
-/* The same of what compilers have said of vendors' sources. */
+/* Prints the warnings of compilers about vendors' sources. */
 void warn_of_builds(const struct healcl_device *device);
 
 /* Whether it is --trust, which takes folders of manifests as --ops does, and more that they say. */
@@ -188,7 +188,7 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count);
  * in the source. Returns the exit code. */
 int print_error(const char *file, const struct healcl_error *error, bool verbose);
 
-/* The same of an error that may be none, and clears it. */
+/* Prints an error unless its status is HEALCL_OK, and clears it. Returns the exit code. */
 int end_error(struct healcl_error *error, bool verbose);
 
 /* A line on stderr that begins with the program's name and ": ". */

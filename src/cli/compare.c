@@ -322,7 +322,7 @@ static enum healcl_status compare(struct compare_command *self, struct healcl_er
 {
     TRY(prepare(self, error));
     enum healcl_status status = run_all(self, error);
-    /* What was measured until then is not lost. */
+    /* Runs made before the interruption are reported. */
     if (self->interrupted && compare_end_early(&self->comparison) > 0)
         status = HEALCL_OK;
     if (status == HEALCL_OK) {
@@ -351,7 +351,7 @@ static int print_all(struct compare_command *self)
     return code;
 }
 
-/* Of a comparison that is whole. Returns an exit code. */
+/* Writes the files of devices unless interrupted. Returns an exit code. */
 static int write_results(const struct compare_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -360,7 +360,7 @@ static int write_results(const struct compare_command *self)
     return end_error(&error, false);
 }
 
-/* What is slower than allowed, and what could not be judged. */
+/* Prints slowdowns beyond the limit, and those that could not be judged. */
 static void print_slowdowns(const struct comparison *comparison)
 {
     const cJSON *run, *slowdown;

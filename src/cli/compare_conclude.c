@@ -1,4 +1,4 @@
-/* What the runs of a comparison come to: figures, faults, speed-ups and geometric means. */
+/* Concludes a comparison: figures, faults, speed-ups, geometric means and slowdowns. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ bool compare_spreads(const cJSON *run, const struct compare_figure *figure)
     return spread_of(run, figure) > COMPARE_SPREAD_MAX;
 }
 
-/* What it costs to time operations. */
+/* Puts how much longer runs take whose operations are timed. */
 static void put_overhead(cJSON *run, size_t samples)
 {
     size_t count;
@@ -223,7 +223,7 @@ static void put_speedup(cJSON *object, const char *key, const struct compare_spe
     compare_put(object, key, about);
 }
 
-/* Of each run over that of the first device which has times. */
+/* Puts the speed-up of each run over the first device that has times. */
 static void put_speedups(const struct comparison *comparison, size_t transcript,
                          const struct compare_figure *figure)
 {
@@ -521,18 +521,18 @@ bool compare_judge(const struct comparison *comparison, cJSON *run)
 
 char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown)
 {
-    const char *reason = json_text(slowdown, "not_judged_because"),
-               *name = json_text(slowdown, "figure"), *file = json_text(slowdown, "baseline");
-    if (!*name)
-        return xasprintf("its time is not judged: %s", reason);
-    if (*reason)
-        return xasprintf("%s: it is not judged by %.300s: %s", name, file, reason);
-    return xasprintf(
-        "%s: %s times the time in %.300s (%s to %s at 95 %%), %s %g %% slower", name,
-        TEXT_FACTOR(compare_number(slowdown, "factor")), file,
-        TEXT_FACTOR(compare_number(slowdown, "low")), TEXT_FACTOR(compare_number(slowdown, "high")),
-        cJSON_IsTrue(json_at(slowdown, "slower")) ? "more than" : "not certainly more than",
-        compare_number(comparison->top, "fail_slower_percent"));
+    if (!json_at(slowdown, "figure"))
+        return view_fill(slowdown, "its time is not judged: {not_judged_because}");
+    if (json_at(slowdown, "not_judged_because"))
+        return view_fill(slowdown,
+                         "{figure}: it is not judged by {baseline}: {not_judged_because}");
+    char *text = view_fill(slowdown, "{figure}: {factor:factor} times the time in {baseline} "
+                                     "({low:factor} to {high:factor} at 95 %), "
+                                     "{slower=more than}{slower!not certainly more than}");
+    char *whole =
+        xasprintf("%s %g %% slower", text, compare_number(comparison->top, "fail_slower_percent"));
+    free(text);
+    return whole;
 }
 
 /* ---------------------------------------------------------------- all of them */

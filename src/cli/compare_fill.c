@@ -12,7 +12,7 @@
 
 enum { DIFFERENCES_KEPT = 20 };
 
-/* Of a process, or of a saved comparison: those of one run are some hundred. */
+/* Limits for the JSON of a process or of a saved comparison: a run has some hundred values. */
 enum { VALUES_MAX = 1 << 20, FILE_MAX = 32 << 20 };
 
 /* ---------------------------------------------------------------- trees */
@@ -26,7 +26,7 @@ static void clean(cJSON *value)
     }
 }
 
-/* What a process wrote; NULL where that is no JSON or too much. Freed with cJSON_Delete. */
+/* Parses the output of a process; NULL: it is no JSON or too large. Freed with cJSON_Delete. */
 static cJSON *tree_of(const char *text)
 {
     cJSON *tree = NULL;
@@ -220,7 +220,8 @@ static const char *outcome_of_claim(const cJSON *run)
     return agrees ? "verified" : "unproven";
 }
 
-/* What a process that ended by itself says with its exit code (src/cli/cli.h) and its JSON. */
+/* Reads the outcome from the exit code (src/cli/cli.h) and the JSON of a process that ended by
+ * itself. */
 static const char *outcome_of_exit(const cJSON *top, const cJSON *run, int code)
 {
     const cJSON *verified = json_at(top, "verified");
@@ -261,7 +262,7 @@ static void put_outcome(cJSON *run, const char *outcome, const char *message)
 
 /* ---------------------------------------------------------------- runs */
 
-/* What a process wrote and what was saved have alike. */
+/* Copies what JSON of a process and saved JSON have in common. */
 static void put_run(const struct comparison *comparison, cJSON *run, const cJSON *source,
                     const char *samples)
 {

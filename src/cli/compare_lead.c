@@ -1,5 +1,5 @@
-/* What people are told of a comparison: names of devices, verdicts, and in a few sentences who is
- * right, who is the fastest, and what keeps that from being known. */
+/* Sentences about a comparison: names of devices, verdicts, and a lead that says which devices are
+ * right and which is the fastest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,31 +84,27 @@ void compare_name_devices(struct comparison *comparison)
 
 /* ---------------------------------------------------------------- verdicts */
 
-const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run,
-                                 char text[OUTCOME_SIZE])
+char *compare_outcome_text(const struct comparison *comparison, const cJSON *run)
 {
     char signal[PROCESS_SIGNAL_SIZE];
-    const char *name = json_text(run, "outcome");
-    const double total = compare_number(run, "results.total"),
-                 compared = compare_number(run, "results.compared");
-    snprintf(text, OUTCOME_SIZE, "%s", name);
-    if (strcmp(name, "different") == 0)
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f%s", name,
-                 compare_number(run, "results.different"), compared,
-                 json_is(run, "fault", "transcript") ? ", transcript's fault" : "");
-    else if (strcmp(name, "unproven") == 0)
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f compared", name, compared, total);
-    else if (strcmp(name, "verified") == 0 && compared < total)
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f", name, compared, total);
-    else if (strcmp(name, "crashed") == 0 && json_at(run, "signal"))
-        snprintf(text, OUTCOME_SIZE, "%s: %s", name,
-                 process_signal_name((int)compare_number(run, "signal"), signal));
-    else if (strcmp(name, "failed") == 0 && json_at(run, "exit_code"))
-        snprintf(text, OUTCOME_SIZE, "%s: exit code %.0f", name, compare_number(run, "exit_code"));
-    else if (strcmp(name, "timed out") == 0 && compare_is_own(comparison, run))
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f s", name,
-                 compare_number(comparison->top, "timeout_s"));
-    return text;
+    const bool is_partial =
+        compare_number(run, "results.compared") < compare_number(run, "results.total");
+    if (json_is(run, "outcome", "crashed") && json_at(run, "signal"))
+        return xasprintf("crashed: %s",
+                         process_signal_name((int)compare_number(run, "signal"), signal));
+    if (json_is(run, "outcome", "timed out") && compare_is_own(comparison, run))
+        return xasprintf("timed out: %.0f s", compare_number(comparison->top, "timeout_s"));
+    if (json_is(run, "outcome", "different"))
+        return view_fill(
+            run, json_is(run, "fault", "transcript")
+                     ? "{outcome}: {results.different} of {results.compared}, transcript's fault"
+                     : "{outcome}: {results.different} of {results.compared}");
+    if (json_is(run, "outcome", "unproven"))
+        return view_fill(run, "{outcome}: {results.compared} of {results.total} compared");
+    if (json_is(run, "outcome", "verified") && is_partial)
+        return view_fill(run, "{outcome}: {results.compared} of {results.total}");
+    return view_fill(run, json_is(run, "outcome", "failed") ? "{outcome}[: exit code {exit_code}]"
+                                                            : "{outcome}");
 }
 
 /* ---------------------------------------------------------------- who is right */

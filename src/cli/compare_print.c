@@ -134,7 +134,7 @@ static const cJSON *value_of(const struct compare_column *column,
                    column->path);
 }
 
-/* What every run has is 0 where it is not known. */
+/* Columns that every run has are 0 where the value is not known. */
 static bool is_known(const struct compare_column *column, const cJSON *value)
 {
     const char *text = cJSON_GetStringValue(value);
@@ -277,21 +277,24 @@ struct output {
     unsigned width; /* of a terminal; 0: there is no limit */
 };
 
-static void put_device(struct table *table, const struct output *to, const cJSON *device)
+/* Adds a text, and frees it. */
+static void put_text(struct table *table, char *text)
 {
-    const bool is_text = to->form == TABLE_TEXT;
-    char *text = xasprintf("%s%s%s", is_text ? json_text(device, "index") : "", is_text ? "  " : "",
-                           json_text(device, "label"));
     table_cell(table, text);
     free(text);
+}
+
+static char *device_text(const struct output *to, const cJSON *device)
+{
+    return view_fill(device, to->form == TABLE_TEXT ? "{index}  {label}" : "{label}");
 }
 
 static void put_run(struct table *table, const struct output *to,
                     const struct comparison *comparison, const cJSON *run, unsigned place)
 {
     char text[CELL_SIZE];
-    put_device(table, to, compare_device_of(comparison, run));
-    table_cell(table, compare_outcome_text(comparison, run, text));
+    put_text(table, device_text(to, compare_device_of(comparison, run)));
+    put_text(table, compare_outcome_text(comparison, run));
     FOR_EACH_SHOWN(column, comparison, place)
     {
         const bool with_note = to->form != TABLE_TEXT || column->places & NOTE_IN_TERMINAL;
@@ -345,7 +348,7 @@ static void put_means(const struct output *to, const struct comparison *comparis
     struct table *table = table_create(columns, 7);
     cJSON_ArrayForEach(device, comparison->devices)
     {
-        put_device(table, to, device);
+        put_text(table, device_text(to, device));
         for (size_t i = 0; i < 6; i++) {
             const cJSON *mean = json_at(device, compare_figures[i / 3].mean);
             table_cell(table, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
@@ -372,7 +375,7 @@ static void put_note(const struct output *to, const char *text)
     putc('\n', to->stream);
 }
 
-/* What went wrong first. */
+/* Prints the first problem of a run. */
 static void put_problem(const struct output *to, const struct comparison *comparison,
                         const cJSON *run)
 {
@@ -388,20 +391,14 @@ static void put_problem(const struct output *to, const struct comparison *compar
 
 static void put_facts(const struct output *to, const cJSON *device)
 {
-    const double copied = compare_number(device, "copied_bytes_per_s");
-    char *text =
-        xasprintf("%s%s: %s of %s %s%s%s%s%s%s", json_at(device, "baseline") ? "(baseline) " : "",
-                  json_text(device, "index"), json_text(device, "name"),
-                  json_text(device, "platform"), json_text(device, "driver"),
-                  cJSON_IsTrue(json_at(device, "emulator")) ? ", an emulator" : "",
-                  cJSON_IsTrue(json_at(device, "tuned")) ? ", tuned" : "",
-                  copied > 0 ? ", copies memory at " : "",
-                  copied > 0 ? TEXT_BYTES((uint64_t)copied) : "", copied > 0 ? "/s" : "");
+    char *text = view_fill(device, "{baseline=(baseline) }{index}: {name} of {platform} {driver}"
+                                   "{emulator=, an emulator}{tuned=, tuned}"
+                                   "[, copies memory at {copied_bytes_per_s:bytes}/s]");
     put_note(to, text);
     free(text);
 }
 
-/* What the tables mean, what went wrong, and what is known of the devices. */
+/* Prints meanings of columns, problems, and facts about the devices. */
 static void put_notes(const struct output *to, const struct comparison *comparison, unsigned place)
 {
     const cJSON *item;
@@ -457,10 +454,12 @@ void compare_print_markdown(const struct comparison *comparison, FILE *stream)
     put_means(&to, comparison);
     putc('\n', stream);
     put_notes(&to, comparison, IN_MARKDOWN);
-    fprintf(stream, "\nMedians and quartiles of %.0f runs each, healcl %s (%s), ",
-            compare_number(top, "repeat"), json_text(top, "healcl"), json_text(top, "commit"));
-    print_markup(stream, TABLE_MARKDOWN, json_text(top, "host.processor"));
-    fprintf(stream, ", %s.\n\n    %s\n", json_text(top, "date"), json_text(top, "command"));
+    char *made = view_fill(top, "Medians and quartiles of {repeat} runs each, healcl {healcl} "
+                                "({commit}), {host.processor}, {date}.");
+    putc('\n', stream);
+    print_markup(stream, TABLE_MARKDOWN, made);
+    fprintf(stream, "\n\n    %s\n", json_text(top, "command"));
+    free(made);
     free(lead);
 }
 
@@ -534,11 +533,11 @@ static void put_json(const struct comparison *comparison, FILE *stream)
 {
     cJSON *all = cJSON_CreateObject(), *run;
     cJSON *verdicts = cJSON_AddArrayToObject(all, "verdicts");
-    char outcome[OUTCOME_SIZE];
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        compare_outcome_text(comparison, run, outcome);
-        cJSON_AddItemToArray(verdicts, cJSON_CreateString(outcome));
+        char *outcome = compare_outcome_text(comparison, run);
+        json_add_string(verdicts, NULL, outcome);
+        free(outcome);
     }
     cJSON_AddItemReferenceToObject(all, "comparison", comparison->top);
     compare_put(all, "columns", columns_json(&compare_run_columns, comparison, ON_PAGE));
@@ -570,37 +569,39 @@ void compare_print_html(const struct comparison *comparison, FILE *stream)
     fputs(text, stream);
 }
 
-/* ---------------------------------------------------------------- JUnit: a suite for each
- * transcript, in it a case for each device that runs it here, and one for each baseline */
+/* ---------------------------------------------------------------- JUnit */
+
+/* A suite for each transcript; in it a case for each device that runs it here, and for each
+ * baseline. */
 
 static void put_details(struct junit *junit, const cJSON *run)
 {
     const cJSON *line;
     if (*json_text(run, "message"))
-        junit_line(junit, "%s", json_text(run, "message"));
+        junit_line(junit, json_text(run, "message"));
     cJSON_ArrayForEach(line, json_at(run, "differences"))
     {
-        junit_line(junit, "%s", line->valuestring);
+        junit_line(junit, line->valuestring);
     }
-    junit_line(junit, "%s", json_text(run, "command"));
+    junit_line(junit, json_text(run, "command"));
 }
 
 static void put_verdict_case(struct junit *junit, const struct comparison *comparison,
                              const cJSON *run, const char *name)
 {
-    char text[OUTCOME_SIZE];
     const char *type = json_text(run, "outcome"), *message = json_text(run, "message");
     const enum junit_outcome outcome = strcmp(type, "verified") == 0            ? JUNIT_PASSED
                                        : strcmp(type, "nothing to verify") == 0 ? JUNIT_SKIPPED
                                        : strcmp(type, "different") == 0         ? JUNIT_FAILURE
                                                                                 : JUNIT_ERROR;
-    char *whole = xasprintf("%s%s%.400s", compare_outcome_text(comparison, run, text),
-                            *message ? ": " : "", message);
+    char *text = compare_outcome_text(comparison, run),
+         *whole = xasprintf("%s%s%.400s", text, *message ? ": " : "", message);
     junit_case(junit, name, (uint64_t)compare_number(run, "process_ns"));
     if (outcome != JUNIT_PASSED)
         junit_outcome(junit, outcome, type, whole);
     put_details(junit, run);
     free(whole);
+    free(text);
 }
 
 static void put_slowdown(struct junit *junit, const struct comparison *comparison, const cJSON *run,
@@ -609,17 +610,18 @@ static void put_slowdown(struct junit *junit, const struct comparison *compariso
     const char *figure = json_text(slowdown, "figure");
     const bool is_steady = strcmp(figure, compare_figures[COMPARE_STEADY].name) == 0;
     char *text = compare_slowdown_text(comparison, slowdown),
-         *title = *figure ? xasprintf("%.250s: %s against %.200s", name, figure,
-                                      json_text(slowdown, "baseline"))
-                          : xasprintf("%.250s: time against a baseline", name);
+         *against = view_fill(slowdown,
+                              *figure ? "{figure} against {baseline}" : "time against a baseline"),
+         *title = xasprintf("%s: %s", name, against);
     junit_case(junit, title, (uint64_t)compare_number(run, compare_figures[is_steady].median));
     if (json_at(slowdown, "not_judged_because"))
         junit_outcome(junit, JUNIT_SKIPPED, "not judged", text);
     else if (cJSON_IsTrue(json_at(slowdown, "slower")))
         junit_outcome(junit, JUNIT_FAILURE, "slower", text);
     else
-        junit_line(junit, "%s", text);
+        junit_line(junit, text);
     free(title);
+    free(against);
     free(text);
 }
 
@@ -635,8 +637,7 @@ void compare_print_junit(const struct comparison *comparison, FILE *stream)
             if (!compare_is_own(comparison, run))
                 continue;
             const cJSON *device = compare_device_of(comparison, run);
-            char *name = xasprintf("%.60s %.200s (%.200s)", json_text(device, "index"),
-                                   json_text(device, "name"), json_text(device, "platform"));
+            char *name = view_fill(device, "{index} {name} ({platform})");
             put_verdict_case(&junit, comparison, run, name);
             cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
             {

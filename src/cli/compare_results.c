@@ -1,4 +1,4 @@
-/* What is known of a device, in a file of its own that others can check: docs/COMPARE.md. */
+/* Writes a file for each device, which others can check: docs/COMPARE.md. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

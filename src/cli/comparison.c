@@ -302,7 +302,7 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
 
 /* ---------------------------------------------------------------- command lines */
 
-/* What changes how transcripts run, which devices there are and which is the default. */
+/* Variables that change how transcripts run, or which devices there are. */
 static void write_environment(FILE *stream)
 {
     static const char *const variables[] = {

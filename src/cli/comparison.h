@@ -33,7 +33,7 @@ struct comparison {
 void comparison_init(struct comparison *comparison, uint64_t memory_bytes);
 void comparison_release(struct comparison *comparison);
 
-/* ---- values (compare.c) ---- */
+/* ---- values ---- */
 
 /* A number in [0, 2^53) at a path, else 0. */
 double compare_number(const cJSON *object, const char *path);
@@ -47,7 +47,7 @@ void compare_put_number(cJSON *object, const char *path, double number);
 void compare_put_factor(cJSON *object, const char *path, double factor); /* with 8 digits */
 void compare_put_text(cJSON *object, const char *path, const char *text);
 
-/* ---- filling (compare.c, describe.c, fill.c) ---- */
+/* ---- filling ---- */
 
 /* Adds a transcript with size and digest of its file. Errors: HEALCL_USAGE. */
 enum healcl_status compare_add_transcript(struct comparison *comparison, const char *path,
@@ -96,7 +96,7 @@ void compare_describe_load(struct comparison *comparison, const char *key);
 void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
                          size_t count);
 
-/* ---- runs and devices (compare.c) ---- */
+/* ---- runs and devices ---- */
 
 size_t compare_index(const cJSON *run, const char *key); /* "transcript_at", "device_at" */
 cJSON *compare_device(const struct comparison *comparison, size_t device);
@@ -119,7 +119,7 @@ bool compare_is_reference(const cJSON *device);
 /* Whether its results were verified, or there was nothing to verify. */
 bool compare_is_right(const cJSON *run);
 
-/* ---- what it means (conclude.c, label.c, lead.c) ---- */
+/* ---- what it means ---- */
 
 /* Figures by which devices are compared and judged: paths of a run. */
 enum { COMPARE_COMPUTE, COMPARE_STEADY, COMPARE_FIGURES };
@@ -177,16 +177,15 @@ const char *compare_plain_name(char text[NAME_SIZE], const char *name);
 /* The file of a path. */
 const char *compare_base_name(const char *path);
 
-/* What it all comes to, in a few sentences. To be freed. */
+/* Says in a few sentences how the devices compare. To be freed. */
 char *compare_lead(const struct comparison *comparison);
 
-/* "verified: 1 of 3", "timed out: 600 s". Returns text. */
-enum { OUTCOME_SIZE = 96 };
-const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run,
-                                 char text[OUTCOME_SIZE]);
+/* "verified: 1 of 3", "timed out: 600 s"; to be freed. */
+char *compare_outcome_text(const struct comparison *comparison, const cJSON *run);
 
-/* ---- columns (columns.c): a row is a key of the document, and a column of every form in which it
- * is printed ---- */
+/* ---- columns ---- */
+
+/* A row is a key of the document, and a column of every form in which it is printed. */
 
 enum compare_kind {
     KIND_TEXT,
@@ -241,7 +240,7 @@ extern const struct compare_columns compare_run_columns, compare_device_columns,
 /* Copies what columns say of a source, which may be NULL. */
 void compare_copy(cJSON *target, const cJSON *source, const struct compare_columns *table);
 
-/* ---- against baselines (slower.c) ---- */
+/* ---- against baselines ---- */
 
 /* Puts "slowdowns" of a run, if times are judged. Returns whether one of them is slower. */
 bool compare_judge(const struct comparison *comparison, cJSON *run);
@@ -250,7 +249,7 @@ bool compare_judge(const struct comparison *comparison, cJSON *run);
  * freed. */
 char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown);
 
-/* What all runs here come to, the later the worse. */
+/* Outcomes of all runs here, the worst last. */
 enum compare_news {
     COMPARED_RIGHT,
     COMPARED_SLOWER,
@@ -260,7 +259,7 @@ enum compare_news {
 };
 enum compare_news compare_worst(const struct comparison *comparison);
 
-/* ---- files of devices (results.c) ---- */
+/* ---- files of devices ---- */
 
 /* Makes a folder for them, unless there is one. HEALCL_USAGE: it cannot be written into. */
 enum healcl_status compare_make_results(const char *folder, struct healcl_error *error);

@@ -198,7 +198,7 @@ static bool is_one_source(const struct compile_command *self)
 }
 
 /* Writes options such as "-D THIN=1 -w" as lines to stand before a source: "#define THIN 1".
- * What is no -D is left to the script. */
+ * The script passes other options itself. */
 static void emit_defines(const char *options, FILE *stream)
 {
     fprintf(stream, "/* %s */\n", options);

@@ -256,7 +256,7 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
 
 /* ---------------------------------------------------------------- JSON */
 
-/* What the self-test has found, where it passed. */
+/* Adds limits that a passed self-test has found. */
 static void add_findings(cJSON *object, const struct device_info *info)
 {
     struct device_info found = *info;
@@ -272,7 +272,7 @@ static void add_findings(cJSON *object, const struct device_info *info)
     json_add_string(object, "family_failure", found.family_failure);
 }
 
-/* What a device would be opened with. */
+/* Adds the tuning and self-test that the device would be opened with. */
 static void add_usable(cJSON *object, const struct device_info *info,
                        const struct self_test_result *self_test)
 {
@@ -283,7 +283,7 @@ static void add_usable(cJSON *object, const struct device_info *info,
     add_findings(object, info);
 }
 
-/* Of a platform that cannot be asked for its devices. */
+/* Adds a platform that does not list its devices. */
 static void add_fault(cJSON *object, const struct platform_fault *fault)
 {
     char text[80];

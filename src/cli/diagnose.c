@@ -210,7 +210,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
                   "none: no smaller transcript of this step alone fails[; {repeat} tries others]");
 }
 
-/* What was found is told also where the case cannot be written. */
+/* A fault is reported even if the case cannot be written. */
 static int conclude(void *context, int code)
 {
     const struct diagnose_command *self = context;

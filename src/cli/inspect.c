@@ -280,7 +280,7 @@ static void print_changes(const cJSON *segments, const struct style *style)
     VIEW_TABLE(style, segments, columns);
 }
 
-/* What segments cost before and after passes. */
+/* Prints costs of segments before and after passes. */
 static void print_costs(const cJSON *segments, const struct style *style)
 {
 #define BEFORE_AND_AFTER(heading, key, form)                                            \
@@ -411,7 +411,7 @@ static void print_view(const struct tensor *tensor, FILE *stream)
     putc(']', stream);
 }
 
-/* What is known of an input's values: "= 0", "< p" of residues, ">= 0". */
+/* Returns known ranges of an input: "= 0", "< p" for residues, ">= 0". */
 static const char *known_of(const struct step *step, int input)
 {
     const uint32_t bit = UINT32_C(1) << input;

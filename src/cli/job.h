@@ -1,4 +1,4 @@
-/* What the commands that make one report have in common. */
+/* Frame of commands that make one report. */
 #ifndef HEALCL_CLI_JOB_H
 #define HEALCL_CLI_JOB_H
 
@@ -57,8 +57,8 @@ const struct operation_table *job_table(const struct job *job);
 int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board);
 
-/* What such a process does: healcl compile-ahead SELECTOR -- FILE. Not for people; it is in no
- * list. Returns only where it is called wrongly. */
+/* Runs in such a process: healcl compile-ahead SELECTOR -- FILE. It is internal, and in no list.
+ * Returns only where it is called wrongly. */
 #define COMPILE_AHEAD "compile-ahead"
 int compile_ahead_run(int argc, char **argv);
 

@@ -61,7 +61,7 @@ static void add_families(cJSON *document)
     }
 }
 
-/* What tunables mean, and how kinds of devices are tuned by default. */
+/* Adds meanings of tunables, and defaults of kinds of devices. */
 static void add_defaults(cJSON *document)
 {
     static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,

@@ -29,11 +29,11 @@ struct progress {
 /* Shows nothing unless it is wanted and standard error is a terminal that can take a line back. */
 void progress_start(struct progress *progress, bool wanted);
 
-/* The same; where standard error is no such terminal, a line goes there every minute. The
+/* Does so too; without such a terminal, standard error gets a line every minute. The
  * environment's HEALCL_PROGRESS_SECONDS is another time; 0: no lines. */
 void progress_start_long(struct progress *progress);
 
-/* What the work is at from now on. */
+/* Sets the text of the line. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress,
                                                         const char *format, ...);
 

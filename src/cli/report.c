@@ -1,7 +1,6 @@
 #include "cli/report.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "cli/text.h"
@@ -280,13 +279,8 @@ void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *
     json_add_string(junit->last, "message", message);
 }
 
-void junit_line(struct junit *junit, const char *format, ...)
+void junit_line(struct junit *junit, const char *text)
 {
-    char text[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
     json_add_string(cJSON_GetObjectItemCaseSensitive(junit->last, "lines"), NULL, text);
 }
 
@@ -408,6 +402,6 @@ void report_error_junit(const char *file, const struct healcl_error *error, FILE
     junit_outcome(&junit, error->status == HEALCL_DIFFERENT ? JUNIT_FAILURE : JUNIT_ERROR,
                   healcl_status_name(error->status), error->message);
     if (error->detail)
-        junit_line(&junit, "%s", error->detail);
+        junit_line(&junit, error->detail);
     junit_print(&junit, stream);
 }

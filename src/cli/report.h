@@ -1,5 +1,5 @@
 /*
- * What healcl reports. Each command makes a document of JSON (docs/JSON.md), for json_write or
+ * Reports of healcl. Each command makes a document of JSON (docs/JSON.md), for json_write or
  * cJSON_Delete; report_..._text prints what people read of it.
  */
 #ifndef HEALCL_CLI_REPORT_H
@@ -30,7 +30,7 @@ void report_add_self_test(cJSON *object, enum self_test_outcome outcome, const c
 /* Rates that are known. */
 void report_add_roofline(cJSON *object, const struct roofline *roofline);
 
-/* What staying below a limit of device memory takes, or where there is none what tensors take.
+/* Adds the cost of a limit of device memory, or without a limit the memory of tensors.
  * Returns that member. */
 cJSON *report_add_memory(cJSON *object, const struct memory_facts *memory);
 
@@ -46,7 +46,7 @@ void report_add_command(cJSON *object, const char *command, const struct device_
                         const struct healcl_operations *manifests, const char *option,
                         const char *operand);
 
-/* Of a command that failed. file may be NULL. */
+/* Writes the report of a command that failed. file may be NULL. */
 void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,
                        FILE *stream);
 
@@ -104,7 +104,7 @@ enum junit_outcome {
     JUNIT_OUTCOME_COUNT
 };
 
-/* What is added, as JSON: suites of cases. */
+/* Suites of cases, as JSON. */
 struct junit {
     cJSON *top, *suites, *cases, *last;
 };
@@ -122,7 +122,7 @@ void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *
                    const char *message);
 
 /* Adds a line to the text of the last case. */
-__attribute__((format(printf, 2, 3))) void junit_line(struct junit *junit, const char *format, ...);
+void junit_line(struct junit *junit, const char *text);
 
 /* Prints the whole and frees it. */
 void junit_print(struct junit *junit, FILE *stream);
@@ -130,7 +130,7 @@ void junit_print(struct junit *junit, FILE *stream);
 /* A case for each segment. */
 void report_run_junit(const struct run_facts *facts, FILE *stream);
 
-/* Of a command that failed. file may be NULL. */
+/* Writes the report of a command that failed. file may be NULL. */
 void report_error_junit(const char *file, const struct healcl_error *error, FILE *stream);
 
 /* ---- a plan ---- */
@@ -143,7 +143,7 @@ struct ranks_facts {
     struct roofline roofline; /* of each rank's device; 0 where it is not known */
 };
 
-/* What is split, whole and exchanged, and what one rank alone and each of them take. */
+/* Adds what is split, whole and exchanged, and costs of one rank alone and of each rank. */
 void report_add_ranks(cJSON *document, const struct ranks_facts *facts);
 void report_ranks_text(const cJSON *document, const struct style *style);
 

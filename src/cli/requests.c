@@ -341,7 +341,7 @@ void latencies_json(cJSON *object, const char *name, const struct latencies *lat
              NUMBER("p99", latencies->p99), NUMBER("longest", latencies->most));
 }
 
-/* Of all of them, or 0 where none was done. */
+/* Returns the rate of all requests, or 0 if none was done. */
 static double per_second(const struct request_facts *facts)
 {
     return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;

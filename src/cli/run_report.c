@@ -54,7 +54,7 @@ static void add_segment(cJSON *segments, const struct run_facts *facts, size_t i
     add_kinds(object, facts->plan, planned, segment->profiles);
 }
 
-/* What the runs are made of. */
+/* Splits each run into decoding, transfers and compute. */
 static void add_split(cJSON *document, const struct healcl_report *report)
 {
     const size_t count = report->run_count;
@@ -76,7 +76,7 @@ static void add_split(cJSON *document, const struct healcl_report *report)
     free(decode);
 }
 
-/* What the device's rates allow for the kernels. */
+/* Adds the time that the device's rates allow for the kernels. */
 static void add_roofline(cJSON *document, const struct run_facts *facts)
 {
     uint64_t allowed = 0;
@@ -288,7 +288,7 @@ static void print_operations(const cJSON *document, const struct style *style)
     cJSON_Delete(rows);
 }
 
-/* What the host has done for the device, and what other kernels have for those of manifests. */
+/* Prints steps that ran on the host, or with other kernels than those of manifests. */
 static void print_fallbacks(const cJSON *document, const struct style *style)
 {
     cJSON *kinds = report_sum_kinds(document), *kind;
@@ -430,18 +430,19 @@ void report_run_junit(const struct run_facts *facts, FILE *stream)
             junit_outcome(&junit, JUNIT_SKIPPED, "nothing to verify",
                           facts->no_verify ? "results are not compared: --no-verify"
                                            : "no result carries an expected tensor");
-        else if (segment->results > 0)
-            junit_line(&junit, "verified: %" PRIu64 " of %" PRIu64 " results",
-                       segment->results_compared, segment->results);
+        snprintf(text, sizeof text, "verified: %" PRIu64 " of %" PRIu64 " results",
+                 segment->results_compared, segment->results);
+        if (segment->results_different == 0 && segment->results_compared > 0)
+            junit_line(&junit, text);
         for (size_t j = 0; j < facts->difference_count; j++)
             if (facts->differences[j].segment == i)
-                junit_line(&junit, "%s", facts->differences[j].line);
+                junit_line(&junit, facts->differences[j].line);
     }
     junit_print(&junit, stream);
 }
 
-/* ---------------------------------------------------------------- kernels: the last repetition of
- * a trace */
+/* ---------------------------------------------------------------- kernels of the last repetition
+ */
 
 /* A step, and what all kernels took that were launched for it. */
 struct timed_step {

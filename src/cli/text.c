@@ -88,7 +88,7 @@ static bool is_bidirectional(const unsigned char *character)
                                   : false;
 }
 
-/* Of a whole character. */
+/* The character is whole. */
 static bool is_control(const unsigned char *character)
 {
     return character[0] < ' ' || character[0] == 0x7f ||

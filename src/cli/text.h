@@ -21,7 +21,7 @@ const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
 /* "0.0014", "1.53", "80.9", "2589": a factor or a percentage, about three digits */
 const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
 
-/* The same in memory that lives as long as the block around it. */
+/* Do the same in memory that lives as long as the block around it. */
 #define TEXT_BYTES(bytes) text_bytes(bytes, (char[UNIT_TEXT_SIZE]){0})
 #define TEXT_FACTOR(value) text_factor(value, (char[UNIT_TEXT_SIZE]){0})
 #define TEXT_TIME(nanoseconds) text_time(nanoseconds, (char[UNIT_TEXT_SIZE]){0})
@@ -31,7 +31,7 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
  * reach a terminal as commands, nor be shown as other names. */
 void text_clean(char *text, bool keep_controls);
 
-/* What a markup writes for an ASCII character; a list of them ends with a text of NULL. */
+/* Escape of a markup for an ASCII character; a list ends with a text of NULL. */
 struct text_escape {
     char character;
     const char *text;

@@ -128,7 +128,7 @@ static bool append_form(struct buffer *buffer, const cJSON *object, const char *
     return item && !cJSON_IsNull(item);
 }
 
-/* What stands between braces. Returns whether it is there. */
+/* Appends a member, given between braces. Returns whether it is there. */
 static bool append_member(struct buffer *buffer, const cJSON *object, const char *member,
                           size_t length)
 {

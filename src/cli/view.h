@@ -48,7 +48,7 @@ void view_lines(const struct style *style, const cJSON *object, const struct vie
 bool view_text(const struct style *style, const cJSON *object, const char *template);
 bool view_each(const struct style *style, const cJSON *array, const char *template);
 
-/* The same of a label as printf has it. */
+/* Prints a label with a text as of printf. */
 __attribute__((format(printf, 3, 4))) void report_label(const struct style *style,
                                                         const char *label, const char *format, ...);
 
