@@ -80,7 +80,7 @@ enum healcl_status compare_read_file(const char *path, cJSON **tree, struct heal
 cJSON *compare_add_device(struct comparison *comparison, const cJSON *source)
 {
     cJSON *device = json_add_object(comparison->devices, NULL);
-    compare_copy(device, source, &compare_device_columns);
+    compare_copy(device, source, compare_device_columns);
     return device;
 }
 
@@ -111,7 +111,7 @@ void compare_take_rates(cJSON *device, const char *text)
     cJSON_ArrayForEach(source, json_at(top, "devices"))
     {
         if (cJSON_IsTrue(json_at(source, "default")))
-            compare_copy(device, source, &compare_device_columns);
+            compare_copy(device, source, compare_device_columns);
     }
     cJSON_Delete(top);
 }
@@ -273,7 +273,7 @@ static void put_run(const struct comparison *comparison, cJSON *run, const cJSON
     compare_put_text(run, "device", json_text(device, "name"));
     compare_put_text(run, "platform", json_text(device, "platform"));
     compare_put_text(run, "driver", json_text(device, "driver"));
-    compare_copy(run, source, &compare_run_columns);
+    compare_copy(run, source, compare_run_columns);
     put_differences(run, source);
     put_samples(run, source, samples);
     put_parts(run, source);
@@ -356,7 +356,7 @@ static size_t add_saved_device(struct comparison *comparison, const cJSON *top, 
         if (!device) {
             cJSON *host = cJSON_CreateObject();
             device = compare_add_device(comparison, source);
-            compare_copy(host, json_at(top, "host"), &compare_host_columns);
+            compare_copy(host, json_at(top, "host"), compare_host_columns);
             compare_put_text(device, "baseline", path);
             compare_put_text(device, "date", json_text(top, "date"));
             compare_put(device, "host", host);

@@ -15,7 +15,7 @@
 enum { CELL_SIZE = 160, LEAD_WIDTH = 100, COLUMNS_MAX = 32 };
 enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN | ON_PAGE, MEASURED = COPIED | ALWAYS | IN_CSV };
 
-static const struct compare_column run_columns[] = {
+const struct compare_column compare_run_columns[] = {
     {"transcript", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
     {"index", NULL, KIND_TEXT, .places = OF_DEVICE | IN_CSV},
     {"device", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
@@ -80,11 +80,12 @@ static const struct compare_column run_columns[] = {
     {"host_memory_peak", "memory of the host", KIND_BYTES, .places = MEASURED | IN_DETAILS},
     {"tuned", NULL, KIND_FLAG, .places = OF_DEVICE | IN_CSV},
     {"fault", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {.path = NULL},
 };
 
 enum { KNOWN = COPIED | ALWAYS };
 
-static const struct compare_column device_columns[] = {
+const struct compare_column compare_device_columns[] = {
     {"index", "Selector", KIND_TEXT, .places = KNOWN | ON_PAGE},
     {"name", "Name", KIND_TEXT, .places = KNOWN | ON_PAGE},
     {"type", "Type", KIND_TEXT, .places = KNOWN | ON_PAGE},
@@ -105,25 +106,19 @@ static const struct compare_column device_columns[] = {
     {"tuning", NULL, KIND_TEXT, .places = COPIED},
     {"copied_bytes_per_s", "Copies in a second", KIND_BYTES, .places = COPIED | ON_PAGE},
     {"products_per_s", "Products in a second", KIND_COUNT, .places = COPIED | ON_PAGE},
+    {.path = NULL},
 };
 
-static const struct compare_column host_columns[] = {
+const struct compare_column compare_host_columns[] = {
     {"system", NULL, KIND_TEXT, .places = KNOWN},
     {"processor", NULL, KIND_TEXT, .places = KNOWN},
     {"model", NULL, KIND_TEXT, .places = KNOWN},
     {"processors", NULL, KIND_COUNT, .places = KNOWN},
     {"memory", NULL, KIND_BYTES, .places = KNOWN},
-    {"load_before", NULL, KIND_DECIMAL, .places = KNOWN},
-    {"load_after", NULL, KIND_DECIMAL, .places = KNOWN},
+    {"load_before", NULL, KIND_FACTOR, .places = KNOWN},
+    {"load_after", NULL, KIND_FACTOR, .places = KNOWN},
+    {.path = NULL},
 };
-
-#define TABLE(columns)                                 \
-    {                                                  \
-        (columns), sizeof(columns) / sizeof *(columns) \
-    }
-const struct compare_columns compare_run_columns = TABLE(run_columns);
-const struct compare_columns compare_device_columns = TABLE(device_columns);
-const struct compare_columns compare_host_columns = TABLE(host_columns);
 
 /* ---------------------------------------------------------------- values */
 
@@ -137,9 +132,7 @@ static const cJSON *value_of(const struct compare_column *column,
 /* Columns that every run has are 0 where the value is not known. */
 static bool is_known(const struct compare_column *column, const cJSON *value)
 {
-    const char *text = cJSON_GetStringValue(value);
-    return cJSON_IsBool(value) || (text && *text) ||
-           (cJSON_IsNumber(value) && (value->valuedouble > 0 || !(column->places & ALWAYS)));
+    return cJSON_IsNumber(value) && (value->valuedouble > 0 || !(column->places & ALWAYS));
 }
 
 static bool is_shown(const struct compare_column *column, const struct comparison *comparison)
@@ -151,8 +144,8 @@ static bool is_shown(const struct compare_column *column, const struct compariso
 }
 
 /* Those of runs that are shown in a place to people. */
-#define FOR_EACH_SHOWN(column, comparison, place)        \
-    FOR_EACH_COLUMN(column, &compare_run_columns, place) \
+#define FOR_EACH_SHOWN(column, comparison, place)       \
+    FOR_EACH_COLUMN(column, compare_run_columns, place) \
     if (is_shown(column, comparison))
 
 static void put_range(const cJSON *run, const char *path, char note[CELL_SIZE])
@@ -187,35 +180,33 @@ static void put_remark(const struct compare_column *column, const cJSON *run, ch
     }
 }
 
-/* "3.81 ms", "1.73 (1.70 to 1.76)" with its note, "-" where there is none. Returns text. */
-static const char *cell_text(const struct compare_column *column,
-                             const struct comparison *comparison, const cJSON *run, bool with_note,
-                             char text[CELL_SIZE])
+/* "3.81 ms", "1.73 (1.70 to 1.76)" with its note, "-" where there is none; to be freed. */
+static char *cell_text(const struct compare_column *column, const struct comparison *comparison,
+                       const cJSON *run, bool with_note)
 {
     const cJSON *value = value_of(column, comparison, run);
-    const double number = cJSON_IsNumber(value) ? value->valuedouble : 0;
-    char unit[CELL_SIZE] = "-", note[CELL_SIZE] = "";
-    if (is_known(column, value))
-        switch (column->kind) {
-        case KIND_TEXT: snprintf(unit, sizeof unit, "%.80s", cJSON_GetStringValue(value)); break;
-        case KIND_FLAG: strcpy(unit, cJSON_IsTrue(value) ? "yes" : "no"); break;
-        case KIND_COUNT: snprintf(unit, sizeof unit, "%.0f", number); break;
-        case KIND_TIME: text_time((uint64_t)number, unit); break;
-        case KIND_BYTES: text_bytes((uint64_t)number, unit); break;
-        case KIND_DECIMAL:
-        case KIND_FACTOR: text_factor(number, unit); break;
-        case KIND_PERCENT: snprintf(unit, sizeof unit, "%.1f %%", number); break;
-        case KIND_SHARE: snprintf(unit, sizeof unit, "%.3g %%", fmin(number, 100)); break;
-        }
-    if (is_known(column, value) && with_note)
+    char unit[UNIT_TEXT_SIZE] = "-", note[CELL_SIZE] = "";
+    if (!is_known(column, value))
+        return xstrdup("-");
+    const double number = value->valuedouble;
+    switch (column->kind) {
+    case KIND_TEXT:
+    case KIND_FLAG: break; /* for programs alone */
+    case KIND_COUNT: snprintf(unit, sizeof unit, "%.0f", number); break;
+    case KIND_TIME: text_time((uint64_t)number, unit); break;
+    case KIND_BYTES: text_bytes((uint64_t)number, unit); break;
+    case KIND_FACTOR: text_factor(number, unit); break;
+    case KIND_PERCENT: snprintf(unit, sizeof unit, "%.1f %%", number); break;
+    case KIND_SHARE: snprintf(unit, sizeof unit, "%.3g %%", fmin(number, 100)); break;
+    }
+    if (with_note)
         put_remark(column, run, note);
-    snprintf(text, CELL_SIZE, *note ? "%.80s (%.60s)" : "%.120s", unit, note);
-    return text;
+    return xasprintf(*note ? "%s (%s)" : "%s", unit, note);
 }
 
 /* ---------------------------------------------------------------- tables */
 
-void compare_copy(cJSON *target, const cJSON *source, const struct compare_columns *table)
+void compare_copy(cJSON *target, const cJSON *source, const struct compare_column *table)
 {
     FOR_EACH_COLUMN(column, table, COPIED)
     {
@@ -230,19 +221,19 @@ void compare_copy(cJSON *target, const cJSON *source, const struct compare_colum
             if (always || *json_text(source, path))
                 compare_put_text(target, path, json_text(source, path));
         } else if (always || number > 0) {
-            compare_put_number(target, path, column->kind == KIND_DECIMAL ? number : floor(number));
+            compare_put_number(target, path, column->kind == KIND_FACTOR ? number : floor(number));
         }
     }
 }
 
 /* For scripts: a list of objects with path, heading, kind and meaning. */
-static cJSON *columns_json(const struct compare_columns *table, const struct comparison *comparison,
+static cJSON *columns_json(const struct compare_column *table, const struct comparison *comparison,
                            unsigned place)
 {
     static const char *const kinds[] = {
-        [KIND_TEXT] = "text",     [KIND_FLAG] = "flag",       [KIND_COUNT] = "count",
-        [KIND_TIME] = "time",     [KIND_BYTES] = "bytes",     [KIND_DECIMAL] = "factor",
-        [KIND_FACTOR] = "factor", [KIND_PERCENT] = "percent", [KIND_SHARE] = "share"};
+        [KIND_TEXT] = "text",       [KIND_FLAG] = "flag",   [KIND_COUNT] = "count",
+        [KIND_TIME] = "time",       [KIND_BYTES] = "bytes", [KIND_FACTOR] = "factor",
+        [KIND_PERCENT] = "percent", [KIND_SHARE] = "share"};
     cJSON *list = cJSON_CreateArray();
     FOR_EACH_COLUMN(column, table, place)
     {
@@ -263,9 +254,7 @@ static cJSON *columns_json(const struct compare_columns *table, const struct com
 
 void compare_print_json(const struct comparison *comparison, FILE *stream)
 {
-    char *text = cJSON_Print(comparison->top);
-    fprintf(stream, "%s\n", text);
-    cJSON_free(text);
+    json_print(comparison->top, stream);
 }
 
 /* ---------------------------------------------------------------- tables */
@@ -292,13 +281,12 @@ static char *device_text(const struct output *to, const cJSON *device)
 static void put_run(struct table *table, const struct output *to,
                     const struct comparison *comparison, const cJSON *run, unsigned place)
 {
-    char text[CELL_SIZE];
     put_text(table, device_text(to, compare_device_of(comparison, run)));
     put_text(table, compare_outcome_text(comparison, run));
     FOR_EACH_SHOWN(column, comparison, place)
     {
         const bool with_note = to->form != TABLE_TEXT || column->places & NOTE_IN_TERMINAL;
-        table_cell(table, cell_text(column, comparison, run, with_note, text));
+        put_text(table, cell_text(column, comparison, run, with_note));
     }
 }
 
@@ -491,7 +479,7 @@ static void put_value(const struct compare_column *column, const cJSON *value, F
 void compare_print_csv(const struct comparison *comparison, FILE *stream)
 {
     const char *comma = "";
-    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+    FOR_EACH_COLUMN(column, compare_run_columns, IN_CSV)
     {
         fprintf(stream, "%s%s", comma, column->csv ? column->csv : column->path);
         comma = ",";
@@ -501,7 +489,7 @@ void compare_print_csv(const struct comparison *comparison, FILE *stream)
     cJSON_ArrayForEach(run, comparison->runs)
     {
         comma = "";
-        FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+        FOR_EACH_COLUMN(column, compare_run_columns, IN_CSV)
         {
             fputs(comma, stream);
             put_value(column, value_of(column, comparison, run), stream);
@@ -540,9 +528,9 @@ static void put_json(const struct comparison *comparison, FILE *stream)
         free(outcome);
     }
     cJSON_AddItemReferenceToObject(all, "comparison", comparison->top);
-    compare_put(all, "columns", columns_json(&compare_run_columns, comparison, ON_PAGE));
-    compare_put(all, "details", columns_json(&compare_run_columns, comparison, IN_DETAILS));
-    compare_put(all, "facts", columns_json(&compare_device_columns, comparison, ON_PAGE));
+    compare_put(all, "columns", columns_json(compare_run_columns, comparison, ON_PAGE));
+    compare_put(all, "details", columns_json(compare_run_columns, comparison, IN_DETAILS));
+    compare_put(all, "facts", columns_json(compare_device_columns, comparison, ON_PAGE));
     compare_put_text(all, "too_small", compare_too_small);
     char *text = cJSON_PrintUnformatted(all);
     for (const char *c = text; *c; c++)

@@ -168,10 +168,7 @@ static enum healcl_status write_file(const struct comparison *comparison, size_t
     enum healcl_status status = new_file_open(&file, path, error);
     if (status == HEALCL_OK) {
         cJSON *top = new_results(comparison, device, before);
-        char *text = cJSON_Print(top);
-        fprintf(file.stream, "%s\n", text);
-        cJSON_free(text);
-        cJSON_Delete(top);
+        json_write(top, file.stream);
         status = new_file_commit(&file, error);
     }
     new_file_discard(&file);

@@ -193,7 +193,6 @@ enum compare_kind {
     KIND_COUNT,
     KIND_TIME, /* nanoseconds */
     KIND_BYTES,
-    KIND_DECIMAL,
     KIND_FACTOR,
     KIND_PERCENT,
     KIND_SHARE, /* percent of a whole; people are told no more than all of it */
@@ -225,20 +224,16 @@ struct compare_column {
     const char *meaning; /* of the heading; or NULL */
 };
 
-struct compare_columns {
-    const struct compare_column *of;
-    size_t count;
-};
-extern const struct compare_columns compare_run_columns, compare_device_columns,
-    compare_host_columns;
+/* The lists end with a path of NULL. */
+extern const struct compare_column compare_run_columns[], compare_device_columns[],
+    compare_host_columns[];
 
-#define FOR_EACH_COLUMN(column, table, place)                                                      \
-    for (const struct compare_column *column = (table)->of; column < (table)->of + (table)->count; \
-         column++)                                                                                 \
+#define FOR_EACH_COLUMN(column, table, place)                                   \
+    for (const struct compare_column *column = (table); column->path; column++) \
         if (column->places & (place))
 
 /* Copies what columns say of a source, which may be NULL. */
-void compare_copy(cJSON *target, const cJSON *source, const struct compare_columns *table);
+void compare_copy(cJSON *target, const cJSON *source, const struct compare_column *table);
 
 /* ---- against baselines ---- */
 

@@ -262,9 +262,7 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
             healcl_cli_build_sh);
     TRY(new_file_commit(&file, error));
     TRY(emit_open(self, "manifest.json", &file, error));
-    char *text = cJSON_Print(manifest);
-    fprintf(file.stream, "%s\n", text);
-    free(text);
+    json_print(manifest, file.stream);
     return new_file_commit(&file, error);
 }
 

@@ -16,11 +16,16 @@ cJSON *json_report(void)
     return document;
 }
 
-void json_write(cJSON *document, FILE *stream)
+void json_print(const cJSON *document, FILE *stream)
 {
     char *text = cJSON_Print(document);
     fprintf(stream, "%s\n", text);
     cJSON_free(text);
+}
+
+void json_write(cJSON *document, FILE *stream)
+{
+    json_print(document, stream);
     cJSON_Delete(document);
 }
 

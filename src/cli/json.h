@@ -12,7 +12,8 @@
 /* An object with the version of healcl in it, which every report begins with. */
 cJSON *json_report(void);
 
-/* Prints a whole document, and frees it. */
+/* Print a whole document; json_write frees it. */
+void json_print(const cJSON *document, FILE *stream);
 void json_write(cJSON *document, FILE *stream);
 
 /* ---- building ---- */
