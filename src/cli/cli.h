@@ -171,6 +171,17 @@ enum { TIMEOUT_MAX = 1000000 }; /* seconds */
     "timeout", 0, OPTION_TIMEOUT, "S", "give up after S seconds, with exit code 4", \
         .most = TIMEOUT_MAX
 
+/* Values of an option that may be repeated, or arguments; of is for free(). */
+struct words {
+    const char **of; /* with a NULL behind them, unless there are none */
+    size_t count;
+};
+void words_add(struct words *words, const char *text);
+
+/* Adds the value to the struct words that the option is kept in. */
+int take_word(const struct command *command, const struct command_option *option, void *session,
+              const char *text);
+
 int print_help(const struct command *command);
 
 /* "64M", "2G", "1000": bytes with a suffix K, M, G or T (of 1024). */

@@ -159,6 +159,21 @@ int print_help(const struct command *command)
     return finish_output(EXIT_VERIFIED);
 }
 
+void words_add(struct words *words, const char *text)
+{
+    words->of = xrealloc(words->of, words->count + 2, sizeof *words->of);
+    words->of[words->count++] = text;
+    words->of[words->count] = NULL;
+}
+
+int take_word(const struct command *command, const struct command_option *option, void *session,
+              const char *text)
+{
+    (void)command;
+    words_add((struct words *)(void *)((char *)session + option->member), text);
+    return EXIT_VERIFIED;
+}
+
 /* Digits at the start of text; *end is behind them. */
 static bool parse_digits(const char *text, const char **end, uint64_t *value)
 {

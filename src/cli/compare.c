@@ -42,12 +42,6 @@ static const int exit_codes[] = {
     [COMPARED_DIFFERENT] = EXIT_DIFFERENT,
 };
 
-/* Arguments, or values of an option that may be repeated. */
-struct words {
-    const char **of; /* with a NULL behind them, unless there are none */
-    size_t count;
-};
-
 /* One `healcl compare`. */
 struct compare_command {
     struct words devices, baselines, kept; /* kept: segments that steady requests do not upload */
@@ -67,18 +61,11 @@ struct compare_command {
     int interrupted;        /* the signal, or 0 */
 };
 
-static void add_word(struct words *words, const char *text)
-{
-    words->of = xrealloc(words->of, words->count + 2, sizeof *words->of);
-    words->of[words->count++] = text;
-    words->of[words->count] = NULL;
-}
-
 /* texts: up to NULL. */
 static void add_words(struct words *words, const char *const *texts)
 {
     for (; texts && *texts; texts++)
-        add_word(words, *texts);
+        words_add(words, *texts);
 }
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -192,11 +179,11 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     snprintf(requests, sizeof requests, "%" PRIu32, repeat < STEADY_MAX ? repeat : STEADY_MAX);
     add_words(&arguments, WORDS(PROCESS_NAME, "run"));
     if (strcmp(selector, COMPARE_REFERENCE) == 0)
-        add_word(&arguments, "--reference");
+        words_add(&arguments, "--reference");
     else
         add_words(&arguments, WORDS("-d", selector));
     if (self->no_fallback)
-        add_word(&arguments, "--no-fallback");
+        words_add(&arguments, "--no-fallback");
     add_words(&arguments, self->folders.of);
     add_words(&arguments, WORDS("--repeat", times));
     if (run)
@@ -204,7 +191,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     for (size_t i = 0; run && i < self->kept.count; i++)
         add_words(&arguments, WORDS("--keep", self->kept.of[i]));
     if (run) {
-        add_word(&arguments, file);
+        words_add(&arguments, file);
         compare_put_command(run, "run", arguments.of + 2, arguments.count - 2);
         arguments.count--;
     }
@@ -409,14 +396,6 @@ static int compare_and_report(struct compare_command *self)
 }
 
 /* ---------------------------------------------------------------- options */
-
-static int take_word(const struct command *command, const struct command_option *option,
-                     void *context, const char *text)
-{
-    (void)command;
-    add_word((struct words *)(void *)((char *)context + option->member), text);
-    return EXIT_VERIFIED;
-}
 
 static int take_folder(const struct command *command, const struct command_option *option,
                        void *context, const char *text)

@@ -12,12 +12,6 @@
 
 /* ---------------------------------------------------------------- options */
 
-static void add(const char ***texts, size_t *count, const char *text)
-{
-    *texts = xrealloc(*texts, *count + 1, sizeof **texts);
-    (*texts)[(*count)++] = text;
-}
-
 int take_live_input(const struct command *command, const struct command_option *option, void *self,
                     const char *text)
 {
@@ -25,26 +19,17 @@ int take_live_input(const struct command *command, const struct command_option *
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return usage_error(command, "--input takes ENTRY=FILE.npy, not '%.200s'", text);
-    add(&live->texts, &live->count, text);
-    return EXIT_VERIFIED;
-}
-
-int take_kept_segment(const struct command *command, const struct command_option *option,
-                      void *self, const char *text)
-{
-    struct live_inputs *live = (void *)((char *)self + option->member);
-    (void)command;
-    add(&live->segments, &live->segment_count, text);
+    words_add(&live->texts, text);
     return EXIT_VERIFIED;
 }
 
 void live_inputs_free(struct live_inputs *live)
 {
-    for (size_t i = 0; live->inputs && i < live->count; i++)
+    for (size_t i = 0; live->inputs && i < live->texts.count; i++)
         free((void *)(uintptr_t)live->inputs[i].data);
-    free(live->texts);
+    free(live->texts.of);
     free(live->inputs);
-    free(live->segments);
+    free(live->segments.of);
 }
 
 /* ---------------------------------------------------------------- inputs */
@@ -108,9 +93,9 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
                                     const struct healcl_transcript *transcript,
                                     struct healcl_error *error)
 {
-    live->inputs = xcalloc(live->count, sizeof *live->inputs);
-    for (size_t i = 0; i < live->count; i++) {
-        const char *text = live->texts[i];
+    live->inputs = xcalloc(live->texts.count, sizeof *live->inputs);
+    for (size_t i = 0; i < live->texts.count; i++) {
+        const char *text = live->texts.of[i];
         int length = (int)strcspn(text, "=");
         size_t input = 0;
         TRY(find_input(transcript, "input", text, (size_t)length, &input, error));
@@ -144,8 +129,8 @@ static const char *segment_of(const struct healcl_transcript *transcript, size_t
 
 static bool is_kept_segment(const struct live_inputs *live, const char *name)
 {
-    for (size_t i = 0; i < live->segment_count; i++)
-        if (strcmp(live->segments[i], name) == 0)
+    for (size_t i = 0; i < live->segments.count; i++)
+        if (strcmp(live->segments.of[i], name) == 0)
             return true;
     return false;
 }
@@ -154,13 +139,13 @@ static enum healcl_status check_segments(const struct live_inputs *live,
                                          const struct healcl_transcript *transcript,
                                          struct healcl_error *error)
 {
-    for (size_t i = 0; i < live->segment_count; i++) {
+    for (size_t i = 0; i < live->segments.count; i++) {
         size_t s = 0;
         while (s < transcript->plan->segment_count &&
-               strcmp(transcript->plan->segments[s].name, live->segments[i]) != 0)
+               strcmp(transcript->plan->segments[s].name, live->segments.of[i]) != 0)
             s++;
         if (s == transcript->plan->segment_count)
-            FAIL(error, HEALCL_USAGE, "--keep: there is no segment '%.200s'", live->segments[i]);
+            FAIL(error, HEALCL_USAGE, "--keep: there is no segment '%.200s'", live->segments.of[i]);
     }
     return HEALCL_OK;
 }
@@ -187,12 +172,12 @@ static bool is_live(const struct live_inputs *live, const struct healcl_transcri
                     size_t input, const void **data)
 {
     *data = NULL;
-    for (size_t i = 0; i < live->count; i++)
+    for (size_t i = 0; i < live->texts.count; i++)
         if (live->inputs[i].input == input)
             *data = live->inputs[i].data;
-    if (*data || (live->count == 0 && live->segment_count == 0))
+    if (*data || (live->texts.count == 0 && live->segments.count == 0))
         return *data || is_guessed_live(transcript, input);
-    return live->segment_count > 0 && !is_kept_segment(live, segment_of(transcript, input));
+    return live->segments.count > 0 && !is_kept_segment(live, segment_of(transcript, input));
 }
 
 static enum healcl_status find_inputs(struct requests *requests, const struct live_inputs *live,

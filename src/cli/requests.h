@@ -8,18 +8,14 @@
 
 /* The options, before the transcript is known. Freed with live_inputs_free. */
 struct live_inputs {
-    const char **texts; /* "ENTRY=FILE.npy" of --input */
-    size_t count;
-    struct healcl_input *inputs; /* count of them, once they are read */
-    const char **segments;       /* of --keep */
-    size_t segment_count;
+    struct words texts;          /* "ENTRY=FILE.npy" of --input */
+    struct healcl_input *inputs; /* as many, once they are read */
+    struct words segments;       /* of --keep */
 };
 
-/* Take --input and --keep into a struct live_inputs. The text stays. */
+/* Takes --input into a struct live_inputs. The text stays. */
 int take_live_input(const struct command *command, const struct command_option *option, void *self,
                     const char *text);
-int take_kept_segment(const struct command *command, const struct command_option *option,
-                      void *self, const char *text);
 
 /* The number of the input that text, of so many characters, names as ENTRY of an option: by the
  * number of its entry or the name of its tensor; "entry:" or "name:" before it says which. Errors:

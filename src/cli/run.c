@@ -298,7 +298,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         return serve(self, error);
     struct healcl_run_options options = {
         .inputs = self->live.inputs,
-        .input_count = self->live.count,
+        .input_count = self->live.texts.count,
         .no_verify = self->facts.no_verify,
         .no_warm_up =
             self->no_warm_up || (self->job.quiet && !self->job.json.path && !self->trace_path),
@@ -502,7 +502,7 @@ static const struct command_option options[] = {
      KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, "SEGMENT",
      "of requests: only uploads of this segment stay; repeatable",
-     KEPT_IN(struct run_command, live), .take = take_kept_segment},
+     KEPT_IN(struct run_command, live.segments), .take = take_word},
     {"audit", 0, OPTION_WORD, "SHARE",
      "of --requests: within this share of the time, as 2%, repeat steps on the host reference, and "
      "end with exit code 1 where one differs (docs/EMBEDDING.md)",
@@ -548,7 +548,7 @@ static const char *incompatible(const struct run_command *self)
         {self->device_memory_bytes > 0 && (self->reference || serves),
          "--max-device-memory goes without --reference and --requests"},
         {self->job.quiet && self->job.verbose, "--quiet and --verbose exclude each other"},
-        {!serves && self->steady.count == 0 && self->live.segment_count > 0,
+        {!serves && self->steady.count == 0 && self->live.segments.count > 0,
          "--keep says what requests do not upload: --requests or --steady is missing"},
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
          "--steady goes without --requests and --max-device-memory"},
@@ -579,7 +579,7 @@ static int run(const struct command *command, int argc, char **argv)
         live_inputs_free(&self.live);
         return code;
     }
-    self.facts.no_verify |= self.live.count > 0; /* results are those of other inputs */
+    self.facts.no_verify |= self.live.texts.count > 0; /* results are those of other inputs */
     self.job.file = argv[optind];
     return run_and_finish(&self);
 }

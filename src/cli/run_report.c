@@ -212,13 +212,6 @@ static struct spread {
     return spread;
 }
 
-static void add_to(cJSON *sum, const cJSON *segment)
-{
-    static const char *const keys[] = {"operations", "bytes_up", "bytes_down", "time_ns"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        json_increase(sum, keys[i], json_number_at(segment, keys[i]));
-}
-
 static void print_segments(const cJSON *document, const struct style *style, bool all)
 {
     static const struct view_column columns[] = {
@@ -234,20 +227,17 @@ static void print_segments(const cJSON *document, const struct style *style, boo
                    shortest = spread_of(json_at(document, "runs_ns")).least;
     cJSON *rows = cJSON_CreateArray(), *segment;
     cJSON_ArrayForEach(segment, segments) cJSON_AddItemReferenceToArray(rows, segment);
-    if (!all && count > SEGMENTS_SHOWN) {
+    if (!all && count > SEGMENTS_SHOWN)
         json_sort(rows, "time_ns");
-        char *name = xasprintf("(%d faster ones)", count - SEGMENTS_SHOWN);
-        cJSON *rest = add_time(rows, name, 0);
-        for (int i = SEGMENTS_SHOWN; i < count; i++) {
-            segment = cJSON_DetachItemFromArray(rows, SEGMENTS_SHOWN);
-            add_to(rest, segment);
-            cJSON_Delete(segment);
-        }
-        free(name);
-    }
+    for (int i = SEGMENTS_SHOWN; !all && i < count; i++)
+        cJSON_DeleteItemFromArray(rows, SEGMENTS_SHOWN);
     if (count != 1) {
-        cJSON *total = add_time(rows, "total", 0);
-        cJSON_ArrayForEach(segment, segments) add_to(total, segment);
+        static const char *const keys[] = {"operations", "bytes_up", "bytes_down", "time_ns"};
+        char *name = xasprintf("total of %d segments", count);
+        cJSON *total = add_time(rows, !all && count > SEGMENTS_SHOWN ? name : "total", 0);
+        cJSON_ArrayForEach(segment, segments) for (size_t i = 0; i < 4; i++)
+            json_increase(total, keys[i], json_number_at(segment, keys[i]));
+        free(name);
     }
     /* Drivers compile kernels when they first run, too. */
     const uint64_t compiling =
