@@ -204,8 +204,7 @@ static void count_kernel(const struct check_command *self, const struct manifest
     cJSON *object;
     cJSON_ArrayForEach(object, self->kernels)
     {
-        if (strcmp(json_text(object, "name"), kernel->name) == 0 &&
-            strcmp(json_text(object, "manifest"), kernel->file) == 0)
+        if (json_is(object, "name", kernel->name) && json_is(object, "manifest", kernel->file))
             break;
     }
     if (!object)

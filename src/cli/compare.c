@@ -152,7 +152,7 @@ static enum healcl_status measure(struct compare_command *self, cJSON *device,
                                   struct healcl_error *error)
 {
     const char *selector = json_text(device, "index");
-    if (self->no_measure || compare_is_reference(device))
+    if (self->no_measure || json_is(device, "index", COMPARE_REFERENCE))
         return HEALCL_OK;
     struct process_result result;
     progress_say(&self->progress, "measuring %s", selector);
@@ -209,7 +209,7 @@ static const char *selector_of(const struct compare_command *self, const cJSON *
 static enum healcl_status run_one(struct compare_command *self, cJSON *run,
                                   struct healcl_error *error)
 {
-    const size_t transcript = compare_index(run, "transcript_at");
+    const size_t transcript = json_number_at(run, "transcript_at");
     struct process_result result;
     progress_say(&self->progress, "%zu of %zu: %s: %s", self->made + 1, self->run_count,
                  selector_of(self, run), self->files[transcript]);
@@ -297,7 +297,7 @@ static enum healcl_status prepare(struct compare_command *self, struct healcl_er
     if (self->results)
         TRY(compare_make_results(self->results, error));
     TRY(add_devices(self, error));
-    const size_t devices = compare_device_count(comparison);
+    const size_t devices = json_number_at(comparison->top, "devices");
     for (size_t i = 0; i < self->file_count; i++)
         for (size_t j = 0; j < devices; j++)
             compare_add_run(comparison, i, j);

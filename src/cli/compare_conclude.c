@@ -116,19 +116,19 @@ void compare_add_figures(cJSON *run)
 /* The host reference's run of the same transcript at the same place and time, or NULL. */
 static const cJSON *reference_beside(const struct comparison *comparison, const cJSON *run)
 {
-    const size_t transcript = compare_index(run, "transcript_at");
+    const size_t transcript = json_number_at(run, "transcript_at");
     const char *baseline = json_text(compare_device_of(comparison, run), "baseline");
     const cJSON *device, *judge;
     size_t at = 0;
     cJSON_ArrayForEach(device, comparison->devices)
     {
-        if (json_is(device, "baseline", baseline) && compare_is_reference(device))
+        if (json_is(device, "baseline", baseline) && json_is(device, "index", COMPARE_REFERENCE))
             return compare_find(comparison, transcript, at);
         at++;
     }
     cJSON_ArrayForEach(judge, comparison->judges)
     {
-        if (!*baseline && compare_index(judge, "transcript_at") == transcript)
+        if (!*baseline && json_number_at(judge, "transcript_at") == transcript)
             return judge;
     }
     return NULL;
@@ -172,7 +172,7 @@ static const char *fault_of(const struct comparison *comparison, const cJSON *ru
     if (json_is(run, "outcome", "refused") || json_is(run, "fault", "transcript"))
         return "transcript";
     if (!json_is(run, "outcome", "different") ||
-        is_verified(comparison, compare_index(run, "transcript_at")))
+        is_verified(comparison, json_number_at(run, "transcript_at")))
         return "device";
     const cJSON *reference = reference_beside(comparison, run);
     return reference && json_is(reference, "outcome", "different") && differ_alike(reference, run)
@@ -186,7 +186,7 @@ bool compare_is_at_fault(const struct comparison *comparison, size_t device)
     bool failed = false;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        failed |= compare_index(run, "device_at") == device && json_is(run, "fault", "device");
+        failed |= json_number_at(run, "device_at") == device && json_is(run, "fault", "device");
     }
     return failed;
 }
@@ -278,10 +278,11 @@ static bool is_too_small(const struct comparison *comparison, size_t transcript)
         if (!compare_is_own(comparison, run) || !is_timed(run, compute))
             continue;
         is_small |= has_small_operations(run);
-        if (!compare_is_reference(compare_device_of(comparison, run)))
+        if (!json_is(compare_device_of(comparison, run), "index", COMPARE_REFERENCE))
             least = fmin(least, compare_number(run, compute->median));
     }
-    return compare_device_count(comparison) > 1 && (is_small || least < COMPARE_LEAST_NANOSECONDS);
+    return json_number_at(comparison->top, "devices") > 1 &&
+           (is_small || least < COMPARE_LEAST_NANOSECONDS);
 }
 
 /* Whether a device has to have run all transcripts that count. */
@@ -291,7 +292,7 @@ static bool is_compared(const struct comparison *comparison, size_t device)
     const cJSON *run;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        timed |= compare_index(run, "device_at") == device &&
+        timed |= json_number_at(run, "device_at") == device &&
                  is_timed(run, &compare_figures[COMPARE_COMPUTE]);
     }
     return timed && !compare_is_at_fault(comparison, device);
@@ -300,7 +301,8 @@ static bool is_compared(const struct comparison *comparison, size_t device)
 /* Chooses the base, and the transcripts that count. */
 static void choose_means(struct comparison *comparison)
 {
-    const size_t own = compare_own_devices(comparison), none = compare_device_count(comparison);
+    const size_t own = compare_own_devices(comparison),
+                 none = json_number_at(comparison->top, "devices");
     bool *compared = xcalloc(own, sizeof *compared);
     comparison->base = none;
     for (size_t j = own; j-- > 0;) {
@@ -308,7 +310,7 @@ static void choose_means(struct comparison *comparison)
         comparison->base = compared[j] ? j : comparison->base;
     }
     comparison->counting = 0;
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
         cJSON *transcript = compare_transcript(comparison, i);
         const bool too_small = is_too_small(comparison, i);
         bool counts = comparison->base < none && !too_small;
@@ -330,7 +332,7 @@ bool compare_mean_against(const struct comparison *comparison, const struct comp
     struct compare_speedup sum = {0, 0, 0};
     const double count = (double)comparison->counting;
     *mean = (struct compare_mean){.most = 0};
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
         if (!cJSON_IsTrue(json_at(compare_transcript(comparison, i), "in_mean")))
             continue;
         const cJSON *run = compare_find(comparison, i, device),
@@ -377,11 +379,11 @@ void compare_conclude(struct comparison *comparison)
         compare_put_text(run, "fault", fault_of(comparison, run));
         (void)compare_judge(comparison, run);
     }
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++)
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++)
         for (size_t j = 0; j < COMPARE_FIGURES; j++)
             put_speedups(comparison, i, &compare_figures[j]);
     choose_means(comparison);
-    for (size_t j = 0; j < compare_device_count(comparison); j++)
+    for (size_t j = 0; j < json_number_at(comparison->top, "devices"); j++)
         put_means(comparison, j);
 }
 
@@ -482,7 +484,7 @@ static void add_slowdowns(const struct comparison *comparison, const cJSON *run,
     size_t at = 0;
     cJSON_ArrayForEach(other, comparison->devices)
     {
-        const cJSON *saved = compare_find(comparison, compare_index(run, "transcript_at"), at++);
+        const cJSON *saved = compare_find(comparison, json_number_at(run, "transcript_at"), at++);
         if (!saved || !is_same_device(comparison, device, other))
             continue;
         for (size_t i = 0; i < COMPARE_FIGURES; i++) {

@@ -267,7 +267,7 @@ static void put_run(const struct comparison *comparison, cJSON *run, const cJSON
                     const char *samples)
 {
     const cJSON *device = compare_device_of(comparison, run);
-    const cJSON *transcript = compare_transcript(comparison, compare_index(run, "transcript_at"));
+    const cJSON *transcript = compare_transcript(comparison, json_number_at(run, "transcript_at"));
     const cJSON *kernels = json_at(source, "manifest_kernels");
     compare_put_text(run, "transcript", json_text(transcript, "file"));
     compare_put_text(run, "device", json_text(device, "name"));
@@ -350,8 +350,8 @@ static size_t add_saved_device(struct comparison *comparison, const cJSON *top, 
     {
         const size_t transcript =
             find_transcript(comparison, top, compare_number(saved, "transcript_at"));
-        if (compare_index(saved, "device_at") != place ||
-            transcript == compare_transcript_count(comparison))
+        if (json_number_at(saved, "device_at") != place ||
+            transcript == json_number_at(comparison->top, "transcripts"))
             continue;
         if (!device) {
             cJSON *host = cJSON_CreateObject();
@@ -363,7 +363,8 @@ static size_t add_saved_device(struct comparison *comparison, const cJSON *top, 
         }
         take_saved_run(
             comparison,
-            compare_add_run(comparison, transcript, compare_device_count(comparison) - 1), saved);
+            compare_add_run(comparison, transcript, json_number_at(comparison->top, "devices") - 1),
+            saved);
         added++;
     }
     return added;

@@ -158,7 +158,7 @@ static void put_transcripts(const struct comparison *comparison, FILE *stream, c
                             const char *one, const char *several)
 {
     size_t count = 0;
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++)
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++)
         count += is_meant(comparison, i, outcome);
     if (count > 0)
         fprintf(stream, " %zu transcript%s %s.", count, count == 1 ? "" : "s",
@@ -172,14 +172,15 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t f
 {
     struct compare_mean mean;
     const cJSON *against = compare_device(comparison, other);
-    const size_t counting = comparison->counting, all = compare_transcript_count(comparison);
+    const size_t counting = comparison->counting,
+                 all = json_number_at(comparison->top, "transcripts");
     if (!compare_mean_against(comparison, &compare_figures[figure], best, other, &mean))
         return;
     const bool alike = mean.of.low <= 1 && mean.of.high >= 1; /* the interval has 1 in it */
     fprintf(stream, " In %s %s is faster on %zu of %zu transcript%s than %s%s",
             figure == COMPARE_COMPUTE ? "compute" : "a steady request",
             json_text(compare_device(comparison, best), "label"), mean.faster, counting,
-            counting == 1 ? "" : "s", compare_is_reference(against) ? "the " : "",
+            counting == 1 ? "" : "s", json_is(against, "index", COMPARE_REFERENCE) ? "the " : "",
             json_text(against, "label"));
     if (mean.slower > 0)
         fprintf(stream, ", slower on %zu", mean.slower);
@@ -194,13 +195,13 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t f
 /* The fastest device here, not at fault and not the reference, but for one; or no device. */
 static size_t fastest_but(const struct comparison *comparison, size_t figure, size_t but)
 {
-    size_t best = compare_device_count(comparison);
+    size_t best = json_number_at(comparison->top, "devices");
     double most = 0;
     for (size_t j = 0; j < compare_own_devices(comparison); j++) {
         const cJSON *device = compare_device(comparison, j);
         const double factor =
             compare_number(json_at(device, compare_figures[figure].mean), "factor");
-        if (j == but || factor <= most || compare_is_reference(device) ||
+        if (j == but || factor <= most || json_is(device, "index", COMPARE_REFERENCE) ||
             compare_is_at_fault(comparison, j))
             continue;
         best = j;
@@ -213,16 +214,16 @@ static size_t fastest_but(const struct comparison *comparison, size_t figure, si
 static size_t find_reference(const struct comparison *comparison)
 {
     for (size_t j = 0; j < compare_own_devices(comparison); j++)
-        if (compare_is_reference(compare_device(comparison, j)) &&
+        if (json_is(compare_device(comparison, j), "index", COMPARE_REFERENCE) &&
             !compare_is_at_fault(comparison, j))
             return j;
-    return compare_device_count(comparison);
+    return json_number_at(comparison->top, "devices");
 }
 
 /* The fastest device beside the next one and the host reference. */
 static void put_fastest(const struct comparison *comparison, FILE *stream, size_t figure)
 {
-    const size_t none = compare_device_count(comparison),
+    const size_t none = json_number_at(comparison->top, "devices"),
                  best = fastest_but(comparison, figure, none),
                  next = fastest_but(comparison, figure, best),
                  reference = find_reference(comparison);
@@ -249,7 +250,7 @@ static bool is_noisy(const struct comparison *comparison, const cJSON *run)
         noisy |= compare_spreads(run, &compare_figures[i]) &&
                  compare_number(run, compare_figures[i].median) >= COMPARE_LEAST_NANOSECONDS;
     return noisy && compare_is_own(comparison, run) &&
-           !is_meant(comparison, compare_index(run, "transcript_at"), NULL);
+           !is_meant(comparison, json_number_at(run, "transcript_at"), NULL);
 }
 
 static void put_noise(const struct comparison *comparison, FILE *stream)
@@ -267,7 +268,8 @@ static void put_noise(const struct comparison *comparison, FILE *stream)
 
 static void put_lead(const struct comparison *comparison, FILE *stream)
 {
-    const size_t saved = compare_device_count(comparison) - compare_own_devices(comparison);
+    const size_t saved =
+        json_number_at(comparison->top, "devices") - compare_own_devices(comparison);
     const double planned = compare_number(comparison->top, "interrupted_of_runs");
     size_t made = 0;
     const cJSON *run;

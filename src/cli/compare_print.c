@@ -295,7 +295,7 @@ static void put_runs(const struct output *to, const struct comparison *compariso
     struct table_column columns[COLUMNS_MAX] = {{"transcript", TABLE_LEFT, true},
                                                 {"device", TABLE_LEFT, true},
                                                 {"verdict", TABLE_LEFT, false}};
-    const size_t transcripts = compare_transcript_count(comparison);
+    const size_t transcripts = json_number_at(comparison->top, "transcripts");
     const bool is_named = to->form != TABLE_TEXT || transcripts > 1;
     size_t count = 3;
     FOR_EACH_SHOWN(column, comparison, place)
@@ -330,8 +330,9 @@ static void put_means(const struct output *to, const struct comparison *comparis
         {"most", TABLE_RIGHT, false}};
     static const char *const keys[] = {"factor", "least", "most"};
     const cJSON *device;
-    if (compare_transcript_count(comparison) < 2 || compare_device_count(comparison) < 2 ||
-        comparison->base == compare_device_count(comparison))
+    if (json_number_at(comparison->top, "transcripts") < 2 ||
+        json_number_at(comparison->top, "devices") < 2 ||
+        comparison->base == json_number_at(comparison->top, "devices"))
         return;
     struct table *table = table_create(columns, 7);
     cJSON_ArrayForEach(device, comparison->devices)
@@ -346,7 +347,7 @@ static void put_means(const struct output *to, const struct comparison *comparis
     table_print(table, to->stream, to->form, to->width);
     fprintf(to->stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
             to->form == TABLE_TEXT ? "" : "\n", comparison->counting,
-            compare_transcript_count(comparison),
+            json_number_at(comparison->top, "transcripts"),
             json_text(compare_device(comparison, comparison->base), "label"));
 }
 
@@ -410,7 +411,7 @@ static void put_notes(const struct output *to, const struct comparison *comparis
     }
     cJSON_ArrayForEach(item, comparison->devices)
     {
-        if (!compare_is_reference(item))
+        if (!json_is(item, "index", COMPARE_REFERENCE))
             put_facts(to, item);
     }
 }
@@ -419,7 +420,7 @@ void compare_print_table(const struct comparison *comparison, const struct style
 {
     const struct output to = {style->stream, TABLE_TEXT, style->width};
     char *lead = compare_lead(comparison);
-    if (compare_transcript_count(comparison) == 1)
+    if (json_number_at(comparison->top, "transcripts") == 1)
         fprintf(to.stream, "transcript  %s\n", json_text(comparison->transcripts->child, "file"));
     fprintf(to.stream, "runs        %.0f of each\n\n", compare_number(comparison->top, "repeat"));
     put_runs(&to, comparison, IN_TERMINAL);
@@ -618,7 +619,7 @@ void compare_print_junit(const struct comparison *comparison, FILE *stream)
     struct junit junit;
     const cJSON *run, *slowdown;
     junit_init(&junit, "healcl compare");
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
         junit_suite(&junit, json_text(compare_transcript(comparison, i), "file"));
         FOR_EACH_RUN_OF(run, comparison, i)
         {

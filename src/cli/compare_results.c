@@ -87,10 +87,10 @@ static cJSON *new_compare(const struct comparison *comparison, size_t device)
     const cJSON *run;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        if (compare_index(run, "device_at") != device)
+        if (json_number_at(run, "device_at") != device)
             continue;
         const cJSON *transcript =
-            compare_transcript(comparison, compare_index(run, "transcript_at"));
+            compare_transcript(comparison, json_number_at(run, "transcript_at"));
         cJSON *object = new_run(run);
         compare_put_text(object, "transcript", compare_base_name(json_text(transcript, "file")));
         compare_put_text(object, "digest", json_text(transcript, "digest"));
@@ -203,7 +203,7 @@ enum healcl_status compare_write_results(const struct comparison *comparison, co
 {
     for (size_t i = 0; i < compare_own_devices(comparison); i++) {
         const cJSON *device = compare_device(comparison, i);
-        if (!*json_text(device, "name") || compare_is_reference(device) ||
+        if (!*json_text(device, "name") || json_is(device, "index", COMPARE_REFERENCE) ||
             !is_first(comparison, device))
             continue;
         char *path = path_of(folder, device);

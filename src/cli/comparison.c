@@ -65,11 +65,6 @@ void compare_put_text(cJSON *object, const char *path, const char *text)
 
 /* ---------------------------------------------------------------- runs and devices */
 
-size_t compare_index(const cJSON *run, const char *key)
-{
-    return (size_t)compare_number(run, key);
-}
-
 cJSON *compare_device(const struct comparison *comparison, size_t device)
 {
     return cJSON_GetArrayItem(comparison->devices, (int)device);
@@ -77,7 +72,7 @@ cJSON *compare_device(const struct comparison *comparison, size_t device)
 
 cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run)
 {
-    return compare_device(comparison, compare_index(run, "device_at"));
+    return compare_device(comparison, json_number_at(run, "device_at"));
 }
 
 cJSON *compare_transcript(const struct comparison *comparison, size_t transcript)
@@ -90,20 +85,10 @@ cJSON *compare_find(const struct comparison *comparison, size_t transcript, size
     cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
-        if (compare_index(run, "device_at") == device)
+        if (json_number_at(run, "device_at") == device)
             return run;
     }
     return NULL;
-}
-
-size_t compare_device_count(const struct comparison *comparison)
-{
-    return (size_t)cJSON_GetArraySize(comparison->devices);
-}
-
-size_t compare_transcript_count(const struct comparison *comparison)
-{
-    return (size_t)cJSON_GetArraySize(comparison->transcripts);
 }
 
 size_t compare_own_devices(const struct comparison *comparison)
@@ -120,11 +105,6 @@ size_t compare_own_devices(const struct comparison *comparison)
 bool compare_is_own(const struct comparison *comparison, const cJSON *run)
 {
     return !json_at(compare_device_of(comparison, run), "baseline");
-}
-
-bool compare_is_reference(const cJSON *device)
-{
-    return json_is(device, "index", COMPARE_REFERENCE);
 }
 
 bool compare_is_right(const cJSON *run)
@@ -156,7 +136,7 @@ cJSON *compare_add_judge(struct comparison *comparison, size_t transcript)
     {
         if (!compare_is_own(comparison, run))
             continue;
-        if (compare_is_reference(compare_device_of(comparison, run)))
+        if (json_is(compare_device_of(comparison, run), "index", COMPARE_REFERENCE))
             return NULL;
         differs |= json_is(run, "outcome", "different");
     }

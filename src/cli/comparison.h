@@ -98,7 +98,6 @@ void compare_put_command(cJSON *object, const char *command, const char *const *
 
 /* ---- runs and devices ---- */
 
-size_t compare_index(const cJSON *run, const char *key); /* "transcript_at", "device_at" */
 cJSON *compare_device(const struct comparison *comparison, size_t device);
 cJSON *compare_transcript(const struct comparison *comparison, size_t transcript);
 cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run);
@@ -106,15 +105,12 @@ cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run);
 /* The run of a transcript on a device, or NULL. */
 cJSON *compare_find(const struct comparison *comparison, size_t transcript, size_t device);
 
-#define FOR_EACH_RUN_OF(run, comparison, transcript)                                           \
-    cJSON_ArrayForEach((run), (comparison)->runs) if (compare_index((run), "transcript_at") == \
+#define FOR_EACH_RUN_OF(run, comparison, transcript)                                            \
+    cJSON_ArrayForEach((run), (comparison)->runs) if (json_number_at((run), "transcript_at") == \
                                                       (transcript))
 
-size_t compare_device_count(const struct comparison *comparison);
-size_t compare_transcript_count(const struct comparison *comparison);
 size_t compare_own_devices(const struct comparison *comparison); /* no baseline's: the first ones */
 bool compare_is_own(const struct comparison *comparison, const cJSON *run);
-bool compare_is_reference(const cJSON *device);
 
 /* Whether its results were verified, or there was nothing to verify. */
 bool compare_is_right(const cJSON *run);

@@ -286,20 +286,10 @@ void junit_line(struct junit *junit, const char *text)
 
 /* ---------------------------------------------------------------- XML */
 
-/* Readers make blanks of line breaks and tabs in attributes that are not escaped, and line feeds of
- * carriage returns everywhere. */
-#define ESCAPES                                                    \
-    {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, \
-    {                                                              \
-        '\r', "&#13;"                                              \
-    }
-static const struct text_escape in_text[] = {ESCAPES, {'\n', "\n"}, {'\t', "\t"}, {0, NULL}};
-static const struct text_escape in_value[] = {ESCAPES, {'\n', "&#10;"}, {'\t', "&#9;"}, {0, NULL}};
-
 static void put_attribute(FILE *stream, const char *name, const char *value)
 {
     fprintf(stream, " %s=\"", name);
-    text_print_escaped(stream, value, in_value);
+    text_print_escaped(stream, value, true);
     putc('"', stream);
 }
 
@@ -365,7 +355,7 @@ static void put_case(FILE *stream, const cJSON *suite, const cJSON *object)
     putc('>', stream);
     cJSON_ArrayForEach(line, lines)
     {
-        text_print_escaped(stream, line->valuestring, in_text);
+        text_print_escaped(stream, line->valuestring, false);
         fputs(line->next ? "\n" : "", stream);
     }
     fprintf(stream, "</%s>\n    </testcase>\n", elements[outcome]);

@@ -114,19 +114,27 @@ static bool is_no_character(const char *character)
     return strcmp(character, "\xef\xbf\xbe") == 0 || strcmp(character, "\xef\xbf\xbf") == 0;
 }
 
-void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes)
+void text_print_escaped(FILE *stream, const char *text, bool in_value)
 {
+    static const struct {
+        char character;
+        const char *text, *value;
+    } escapes[] = {{'&', "&amp;", "&amp;"},   {'<', "&lt;", "&lt;"},    {'>', "&gt;", "&gt;"},
+                   {'"', "&quot;", "&quot;"}, {'\r', "&#13;", "&#13;"}, {'\n', "\n", "&#10;"},
+                   {'\t', "\t", "&#9;"}};
     while (*text) {
         char character[8] = ""; /* the first byte, and those behind it that continue one */
-        const struct text_escape *escape = escapes;
-        size_t length = 1;
+        size_t length = 1, i = 0;
         while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
             length++;
-        while (escape->text && escape->character != *text)
-            escape++;
+        while (i < 7 && escapes[i].character != *text)
+            i++;
         memcpy(character, text, length);
         text_clean(character, false);
-        fputs(escape->text ? escape->text : is_no_character(character) ? "?" : character, stream);
+        if (i < 7)
+            fputs(in_value ? escapes[i].value : escapes[i].text, stream);
+        else
+            fputs(is_no_character(character) ? "?" : character, stream);
         text += length;
     }
 }

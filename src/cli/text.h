@@ -31,15 +31,10 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
  * reach a terminal as commands, nor be shown as other names. */
 void text_clean(char *text, bool keep_controls);
 
-/* Escape of a markup for an ASCII character; a list ends with a text of NULL. */
-struct text_escape {
-    char character;
-    const char *text;
-};
-
-/* Prints text with what escapes have for its characters. What is not UTF-8, what is no character,
- * and control characters become '?'. */
-void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes);
+/* Prints text for XML and HTML, or where in_value is set for an attribute's value. Readers make
+ * blanks of line breaks and tabs in values that are not escaped, and line feeds of carriage returns
+ * everywhere. What is not UTF-8, what is no character, and control characters become '?'. */
+void text_print_escaped(FILE *stream, const char *text, bool in_value);
 
 /* Characters of valid UTF-8. */
 size_t text_columns(const char *text);

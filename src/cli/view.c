@@ -281,12 +281,11 @@ void table_cell(struct table *table, const char *text)
 static size_t measure(const struct table *table, size_t *widths)
 {
     size_t whole = 0;
-    for (size_t i = 0; i < table->cell_count; i++) {
-        size_t columns = text_columns(table->cells[i]);
-        size_t *width = &widths[i % table->column_count];
-        if (columns > *width)
-            *width = columns;
-    }
+    for (size_t row = 0; row < table->cell_count; row += table->column_count)
+        for (size_t i = 0; i < table->column_count; i++) {
+            const size_t columns = text_columns(table->cells[row + i]);
+            widths[i] = columns > widths[i] ? columns : widths[i];
+        }
     for (size_t i = 0; i < table->column_count; i++)
         whole += widths[i] + (i > 0 ? GAP : 0);
     return whole;
@@ -322,7 +321,8 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
 {
     size_t pending = 0; /* blanks that only matter if something follows */
     for (size_t i = 0; i < table->column_count; i++) {
-        const char *cell = table->cells[first + i];
+        char *cell = table->cells[first + i];
+        cut(cell, widths[i]);
         size_t padding = widths[i] - text_columns(cell);
         size_t before = pending + (table->columns[i].align == TABLE_RIGHT ? padding : 0);
         pending = (table->columns[i].align == TABLE_RIGHT ? 0 : padding) + GAP;
@@ -341,8 +341,6 @@ static void print_aligned(const struct table *table, FILE *stream, unsigned widt
     const size_t needed = measure(table, widths);
     if (width > 0)
         shrink(table, widths, needed, width);
-    for (size_t i = 0; i < table->cell_count; i++)
-        cut(table->cells[i], widths[i % table->column_count]);
     for (size_t i = 0; i < table->cell_count; i += table->column_count)
         print_row(table, i, widths, stream);
     free(widths);
@@ -352,10 +350,8 @@ static void print_aligned(const struct table *table, FILE *stream, unsigned widt
 
 void print_markup(FILE *stream, enum table_form form, const char *text)
 {
-    static const struct text_escape html[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
-                                              {'"', "&quot;"}, {'\'', "&#39;"}, {0, NULL}};
     if (form == TABLE_HTML)
-        text_print_escaped(stream, text, html);
+        text_print_escaped(stream, text, false);
     for (; form == TABLE_MARKDOWN && *text; text++)
         if (*text == '<' || *text == '>' || *text == '&')
             fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", stream);
@@ -367,15 +363,16 @@ static void print_marked(const struct table *table, FILE *stream, enum table_for
 {
     const bool is_html = form == TABLE_HTML;
     fputs(is_html ? "<table><tr>" : "\n", stream);
-    for (size_t i = 0; i < table->cell_count; i++) {
-        fputs(is_html ? "<td>" : "| ", stream);
-        print_markup(stream, form, table->cells[i]);
-        fputs(is_html ? "" : " ", stream);
-        if ((i + 1) % table->column_count == 0)
-            fputs(is_html ? "<tr>\n" : "|\n", stream);
-        for (size_t j = 0; !is_html && i + 1 == table->column_count && j <= i; j++)
-            fprintf(stream, "%s%s",
-                    table->columns[j].align == TABLE_LEFT ? "|---" : "|--:", j == i ? "|\n" : "");
+    for (size_t row = 0; row < table->cell_count; row += table->column_count) {
+        for (size_t i = 0; i < table->column_count; i++) {
+            fputs(is_html ? "<td>" : "| ", stream);
+            print_markup(stream, form, table->cells[row + i]);
+            fputs(is_html ? "" : " ", stream);
+        }
+        fputs(is_html ? "<tr>\n" : "|\n", stream);
+        for (size_t i = 0; !is_html && row == 0 && i < table->column_count; i++)
+            fputs(table->columns[i].align == TABLE_LEFT ? "|---" : "|--:", stream);
+        fputs(is_html || row > 0 ? "" : "|\n", stream);
     }
     fputs(is_html ? "</table>" : "", stream);
 }
