@@ -1,4 +1,4 @@
-# Writes the text of each input file, named from ROOT on, as a C string behind PREFIX: with
+# Writes the text of each input file, named from ROOT on, as a C string after PREFIX: with
 # healcl_cl_ and cl/, cl/ntt/rows.cl → const char healcl_cl_ntt_rows[]; with healcl_cli_ and
 # src/cli/, page.html → healcl_cli_page_html[].
 # Lines such as #include "../base/lanes.cl" are replaced by that file, so that a program is one string.

@@ -1,4 +1,4 @@
-# What is installed, and packages of it: `cpack -G DEB` in the build folder.
+# Installs files, and makes packages: `cpack -G DEB` in the build folder.
 include(CMakePackageConfigHelpers)
 
 install(FILES include/healcl.h include/healcl_vendor.h TYPE INCLUDE)
@@ -56,7 +56,7 @@ if(healcl_is_top)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION math)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-  # Loaded at run time, so that no linker tells of it.
+  # Loaded at run time, so no linker reports it.
   set(CPACK_DEBIAN_PACKAGE_DEPENDS "ocl-icd-libopencl1 | libopencl1")
   set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "pocl-opencl-icd | opencl-icd")

@@ -1,12 +1,12 @@
 /*
  * healcl: runs HEAL transcripts on OpenCL devices and proves every result.
  *
- * The whole way of a file is three calls: open (scan, decode and plan; every error that can be
- * known without a device is found here), run (on a device, or on the host reference), close.
+ * Three calls handle a file: open (scan, decode and plan; finds every error that needs no device),
+ * run (on a device, or on the host reference), close.
  *
  * Conventions
  * - A function that can fail returns an enum healcl_status and takes a struct healcl_error, which
- *   may be NULL. On failure nothing that the function would have returned is left behind.
+ *   may be NULL. On failure it returns nothing else, and leaves nothing to free.
  * - Handles are opaque and belong to the caller until the function named ..._close or ..._free.
  * - Handles are not locked: one thread at a time for each handle and what was made from it. Threads
  *   may work on different handles at the same time; opening devices takes turns.
@@ -23,13 +23,13 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-/* What is declared here, and nothing else, is exported. */
+/* Only what this header declares is exported. */
 #pragma GCC visibility push(default)
 #define HEALCL_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define HEALCL_MUST_CHECK
 #endif
-#if defined(__clang__) /* it knows types that callers must look at, and gcc functions alone */
+#if defined(__clang__) /* clang applies it to types, gcc only to functions */
 #define HEALCL_MUST_CHECK_TYPE HEALCL_MUST_CHECK
 #else
 #define HEALCL_MUST_CHECK_TYPE
@@ -44,13 +44,13 @@ enum HEALCL_MUST_CHECK_TYPE healcl_status {
     HEALCL_REFUSED,   /* the transcript is malformed, or its data break an operation's rules */
     HEALCL_DEVICE,    /* the device or OpenCL failed */
     HEALCL_NO_MEMORY, /* the host ran out of memory */
-    HEALCL_CANCELLED, /* somebody has asked for that */
+    HEALCL_CANCELLED, /* the caller cancelled the run or call */
 };
 
-/* What was wrong, for programs; the message is for people. Several causes share a status. */
+/* The cause of an error, for programs; the message is for people. Several causes share a status. */
 enum healcl_cause {
-    HEALCL_CAUSE_NONE,     /* none of these, as of HEALCL_DIFFERENT and HEALCL_CANCELLED */
-    HEALCL_CAUSE_ARGUMENT, /* a value, an axis, a count or a kind of argument that is not taken */
+    HEALCL_CAUSE_NONE,     /* none of these, as for HEALCL_DIFFERENT and HEALCL_CANCELLED */
+    HEALCL_CAUSE_ARGUMENT, /* a value, an axis, a count or a kind of argument that is not allowed */
     HEALCL_CAUSE_SHAPE,
     HEALCL_CAUSE_DTYPE,
     HEALCL_CAUSE_DATA,      /* only the elements reveal it: an index out of range, a modulus of 0 */
@@ -94,28 +94,27 @@ const char *healcl_version(void);
 struct healcl_operations;
 
 /*
- * Reads all manifests, *.json, of a folder: *handle becomes a new handle, or where it is not NULL
- * those are added to it. Shared libraries that they name are loaded: native code of whoever
- * has written the folder. A handle to which nothing is added any more may be shared by threads.
- * Transcripts and queues that were opened with it keep it; devices that ran them are closed before
- * the last of these is.
+ * Reads all manifests, *.json, of a folder. A *handle of NULL becomes a new handle; another one
+ * gets the manifests added. Shared libraries that manifests name are loaded: native code from
+ * whoever wrote the folder. Threads may share a handle once nothing is added to it any more.
+ * Transcripts and queues that were opened with it retain it. Close devices that ran its operations
+ * before the last of these.
  * Errors: HEALCL_REFUSED for a wrong manifest, with file, line and field; HEALCL_USAGE for what
- * cannot be read; HEALCL_NO_MEMORY. A handle that was there is not to be used after an error, but
- * freed. A manifest is code all the same: its kernels run on the device, and on a CPU in this
- * process.
+ * cannot be read; HEALCL_NO_MEMORY. After an error an existing handle may only be freed. A manifest
+ * is code in any case: its kernels run on the device, and on a CPU in this process.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_operations_load(const char *folder,
                                                             struct healcl_operations **handle,
                                                             struct healcl_error *error);
-/* The same where manifests may also name links out of the folder, and hand compilers any options:
- * those can have them read, or write, any file. */
+/* As healcl_operations_load, but manifests may name links out of the folder, and pass any options
+ * to compilers. Such options can read, or write, any file. */
 HEALCL_MUST_CHECK enum healcl_status healcl_operations_load_trusted(
     const char *folder, struct healcl_operations **handle, struct healcl_error *error);
 void healcl_operations_free(struct healcl_operations *handle);
 
 /* ---------------------------------------------------------------- operations at run time */
 
-/* What a parameter of an operation takes; docs/OPS.md has the same words. */
+/* The kind of argument that a parameter takes; docs/OPS.md has the same words. */
 enum healcl_parameter_kind {
     HEALCL_PARAMETER_TENSOR,  /* a tensor that is read */
     HEALCL_PARAMETER_INDICES, /* a tensor of indices, int32 or int64 */
@@ -136,7 +135,7 @@ enum healcl_parameter_kind {
 struct healcl_parameter_info {
     const char *name;
     enum healcl_parameter_kind kind;
-    bool optional; /* nothing, healcl_no_argument, may stand for it */
+    bool optional; /* may be nothing, healcl_no_argument */
 };
 
 /* A name of an operation and a list of arguments. A name may have several lists, which differ in
@@ -148,20 +147,20 @@ struct healcl_form_info {
 };
 
 struct healcl_operation_info {
-    const char *name, *family, *meaning; /* as in docs/OPS.md; no forms of two share a name */
+    const char *name, *family, *meaning; /* as in docs/OPS.md; no two share a form's name */
     uint32_t dtypes;                     /* bit i: tensors of values may be of healcl_dtype i */
     const char *other;                   /* the one parameter that need not be of their dtype: */
     uint32_t other_dtypes;               /* bit i: it may also be of healcl_dtype i; or NULL */
     uint32_t form_count;
     const struct healcl_form_info *forms;
-    const char *manifest; /* the file that tells of it, without its folder; NULL: built in */
+    const char *manifest; /* its file, without the folder; NULL: built in */
 };
 
 /*
- * Tells of an operation by its number: built-in ones first, then those of manifests. operations:
- * those, or NULL for the built-in ones alone, whose numbers are always the same in one version.
- * Returns false beyond the last. What info points to lives as long as operations. Which dtypes
- * parameters of an operation of a manifest may have each, only a call tells.
+ * Describes an operation by its number: built-in ones first, then those of manifests. operations:
+ * the latter, or NULL for the built-in ones alone, whose numbers are the same throughout a version.
+ * Returns false beyond the last. Pointers in info live as long as operations. Only a call shows
+ * which dtypes each parameter of a manifest's operation may have.
  */
 bool healcl_operation_describe(const struct healcl_operations *operations, size_t number,
                                struct healcl_operation_info *info);
@@ -173,37 +172,38 @@ const char *healcl_operation_name(size_t number);
 
 struct healcl_transcript;
 
-/* How the integers behind the tensor of `expand` are read: docs/HEAL-SDK.md. */
+/* How the integers after the tensor of `expand` are read: docs/HEAL-SDK.md. */
 enum healcl_expand {
-    /* As the one of both that is valid; where both are, as the specification, and runs warn. */
+    /* The valid one of the two; if both are, the specification's, and runs warn. */
     HEALCL_EXPAND_VALID,
     HEALCL_EXPAND_SPECIFICATION, /* axis, repeats */
     HEALCL_EXPAND_SDK,           /* repeats, axis: by the runtime of HEAL's SDK */
 };
 
 struct healcl_limits {
-    /* No tensor, and no set of live tensors, may be larger, with what an operation needs beside
-     * them in proportion to views: the packed copy of a download that is not contiguous, the tables
-     * of a CRT. 0: 2^63-1 */
+    /* Most bytes of a tensor, and of all tensors at one time. It includes what an operation needs
+     * in proportion to views: the packed copy of a download that is not contiguous, the tables of a
+     * CRT. 0: 2^63-1 */
     uint64_t memory_bytes;
-    /* Elements that no operation may visit more of: the terms of its sums, n (1 + log2 n) for a
-     * transform of length n, what is copied or compared; however few of them are stored. 0: 2^42 */
+    /* Most elements that an operation may visit: the terms of its sums, n (1 + log2 n) for a
+     * transform of length n, elements copied or compared; however few of them are stored. 0:
+     * 2^42 */
     uint64_t work;
-    /* Not a limit: what may be named beside the built-in operations, or NULL. */
+    /* Not a limit: operations that may be named beside the built-in ones, or NULL. */
     const struct healcl_operations *operations;
     enum healcl_expand expand; /* nor this one */
-    /* Of a transcript: passes that make its segments faster and change no result, by their names
-     * (`healcl inspect --help`) and with commas between them, or "none". NULL: all of them */
+    /* Passes of a transcript, which make its segments faster and change no result: names (`healcl
+     * inspect --help`) separated by commas, or "none". NULL: all of them */
     const char *passes;
 };
 
 /*
  * Maps a transcript, checks it whole and plans it. limits may be NULL.
- * Errors: HEALCL_USAGE where the file cannot be read or there is no such pass, HEALCL_REFUSED with
- * entry, operation and argument in the message, HEALCL_NO_MEMORY. A packed file is unpacked in
- * the folder TMPDIR. Any other stays open and mapped until the transcript is closed. Where it is
- * cut before, or its disk fails, the process gets SIGBUS, for which the library installs no handler
- * (the program healcl does). Where it is written to before, runs and comparisons are HEALCL_REFUSED
+ * Errors: HEALCL_USAGE if the file cannot be read or there is no such pass; HEALCL_REFUSED with
+ * entry, operation and argument in the message; HEALCL_NO_MEMORY. A packed file is unpacked in the
+ * folder TMPDIR. Any other stays open and mapped until the transcript is closed. If it is truncated
+ * before that, or its disk fails, the process gets SIGBUS. The library installs no handler for it;
+ * the program healcl does. If it is written to before that, runs and comparisons are HEALCL_REFUSED
  * with HEALCL_CAUSE_FILE, unless all is as expected.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
@@ -211,8 +211,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             struct healcl_transcript **transcript,
                                                             struct healcl_error *error);
 
-/* The same of a transcript in memory, of length bytes, packed or not. data belongs to the caller,
- * and stays as it is until the transcript is closed. */
+/* As healcl_transcript_open, for a transcript in memory, of length bytes, packed or not. data
+ * belongs to the caller, and must not change until the transcript is closed. */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open_memory(
     const void *data, size_t length, const struct healcl_limits *limits,
     struct healcl_transcript **transcript, struct healcl_error *error);
@@ -237,37 +237,37 @@ struct healcl_tensor_info {
     bool has_data;        /* an input comes with data; a result, with the expected tensor */
 };
 
-/* Inputs: the uploads of at least one element; results: all downloads. Both in the transcript's
- * order; their numbers, from 0, are what sessions call them. *count is 0 for a transcript that is
- * NULL. */
+/* Inputs are the uploads of at least one element, results all downloads. Both are in the
+ * transcript's order. Sessions refer to them by their numbers, from 0. *count is 0 for a NULL
+ * transcript. */
 const struct healcl_tensor_info *healcl_transcript_inputs(
     const struct healcl_transcript *transcript, size_t *count);
 const struct healcl_tensor_info *healcl_transcript_results(
     const struct healcl_transcript *transcript, size_t *count);
 
 /*
- * A transcript that does at once for `batch` requests what another one does for one. Inputs, by
- * number, whose data come with each request have a new first axis of `batch` requests there, and so
- * has each result that depends on them: request i is slice [i]. All other inputs stay as they are,
- * and are read once for all: keys, weights, tables. Numbers of inputs, results and segments are the
- * same. Sessions open on it as on any transcript, and these inputs are to be bound:
+ * Makes a transcript that processes `batch` requests at once. The given inputs, by number, whose
+ * data come with each request, have a new first axis of `batch` requests. So has each result that
+ * depends on them: request i is slice [i]. All other inputs are unchanged, and read once for all:
+ * keys, weights, tables. Numbers of inputs, results and segments are the same. Sessions open on it
+ * as on any transcript, and these inputs must be bound:
  *
  *     healcl_transcript_widen(transcript, (size_t[]){input}, 1, 8, &wide, &error);
  *     healcl_session_open(wide, device, NULL, &session, &error);
  *     healcl_session_bind(session, input, eight_images, &error);
  *
- * *wide is the caller's to close, and keeps what it needs of transcript, whose limits and passes
- * are its own, too. What data make a request refuse is an error of the whole run. A result that
- * comes with an expected tensor is compared with that slice by slice. Errors: HEALCL_USAGE for a
- * batch below 1, or an input that is not there; HEALCL_REFUSED for more than 65,536 requests,
- * beyond the limits, and for what cannot be widened, with entry and operation: operations of
- * manifests that have no body, and transfers of tensors of 16 axes; HEALCL_NO_MEMORY.
+ * The caller closes *wide, which retains what it needs of transcript, and has its limits and
+ * passes. Data that make one request refuse are an error of the whole run. A result with an
+ * expected tensor is compared slice by slice. Errors: HEALCL_USAGE for a batch below 1, or an input
+ * that does not exist; HEALCL_REFUSED for more than 65,536 requests, beyond the limits, and for
+ * what cannot be widened, with entry and operation: operations of manifests without a body, and
+ * transfers of tensors of 16 axes; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_widen(
     const struct healcl_transcript *transcript, const size_t *inputs, size_t input_count,
     int64_t batch, struct healcl_transcript **wide, struct healcl_error *error);
 
-/* The number of segments, and the name of one: "" for operations outside of any; NULL beyond the
+/* The number of segments, and the name of one: "" for operations outside any; NULL beyond the
  * last. */
 size_t healcl_transcript_segment_count(const struct healcl_transcript *transcript);
 const char *healcl_transcript_segment_name(const struct healcl_transcript *transcript,
@@ -276,10 +276,10 @@ const char *healcl_transcript_segment_name(const struct healcl_transcript *trans
 /* ---------------------------------------------------------------- one request, many ranks */
 
 /*
- * A rank's part of a transcript: an input is split along an axis, and with it all that the axis
- * runs through. What need not be split is whole on each rank. Where the axis is summed, each rank
- * has a summand: ranks exchange these while they run (struct healcl_session_options), so
- * that the sum is whole on each.
+ * A rank's part of a transcript: an input is split along an axis, and with it everything that the
+ * axis runs through. The rest is whole on each rank. Where the axis is summed, each rank has a
+ * summand. Ranks exchange summands while they run (struct healcl_session_options), so that each has
+ * the whole sum.
  */
 struct healcl_split {
     size_t input; /* its number */
@@ -288,49 +288,50 @@ struct healcl_split {
 };
 
 /*
- * Makes the part of a rank: a transcript of its own, of the same file. The first ranks have an
- * index of the axis more where it does not come out even. A segment ends with each exchange, so
- * that there are more of the same name; numbers of inputs and results stay. transcript may be
- * closed before. Errors: HEALCL_USAGE for an input, axis or rank that there is not, more ranks than
- * indices, and a part; HEALCL_REFUSED where an operation mixes the axis or takes a part of it, with
- * entry and operation; HEALCL_NO_MEMORY.
+ * Makes the part of a rank: a transcript of its own, of the same file. If the axis does not divide
+ * evenly, the first ranks have one more index. A segment ends with each exchange, so several may
+ * have the same name; numbers of inputs and results stay. transcript may be closed first. Errors:
+ * HEALCL_USAGE for an input, axis or rank that does not exist, more ranks than indices, and a
+ * transcript that is a part; HEALCL_REFUSED if an operation mixes the axis or takes a part of it,
+ * with entry and operation; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_split(
     const struct healcl_transcript *transcript, const struct healcl_split *split,
     struct healcl_transcript **part, struct healcl_error *error);
 
-/* Sets input and axis of split, with ranks given, to those that leave a rank the least
- * memory, work and exchange. Errors: HEALCL_REFUSED where no input can be split; HEALCL_USAGE for 0
- * ranks; HEALCL_NO_MEMORY. */
+/* Sets input and axis of split, for its ranks, to those that need the least memory, work and
+ * exchange per rank. Errors: HEALCL_REFUSED if no input can be split; HEALCL_USAGE for 0 ranks;
+ * HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_choose_split(
     const struct healcl_transcript *transcript, struct healcl_split *split,
     struct healcl_error *error);
 
-/* Which elements of a whole tensor a rank has: of each `period` of an axis, `size` from `start` on.
- * A period is the whole axis, but where an operation takes slices of it or has joined it with
+/* The elements of a whole tensor that a rank has: in each `period` of an axis, `size` from `start`
+ * on. A period is the whole axis, unless an operation takes slices of it or has joined it with
  * another. */
 struct healcl_part {
     uint32_t axis;
     int64_t start, size, period; /* period: 0 where it has the whole tensor */
 };
 
-/* Of an input or result by its number; of a transcript that was not split all are whole. */
+/* The part of an input or result by its number; all are whole for a transcript that was not
+ * split. */
 struct healcl_part healcl_transcript_input_part(const struct healcl_transcript *transcript,
                                                 size_t input);
 struct healcl_part healcl_transcript_result_part(const struct healcl_transcript *transcript,
                                                  size_t result);
 
-/* What a run of a part takes. */
+/* Costs of running a part. */
 struct healcl_split_facts {
-    uint64_t tensor_bytes;   /* most that live tensors take at one time */
+    uint64_t tensor_bytes;   /* most that tensors take at one time */
     size_t exchanges;        /* tensors that ranks add up */
     uint64_t exchange_bytes; /* of these tensors */
 };
 
 struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_transcript *transcript);
 
-/* A tensor of which each rank has a summand, and its moduli: element i of data is in [0, q) with
- * q = moduli[i / each % modulus_count]. */
+/* A tensor of which each rank has a summand, and its moduli: element i of data is in [0, q) with q
+ * = moduli[i / each % modulus_count]. */
 struct healcl_exchange {
     size_t segment; /* that has ended; counted from 0 */
     size_t number;  /* among those of the segment */
@@ -340,8 +341,8 @@ struct healcl_exchange {
     size_t modulus_count, each;
 };
 
-/* Adds the elements [first, first + count) of another summand, which others begins with, to those
- * of sum, its whole; both in [0, q) before, and sum after. */
+/* Adds the elements [first, first + count) of another summand, at the beginning of others, to those
+ * of sum, which is the whole tensor. Both are in [0, q) before, and sum after. */
 void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, size_t count,
                          void *sum, const void *others);
 
@@ -351,52 +352,51 @@ struct healcl_device;
 
 /*
  * Opens one OpenCL device. selector: "0:1" (platform and device index), part of a platform's name
- * or of what it calls its release ("pocl"), else part of a device's name, "cpu", "gpu" or "acc";
- * NULL or "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before
- * accelerator before CPU). The host reference, which programs call "reference", is none of them:
- * functions that take a device take NULL for it.
- * A device runs a self-test of its arithmetic when it is opened for the first time with its driver.
- * The first device that is opened or listed in a process has OpenCL loaded: docs/EMBEDDING.md.
- * Errors: HEALCL_USAGE where nothing, or nothing usable, matches, and for "reference";
- * HEALCL_DEVICE, also where the self-test fails.
+ * or version ("pocl"), else part of a device's name, "cpu", "gpu" or "acc". NULL or "":
+ * HEALCL_DEVICE of the environment, else the best device (GPU before accelerator before CPU). The
+ * host reference, "reference" in programs, is not a device: pass NULL for it.
+ * A device runs a self-test of its arithmetic when it is first opened with its driver. The first
+ * device that a process opens or lists loads OpenCL: docs/EMBEDDING.md.
+ * Errors: HEALCL_USAGE if nothing, or nothing usable, matches, and for "reference";
+ * HEALCL_DEVICE, also if the self-test fails.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open(const char *selector,
                                                         struct healcl_device **device,
                                                         struct healcl_error *error);
 void healcl_device_close(struct healcl_device *device);
 
-/* What a caller may bring along, all of it or any; the rest is NULL. */
+/* The caller's own context, queue, memory and log, any of them; the rest is NULL. */
 struct healcl_device_options {
     const char *selector; /* as healcl_device_open; with a context, where device is NULL */
-    /* A cl_context of the caller's and a cl_device_id in it, and a command queue of both, on which
-     * healcl_run, sessions and queues of this device then enqueue, in its order with the caller's
-     * own commands; they are retained. Commands of several threads in that queue take turns. Times
-     * of operations are taken by the host's clock where it is without CL_QUEUE_PROFILING_ENABLE. */
+    /* The caller's cl_context, a cl_device_id in it, and a command queue of both; they are
+     * retained. healcl_run, sessions and queues of this device then enqueue on that queue, in order
+     * with the caller's own commands. Commands of several threads in it take turns. Without
+     * CL_QUEUE_PROFILING_ENABLE the host's clock times operations. */
     void *context;
     void *device;
     void *queue; /* a cl_command_queue */
-    /* Called with one line about what the library does: programs built, or memory given back
-     * because there was too little. From any thread that uses the device; line lives only during
-     * the call. */
+    /* Called with one line about what the library does: programs built, or memory freed because
+     * there was too little. It is called from any thread that uses the device; line lives only
+     * during the call. */
     void (*log)(void *context, const char *line);
     void *log_context;
-    /* Where device memory is from: a buffer of at least bytes (CL_MEM_READ_WRITE), NULL where there
-     * is no room; and back again, once no command uses it. NULL, both: clCreateBuffer and
-     * clReleaseMemObject. From any thread that uses the device. */
+    /* Allocation of device memory: allocate returns a buffer of at least bytes (CL_MEM_READ_WRITE),
+     * or NULL if there is no room. release gets it back once no command uses it. They are called
+     * from any thread that uses the device. Both NULL: clCreateBuffer and clReleaseMemObject. */
     void *(*allocate)(void *context, size_t bytes); /* a cl_mem */
     void (*release)(void *context, void *memory);
     void *memory_context;
-    /* A package that `healcl compile` has made for the device, or NULL: then all programs come from
-     * there, none is built, and a device without a compiler can be opened too. */
+    /* A package that `healcl compile` made for the device, or NULL. All programs then come from it
+     * and none is built, so a device without a compiler can be opened too. */
     const char *package;
-    /* What the device cannot run, as its compiler builds no kernel for it, is refused. Otherwise
-     * the host runs it, with transfers before and after it, which is slow and told: in reports, in
-     * struct healcl_session_facts, by healcl_queue_fallbacks, to log. */
+    /* Refuses steps that the device cannot run because its compiler builds no kernel for them.
+     * Otherwise the host runs them, slowly, with transfers before and after. Reports, struct
+     * healcl_session_facts, healcl_queue_fallbacks and log show that. */
     bool no_fallback;
 };
 
-/* As healcl_device_open. options may be NULL. Errors, too: HEALCL_USAGE where a package cannot be
- * read, HEALCL_REFUSED where it is damaged, or for another device, driver or healcl. */
+/* As healcl_device_open. options may be NULL. Further errors: HEALCL_USAGE if a package cannot be
+ * read; HEALCL_REFUSED if it is damaged, or for another device, driver or healcl. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open_with(
     const struct healcl_device_options *options, struct healcl_device **device,
     struct healcl_error *error);
@@ -408,37 +408,38 @@ enum healcl_device_type {
     HEALCL_DEVICE_ACCELERATOR,
 };
 
-/* One of the devices that there are. */
+/* A device of the machine. */
 struct healcl_device_info {
     char selector[24]; /* "0:1", for healcl_device_open */
     char name[256], vendor[128], platform[128], driver[128], version[128];
     enum healcl_device_type type;
     uint32_t compute_units;
-    uint64_t memory_bytes; /* a hint: drivers report what they like */
+    uint64_t memory_bytes; /* a hint: drivers' values are unreliable */
     bool shares_memory;    /* with the host */
     char unusable[160];    /* why it cannot be used: "it has no compiler"; "" where it can */
 };
 
-/* Lists all devices of all platforms, usable or not. *list is freed with healcl_device_list_free.
- * No device at all is no error. Errors: HEALCL_DEVICE where OpenCL cannot be loaded, or no platform
- * can list its own devices; HEALCL_NO_MEMORY. */
+/* Lists all devices of all platforms, usable or not. Free *list with healcl_device_list_free. An
+ * empty list is no error. Errors: HEALCL_DEVICE if OpenCL cannot be loaded, or no platform can list
+ * its own devices; HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_list(struct healcl_device_info **list,
                                                         size_t *count, struct healcl_error *error);
 void healcl_device_list_free(struct healcl_device_info *list);
 
-/* What an opened device is. */
+/* Describes an opened device. */
 struct healcl_device_info healcl_device_describe(const struct healcl_device *device);
 
 /* ---------------------------------------------------------------- runs */
 
-/* What a repetition of a run is for. */
+/* The purpose of a run's repetition. */
 enum healcl_phase {
     HEALCL_WARMING_UP, /* the device compiles kernels, and runs each for the first time */
     HEALCL_MEASURING,  /* the times of segments */
     HEALCL_PROFILING,  /* the times of operations */
 };
 
-/* What a run calls while it works; all may be NULL. The strings live only during the call. */
+/* Functions that a run calls while it works; all may be NULL. The strings live only during the
+ * call. */
 struct healcl_observer {
     void *context;
     /* Called before each repetition: the number-th, from 1, of count of this phase. */
@@ -449,11 +450,11 @@ struct healcl_observer {
     /* Called before each segment, and within long ones. */
     void (*progress)(void *context, size_t segment, size_t segment_count, const char *name,
                      size_t step, size_t step_count);
-    /* Asked before each operation: whether the run ends there, with HEALCL_CANCELLED. */
+    /* Called before each operation: true ends the run there, with HEALCL_CANCELLED. */
     bool (*cancelled)(void *context);
 };
 
-/* The caller's elements in the place of an input's of the file: see healcl_session_bind. */
+/* The caller's elements instead of an input's of the file: see healcl_session_bind. */
 struct healcl_input {
     size_t input; /* its number */
     const void *data;
@@ -462,16 +463,16 @@ struct healcl_input {
 struct healcl_run_options {
     bool no_verify; /* run, download, compare nothing */
     bool profile;   /* take the times of operations, on a device in further repetitions */
-    /* Count the first repetition, also where kernels ran in it for the first time. Otherwise such a
-     * one warms up the device, and its times are not among those of the report. */
+    /* Counts the first repetition, even if kernels ran in it for the first time. Otherwise such a
+     * repetition warms up the device, and the report has no times of it. */
     bool no_warm_up;
     uint32_t repeat;                   /* 0 and 1: once */
     const char *dump_dir;              /* write results as .npy files there, or NULL */
     const struct healcl_input *inputs; /* input_count of them, read in each repetition */
     size_t input_count;
     struct healcl_observer observer;
-    /* Most bytes to allocate on the device, 0 for no limit: tensors that are not needed soon make
-     * room for others, see docs/MEMORY.md. */
+    /* Most bytes to allocate on the device, 0 for no limit. Tensors that are not needed soon make
+     * room for others: docs/MEMORY.md. */
     uint64_t device_memory_bytes;
 };
 
@@ -485,9 +486,9 @@ struct healcl_operation_profile {
     const char *name;     /* of the operation, as in docs/OPS.md */
     uint64_t count;       /* how often it ran in one repetition */
     uint64_t nanoseconds; /* the median repetition's; 0 without profile */
-    /* Steps of it that the device could not run in one repetition, and that the host did, how long
-     * that has taken with their transfers, and why it was the first time; NULL where there are
-     * none. A step of several operations is one of each, its time the last one's. */
+    /* Steps of it that the host ran in one repetition because the device could not; the time that
+     * they took with their transfers; and the reason of the first one, or NULL. A step of several
+     * operations counts for each, its time for the last. */
     uint64_t fallbacks, fallback_nanoseconds;
     const char *fallback_reason;
 };
@@ -498,21 +499,21 @@ struct healcl_segment_profile {
     uint64_t bytes_up, bytes_down;
     uint64_t results, results_compared, results_different; /* of those of the whole */
     uint64_t nanoseconds; /* host's clock, from first enqueue to last result, median */
-    /* With profile, medians of the repetitions that took the times of operations: the same, and of
-     * that how long the device did nothing between two kernels: it had no command, or the driver
-     * had not begun with the one it had. Both 0 with operations_by_host. */
+    /* With profile, medians of the repetitions that timed operations: the same time, and the parts
+     * of it in which the device did nothing between two kernels. It had no command, or the driver
+     * had not begun the one it had. Both parts are 0 with operations_by_host. */
     uint64_t profiled_nanoseconds;
     uint64_t without_command_nanoseconds, not_begun_nanoseconds;
     struct healcl_operation_profile *profiles;
     size_t profile_count;
 };
 
-/* A kernel of a manifest that ran: of an operation of its own, or in the place of a built-in one.
- */
+/* A kernel of a manifest that ran, for the manifest's own operation or instead of a built-in
+ * kernel. */
 struct healcl_manifest_kernel {
     const char *name;     /* of the alternative, "key_switch[STAGES=3]" */
     const char *what;     /* its operation, or the built-in kind of step that it replaces: "ntt" */
-    const char *manifest; /* the file that tells of it, without its folder */
+    const char *manifest; /* its file, without the folder */
     bool replaces;
     uint64_t steps; /* that it ran, in one repetition */
     bool tuned;     /* healcl tune has chosen this alternative for the device */
@@ -525,17 +526,17 @@ struct healcl_report {
     uint64_t
         fallbacks; /* steps that the device could not run, and the host did, in one repetition */
     uint64_t device_bytes_peak; /* most bytes allocated on the device at one time */
-    /* Of those, what is allocated for tensors, scratch memory and derived tables aside; and the
-     * most bytes of tensors that are live at one time. Both 0 on the reference, and where device
-     * memory is limited. */
+    /* Bytes of it that are allocated for tensors, without scratch memory and derived tables; and
+     * the most bytes that tensors have at one time. Both are 0 on the reference, and with limited
+     * device memory. */
     uint64_t tensor_bytes_allocated, tensor_bytes_live;
     uint64_t
         compile_nanoseconds;  /* building programs and making kernels, in no repetition's time */
     uint64_t programs_built;  /* of kernels, from their source */
-    uint64_t programs_loaded; /* of kernels, from binaries that an earlier process kept */
+    uint64_t programs_loaded; /* of kernels, from binaries that an earlier process cached */
     uint64_t first_launches;  /* of kernels that had not run on the device's context before */
-    /* With profile, and where there was a warm-up: how long the driver took until it began with
-     * these, as some compile a kernel only then; with operations_by_host until they had ended. */
+    /* With profile, and after a warm-up: how long the driver took until it began these launches, as
+     * some compile a kernel only then; with operations_by_host until they had ended. */
     uint64_t first_launch_nanoseconds;
     uint64_t
         warm_up_nanoseconds; /* the repetition before those that count; 0 where there was none */
@@ -543,39 +544,37 @@ struct healcl_report {
     /* run_count times of a repetition with warm kernels, without verifying and building */
     uint64_t *run_nanoseconds;
     size_t run_count;
-    /* With profile, of each of these times: decoding what is uploaded, and the device's kernels, or
-     * the host's steps, all by the host's clock. The rest is transfers. The device is waited for
+    /* With profile, for each of these times: decoding uploads, and the device's kernels or the
+     * host's steps, all by the host's clock. The rest is transfers. The host waits for the device
      * between transfers and kernels of a segment. NULL without profile. */
     uint64_t *decode_nanoseconds, *compute_nanoseconds;
-    /* The same of the further repetitions, behind those, in which a device took the times of
-     * operations: 5 of them, or run_count if that is less. There are none on the reference. */
+    /* Times of the further repetitions, after those, in which a device timed operations: 5, or
+     * run_count if that is less. There are none on the reference. */
     uint64_t *profiled_nanoseconds;
     size_t profiled_count;
-    /* Whether operations are timed by the host's clock: on the reference, and on a device whose
-     * driver takes no times. There each command was waited for, and its time holds what that costs.
-     */
+    /* Whether the host's clock times operations: on the reference, and on a device whose driver
+     * takes no times. Each command was then waited for, and its time includes that. */
     bool operations_by_host;
     struct healcl_segment_profile *segments;
     size_t segment_count;
     struct healcl_manifest_kernel *manifest_kernels;
     size_t manifest_kernel_count;
-    /* Where device memory is limited, of one repetition: the limit, the most bytes of tensors on
-     * the device at one time, what was moved to make room, and the time that moving took. */
+    /* With limited device memory, for one repetition: the limit, the most bytes of tensors on the
+     * device at one time, the bytes moved to make room, and the time that took. */
     uint64_t device_memory_limit, tensor_bytes_peak;
-    uint64_t bytes_spilled, bytes_brought_back; /* to the host and from it */
-    uint64_t bytes_streamed_again;              /* uploads, beside the first one of each */
+    uint64_t bytes_spilled, bytes_brought_back; /* to the host, from the host */
+    uint64_t bytes_streamed_again;              /* uploads after the first one of each */
     uint64_t spill_nanoseconds;
 };
 
 /*
- * Runs a transcript on a device, or with device NULL on the host reference, and compares every
- * result that carries an expected tensor.
- * Returns HEALCL_OK with a report also where results differ (see verdict). Errors:
- * HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a tensor), for
- * a file that has changed, and for tensors larger than the device can hold or steps larger than
- * device_memory_bytes, HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_CANCELLED, HEALCL_USAGE where
- * dump_dir cannot be written, or for a part with exchanges, which only sessions run. options may be
- * NULL.
+ * Runs a transcript on a device, or with device NULL on the host reference. Compares every result
+ * that has an expected tensor.
+ * Returns HEALCL_OK with a report even if results differ (see verdict). options may be NULL.
+ * Errors: HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a
+ * tensor), for a file that has changed, and for tensors larger than the device can hold or steps
+ * larger than device_memory_bytes; HEALCL_DEVICE; HEALCL_NO_MEMORY; HEALCL_CANCELLED; HEALCL_USAGE
+ * if dump_dir cannot be written, or for a part with exchanges, which only sessions run.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
@@ -588,7 +587,7 @@ void healcl_report_free(struct healcl_report *report);
 
 /*
  * A session is a planned transcript on a device that runs again and again, with the caller's inputs
- * in the place of the file's:
+ * instead of the file's:
  *
  *     healcl_session_open(transcript, device, NULL, &session, &error);
  *     for (each request) {
@@ -598,142 +597,140 @@ void healcl_report_free(struct healcl_report *report);
  *     }
  *     healcl_session_close(session);
  *
- * What was uploaded stays on the device from run to run: keys, tables and weights. Only inputs that
- * are bound are uploaded again, and those that an operation writes to.
+ * Uploads stay on the device from run to run: keys, tables and weights. Only bound inputs are
+ * uploaded again, and those that an operation writes to.
  *
- * Threads: one at a time for each session, but any thread may cancel; several sessions may run at
- * the same time, on one device too. Each has queues and kernels of its own there; on devices whose
+ * Threads: one at a time for each session, but any thread may cancel. Several sessions may run at
+ * the same time, on one device too; each has its own queues and kernels there. On devices whose
  * queues cannot work at the same time they take turns, a segment each. A run that was started in
- * the background goes on in a thread of the session's: until it is waited for, other functions than
+ * the background runs in a thread of the session. Until it is waited for, functions other than
  * ..._poll, ..._wait and ..._cancel return HEALCL_USAGE.
  */
 struct healcl_session;
 
 struct healcl_session_options {
     bool keep_nothing; /* upload every input in every run; healcl_session_keep changes it for one */
-    /* Within this share of the time, from 0, none, to 1, steps that the device has run are done
-     * again on the host reference, and compared: see healcl_session_audit. */
+    /* The share of the time, from 0, none, to 1, in which steps that the device has run are
+     * repeated on the host reference, and compared: see healcl_session_audit. */
     double audit_share;
-    uint64_t audit_seed; /* of the steps that are drawn: the same for the same requests and times */
-    /* Of a rank's part: makes data, this rank's summand of a tensor, the sum of all ranks', packed.
-     * All ranks come here for the same tensors, in one order. Called from the thread that runs the
-     * session; what it returns, but HEALCL_OK, ends the run. NULL: a part with exchanges cannot be
-     * opened. */
+    uint64_t audit_seed; /* chooses the audited steps: the same for the same requests and times */
+    /* Turns data, this rank's summand of a tensor, packed, into the sum of all ranks'. All ranks
+     * call it for the same tensors, in one order, from the thread that runs the session. A status
+     * other than HEALCL_OK ends the run. NULL: a part with exchanges cannot be opened. */
     enum healcl_status (*exchange)(void *context, const struct healcl_exchange *exchange,
                                    void *data, struct healcl_error *error);
     void *exchange_context;
 };
 
 /*
- * Plans nothing anew, and runs nothing. device: NULL for the host reference. transcript and, until
- * this returns, device belong to the caller; both may be closed before the session, which keeps
- * what it needs of them. options may be NULL. Errors: HEALCL_USAGE for an audit of the reference,
- * a share that is none, or exchanges without a function for them; HEALCL_REFUSED for tensors larger
- * than the device can hold, HEALCL_DEVICE, HEALCL_NO_MEMORY.
+ * Opens a session; plans nothing anew, and runs nothing. device: NULL for the host reference.
+ * transcript and, until this returns, device belong to the caller. Both may be closed before the
+ * session, which retains what it needs of them. options may be NULL. Errors: HEALCL_USAGE for an
+ * audit of the reference, a share outside [0, 1], or exchanges without a function for them;
+ * HEALCL_REFUSED for tensors larger than the device can hold; HEALCL_DEVICE; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
     const struct healcl_session_options *options, struct healcl_session **session,
     struct healcl_error *error);
-/* Waits for what runs in the background. */
+/* Waits for a run in the background. */
 void healcl_session_close(struct healcl_session *session);
 
 /*
  * Takes an input's elements from data, as many bytes as healcl_transcript_inputs says, packed and
- * in C order, from the next run on; NULL: from the file again. They are read in each run, and
- * belong to the caller. Errors: HEALCL_USAGE where there is no such input.
+ * in C order, from the next run on; NULL: from the file again. Each run reads them; they belong to
+ * the caller. Errors: HEALCL_USAGE if there is no such input.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_bind(struct healcl_session *session,
                                                          size_t input, const void *data,
                                                          struct healcl_error *error);
 
-/* Whether an input that is not bound stays on the device from run to run. One that an operation
- * writes to never does. */
+/* Sets whether an input that is not bound stays on the device from run to run. An input that an
+ * operation writes to never does. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_keep(struct healcl_session *session,
                                                          size_t input, bool keep,
                                                          struct healcl_error *error);
 
-/* Runs all segments. Errors: as healcl_run, and HEALCL_CANCELLED; HEALCL_REFUSED for an input
- * without data; HEALCL_DIFFERENT where an audited step differs: no result of the run counts. After
- * one of these no result is there any more, of no segment, and the next run begins with the first
- * one. What is refused with HEALCL_USAGE changes nothing. */
+/* Runs all segments. Errors: as healcl_run; HEALCL_REFUSED for an input without data;
+ * HEALCL_DIFFERENT if an audited step differs: no result of the run counts. After one of these
+ * errors no segment has results, and the next run must begin with the first one. HEALCL_USAGE
+ * changes nothing. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run(struct healcl_session *session,
                                                         struct healcl_error *error);
 
 /*
- * Runs count segments from number first on, on what those before them have left. Segments that ran
- * already can run again, as long as what they read is still there: HEALCL_USAGE where a later
- * segment has written to a tensor of an earlier one, or freed it; or where those before first have
- * not run.
+ * Runs count segments from number first on, with the results of those before them. Segments that
+ * ran already can run again, as long as what they read still exists. Errors: HEALCL_USAGE if a
+ * later segment has written to a tensor of an earlier one, or freed it, or if those before first
+ * have not run.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run_segments(struct healcl_session *session,
                                                                  size_t first, size_t count,
                                                                  struct healcl_error *error);
 
-/* The same in the background. done, which may be NULL, is called there once the run has ended; it
- * may read results, and calls no other function of the session. */
+/* As healcl_session_run_segments, in the background. done, which may be NULL, is called there once
+ * the run has ended. It may read results, and must call no other function of the session. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_start(
     struct healcl_session *session, size_t first, size_t count,
     void (*done)(void *context, enum healcl_status status), void *context,
     struct healcl_error *error);
 
-/* Whether nothing runs in the background; what was started is still to be waited for. */
+/* Whether nothing runs in the background. What was started must still be waited for. */
 bool healcl_session_poll(const struct healcl_session *session);
 
-/* Waits for what was started, and returns what became of it. HEALCL_USAGE where nothing was. */
+/* Waits for what was started, and returns its status. HEALCL_USAGE if nothing was started. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_wait(struct healcl_session *session,
                                                          struct healcl_error *error);
 
-/* Ends the run that goes on, before its next operation, with HEALCL_CANCELLED. Does nothing where
- * none does. */
+/* Ends the current run, if any, before its next operation, with HEALCL_CANCELLED. */
 void healcl_session_cancel(struct healcl_session *session);
 
-/* Writes a result to memory of the caller's, packed and in C order, as soon as it is there, in each
+/* Writes a result to the caller's memory, packed and in C order, as soon as it is there, in each
  * run from the next one on; NULL: to the session's own again. memory has room for as many bytes as
- * healcl_transcript_results says; what is there after a run that failed is undefined. A result that
- * lies in the session's own memory by now stays there until the next run. One in memory that this
- * takes the place of is the caller's alone, who may free that: the session has it no more. */
+ * healcl_transcript_results says; after a failed run its contents are undefined. A result that is
+ * in the session's own memory stays there until the next run. Memory that this call replaces
+ * belongs to the caller alone, who may free it; the session no longer has that result. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_receive(struct healcl_session *session,
                                                             size_t result, void *memory,
                                                             struct healcl_error *error);
 
-/* The elements of a result, packed and in C order: where healcl_session_receive said before the
- * run, or in memory of the session's, until its next run. HEALCL_USAGE where there are none: its
- * segment has not run, the last run has failed, or healcl_session_receive has let go of them. */
+/* Returns the elements of a result, packed and in C order: where healcl_session_receive said before
+ * the run, or in memory of the session's, until its next run. HEALCL_USAGE if there are none: its
+ * segment has not run, the last run failed, or healcl_session_receive has released them. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_map(struct healcl_session *session,
                                                         size_t result, const void **data,
                                                         struct healcl_error *error);
 
-/* Copies them. bytes: exactly those of the result. */
+/* Copies the elements of a result. bytes: exactly their size. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_read(struct healcl_session *session,
                                                          size_t result, void *memory, size_t bytes,
                                                          struct healcl_error *error);
 
-/* Compares them with the tensor that the transcript expects: *different elements differ, of another
- * shape all. HEALCL_USAGE where it expects none; HEALCL_REFUSED where they differ from a file that
+/* Compares a result with the tensor that the transcript expects: *different elements differ, all if
+ * the shape does. HEALCL_USAGE if it expects none; HEALCL_REFUSED if it differs from a file that
  * has changed. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_compare(struct healcl_session *session,
                                                             size_t result, uint64_t *different,
                                                             struct healcl_error *error);
 
-/* Of the last run, and of the session. */
+/* Facts about the last run, and the session. */
 struct healcl_session_facts {
     uint64_t runs;                 /* that have ended well */
     uint64_t nanoseconds;          /* of the last one, from its beginning to its last result */
-    uint64_t bytes_uploaded;       /* in it, of inputs */
+    uint64_t bytes_uploaded;       /* of inputs, in the last run */
     uint64_t fallbacks;            /* steps that the device could not run, and the host did */
     uint64_t dropped_digits;       /* values with gadget digits beyond g_exp */
     uint64_t device_bytes;         /* allocated on the device now, by this session */
     uint64_t device_bytes_peak;    /* most of them at one time, so far */
-    uint64_t exchange_nanoseconds; /* in it, of exchanges: of nanoseconds */
+    uint64_t exchange_nanoseconds; /* of nanoseconds, for exchanges */
 };
 
-/* All 0 where the session is NULL, or while it runs in the background. */
+/* Returns the facts; all 0 if the session is NULL, or while it runs in the background. */
 struct healcl_session_facts healcl_session_facts(const struct healcl_session *session);
 
 /* ---- audits ---- */
 
-/* A kernel that the transcript's steps take on the device. */
+/* A kernel that runs steps of the transcript on the device. */
 struct healcl_audit_kernel {
     const char *name;     /* "modmul, vectors, int64"; or a manifest's */
     size_t steps;         /* of the plan that it runs, as far as they can be audited */
@@ -742,7 +739,7 @@ struct healcl_audit_kernel {
     uint64_t elements; /* of outputs that were compared */
 };
 
-/* A step whose output was not what the host reference makes of the same inputs. */
+/* A step whose output differs from the host reference's for the same inputs. */
 struct healcl_audit_difference {
     size_t entry;          /* of the transcript */
     const char *operation; /* as written there */
@@ -766,12 +763,12 @@ struct healcl_audit_facts {
     uint64_t run_nanoseconds; /* of all runs, audits included */
     size_t kernel_count;
     const struct healcl_audit_kernel *kernels; /* the session's */
-    /* Of the last run, or NULL; until the next one. */
+    /* The difference that ended the last run, or NULL; until the next run. */
     const struct healcl_audit_difference *difference;
 };
 
-/* What was audited in all runs. All 0 where nothing is, the session is NULL, or while it runs in
- * the background. */
+/* Returns the coverage of audits in all runs. All 0 if there are none, the session is NULL, or
+ * while it runs in the background. */
 struct healcl_audit_facts healcl_session_audit(const struct healcl_session *session);
 
 /* ---------------------------------------------------------------- requests together */
@@ -794,16 +791,16 @@ struct healcl_batcher_options {
     /* Numbers of the inputs that come with each request (healcl_transcript_inputs). */
     const size_t *inputs;
     size_t input_count;
-    /* Most bytes that a batch's tensors may take; 0: as much as the device says that it has, or on
-     * the host, and on devices that share its memory, what the transcript's limits say. */
+    /* Most bytes that a batch's tensors may take. 0: what the device reports. On the host, and on
+     * devices that share its memory, 0 means the transcript's limits. */
     uint64_t memory_bytes;
 };
 
 /*
- * What a batch takes is known before it runs: where `batch` requests do not fit, the largest number
- * does that fits, see healcl_batcher_facts. device: NULL for the host reference. transcript, device
- * and options belong to the caller, and may go before the batcher. Errors: as
- * healcl_transcript_widen and healcl_session_open; HEALCL_REFUSED where not even one request fits.
+ * Opens a batcher. If `batch` requests do not fit in memory, it takes the largest number that does:
+ * see healcl_batcher_facts. device: NULL for the host reference. transcript, device and options
+ * belong to the caller, and may go before the batcher. Errors: as healcl_transcript_widen and
+ * healcl_session_open; HEALCL_REFUSED if not even one request fits.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_batcher_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
@@ -814,21 +811,20 @@ void healcl_batcher_close(struct healcl_batcher *batcher);
 struct healcl_request {
     /* The caller's elements of each input of the options, as healcl_session_bind takes them. */
     const void *const *inputs;
-    /* Where each result of the transcript goes, by number: room for as many bytes as
+    /* The destination of each result of the transcript, by number: room for as many bytes as
      * healcl_transcript_results says; NULL: it is not wanted. All NULL: none is. */
     void *const *results;
-    /* What became of it: HEALCL_OK, or HEALCL_REFUSED where its own data make it refuse, with the
-     * error, which is the caller's to clear. */
+    /* The outcome: HEALCL_OK, or HEALCL_REFUSED if its own data make it refuse. The caller clears
+     * error. */
     enum healcl_status status;
     struct healcl_error error;
     uint64_t nanoseconds; /* that it took, with the others of its batch */
 };
 
 /*
- * Runs requests in their order, batch after batch; a last one that is less than half full runs one
- * by one. Where data make a batch refuse, its requests run one by one, too: so the one that they
- * are of fails alone. Errors: as healcl_session_run, but for that; those that have not run then
- * have no status.
+ * Runs requests in their order, batch after batch. A last batch that is less than half full runs
+ * one by one. So do the requests of a batch that data make refuse: the one at fault fails alone.
+ * Errors: as healcl_session_run, except for that; requests that have not run then have no status.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
                                                         struct healcl_request *requests,
@@ -844,13 +840,13 @@ struct healcl_batcher_facts {
     uint64_t device_bytes; /* allocated on the device now */
 };
 
-/* All 0 where the batcher is NULL. */
+/* Returns the facts; all 0 if the batcher is NULL. */
 struct healcl_batcher_facts healcl_batcher_facts(const struct healcl_batcher *batcher);
 
 /* ---------------------------------------------------------------- operations by call */
 
 /*
- * What other runtimes bind to: tensors on a device, and every operation of docs/OPS.md on them.
+ * An interface for other runtimes: tensors on a device, and every operation of docs/OPS.md on them.
  *
  *     healcl_queue_open(device, NULL, &queue, &error);
  *     healcl_tensor_create(queue, HEALCL_INT64, 2, shape, a_data, &a, &error);
@@ -860,80 +856,79 @@ struct healcl_batcher_facts healcl_batcher_facts(const struct healcl_batcher *ba
  *                 healcl_tensor_argument(out)}, NULL, &error);
  *     healcl_tensor_read(out, answer, sizeof answer, &error);
  *
- * A call is checked as an entry of a transcript is, by the same code, and enqueued without waiting.
- * What only data reveal (an index out of range) is an error of the next function that waits, and
- * names the call: "call 17 (take_along_axis): argument 'idx': ...". Calls of a queue are counted
- * from 0.
+ * A call is checked by the same code as an entry of a transcript, and enqueued without waiting.
+ * Data errors (an index out of range) are errors of the next function that waits, and name the
+ * call: "call 17 (take_along_axis): argument 'idx': ...". Calls of a queue are counted from 0.
  *
- * Threads: one at a time for a queue and its tensors, but any may release a tensor or cancel;
- * several queues as several sessions.
+ * Threads: one at a time for a queue and its tensors, but any may release a tensor or cancel.
+ * Several queues may work at the same time, as sessions do.
  */
 struct healcl_queue;
 struct healcl_tensor;
 
-/* device: NULL for the host reference; the caller's until this returns. limits may be NULL.
- * Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY. */
+/* Opens a queue. device: NULL for the host reference; the caller's until this returns. limits may
+ * be NULL. Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_open(struct healcl_device *device,
                                                        const struct healcl_limits *limits,
                                                        struct healcl_queue **queue,
                                                        struct healcl_error *error);
 struct healcl_queue_options {
     const struct healcl_limits *limits; /* or NULL */
-    /* Each call is waited for: what only data reveal is an error of the call itself, and not of the
-     * next function that waits. */
+    /* Waits for each call: data errors are errors of the call itself, not of the next function that
+     * waits. */
     bool synchronous;
 };
 
-/* The same with options, which may be NULL. */
+/* As healcl_queue_open, with options, which may be NULL. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_open_with(
     struct healcl_device *device, const struct healcl_queue_options *options,
     struct healcl_queue **queue, struct healcl_error *error);
 
-/* Frees all that its tensors have on the device. Handles of tensors that are left are to be
- * released all the same, then or later: until then they hold only their own memory, and can be
- * described. */
+/* Frees all that its tensors have on the device. Handles of remaining tensors must still be
+ * released, at any time. Until then they hold only their own memory, and can be described. */
 void healcl_queue_close(struct healcl_queue *queue);
 
-/* Waits for all calls. Errors: HEALCL_REFUSED for what data reveal; HEALCL_DEVICE;
- * HEALCL_CANCELLED, after which calls go on, and nothing is lost. After another error the contents
- * of tensors that the call and later ones write are undefined. */
+/* Waits for all calls. Errors: HEALCL_REFUSED for data errors; HEALCL_DEVICE; HEALCL_CANCELLED,
+ * after which calls go on, and nothing is lost. After another error the contents of tensors that
+ * the call and later ones write are undefined. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_wait(struct healcl_queue *queue,
                                                        struct healcl_error *error);
 
 /* Whether healcl_queue_wait would return at once: all calls have ended, or the queue is NULL. */
 bool healcl_queue_poll(struct healcl_queue *queue);
 
-/* Ends the healcl_queue_wait, or the call, that goes on, with HEALCL_CANCELLED; from any thread. A
- * wait leaves what was enqueued to go on, and to be waited for later. Of a call the operations that
- * have begun end. What reads waits to its end. Does nothing where nothing goes on. */
+/* Ends the current healcl_queue_wait or call, if any, with HEALCL_CANCELLED; from any thread. A
+ * wait leaves enqueued calls running, to be waited for later. A call ends after the operations that
+ * have begun. Reads wait to their end. */
 void healcl_queue_cancel(struct healcl_queue *queue);
 
-/* Steps so far that the device could not run, and that the host did; 0 for a queue that is NULL. */
+/* The number of steps so far that the host ran because the device could not; 0 for a NULL queue. */
 uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue);
 
-/* A tensor in C order, with a copy of data, or with zeros where data is NULL. The caller releases
- * it. Errors: HEALCL_REFUSED for a bad shape or beyond the limits, HEALCL_NO_MEMORY, HEALCL_DEVICE.
- */
+/* Creates a tensor in C order, with a copy of data, or with zeros if data is NULL. The caller
+ * releases it. Errors: HEALCL_REFUSED for a bad shape or beyond the limits; HEALCL_NO_MEMORY;
+ * HEALCL_DEVICE. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_create(struct healcl_queue *queue,
                                                           enum healcl_dtype dtype, uint32_t rank,
                                                           const int64_t *shape, const void *data,
                                                           struct healcl_tensor **tensor,
                                                           struct healcl_error *error);
 
-/* Gives up a handle, which NULL may be: from any thread, also while another one is in a call of the
- * queue, and after the queue was closed. Memory that no handle views is used again from the queue's
- * next call on; calls that were enqueued have it still. */
+/* Releases a handle, which may be NULL: from any thread, also during another thread's call of the
+ * queue, and after the queue was closed. Memory that no handle views is reused from the queue's
+ * next call on; enqueued calls still have it. */
 void healcl_tensor_release(struct healcl_tensor *tensor);
 
-/* entry, segment and has_data are 0, name is ""; shape lives as long as the handle. */
+/* Describes a tensor: entry, segment and has_data are 0, name is ""; shape lives as long as the
+ * handle. */
 struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor);
 
-/* Waits, and copies the elements, packed and in C order; bytes: exactly those. */
+/* Waits, and copies the elements, packed and in C order; bytes: exactly their size. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory,
                                                         size_t bytes, struct healcl_error *error);
 
-/* How a tensor lies in its storage: element [i, j, ...] is element offset + i * strides[0] +
- * j * strides[1] + ... of that. */
+/* The layout of a tensor in its storage: element [i, j, ...] is the storage's element offset + i *
+ * strides[0] + j * strides[1] + ... */
 struct healcl_tensor_layout {
     uint32_t rank;
     const int64_t *shape, *strides; /* rank of each, in elements; they live as long as the handle */
@@ -942,51 +937,52 @@ struct healcl_tensor_layout {
     bool contiguous; /* its elements lie one behind the other, in C order */
 };
 
-/* Of a tensor that is NULL rank is 0, and the rest too. */
+/* Returns the layout; all 0 for a NULL tensor. */
 struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor);
 
-/* Whether both view the same storage: what is written to one may be read from the other. */
+/* Whether both view the same storage: a write to one may be read from the other. */
 bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b);
 
 /* Copies data, packed and in C order, into the elements of a tensor, which may be any view, in the
- * order of the calls; bytes: exactly those. data may go afterwards. Waits for the calls before
- * where a contiguous tensor has more than 64 KiB. Errors: HEALCL_USAGE for another number of bytes,
- * or while the tensor is mapped; HEALCL_REFUSED where elements of it are one in memory (expand). */
+ * order of the calls. bytes: exactly their size. data may go afterwards. Waits for the calls before
+ * if a contiguous tensor has more than 64 KiB. Errors: HEALCL_USAGE for another number of bytes, or
+ * while the tensor is mapped; HEALCL_REFUSED if elements of it share memory (expand). */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor,
                                                          const void *data, size_t bytes,
                                                          struct healcl_error *error);
 
 /* Copies elements to a tensor of the same queue, shape and dtype, without waiting. Both may view
- * one storage, and overlap: the result is as if all had been read first. It counts as a call,
- * "copy". Errors: as healcl_call. */
+ * one storage, and overlap: the result is as if all were read first. It counts as a call, "copy".
+ * Errors: as healcl_call. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from,
                                                         struct healcl_tensor *to,
                                                         struct healcl_error *error);
 
-/* Waits for all calls, and gives the elements of a contiguous tensor for reading and writing.
- * Until they are given back by healcl_tensor_unmap, or the handle is released, nothing else takes
- * a tensor of the same storage: HEALCL_USAGE. Errors: HEALCL_REFUSED where the tensor is not
- * contiguous; as healcl_queue_wait. */
+/* Waits for all calls, and gives the elements of a contiguous tensor for reading and writing. Until
+ * healcl_tensor_unmap, or the release of the handle, no other function takes a tensor of the same
+ * storage: HEALCL_USAGE. Errors: HEALCL_REFUSED if the tensor is not contiguous; as
+ * healcl_queue_wait. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
                                                        struct healcl_error *error);
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor,
                                                          struct healcl_error *error);
 
 /*
- * The cl_mem that a tensor's storage lies in, and where in it element 0 of the storage is. It is
- * the library's, and the tensor's as long as a handle views the storage; it may be a sub-buffer.
- * Commands of the caller's on the queue that he has brought along (struct healcl_device_options)
- * are in order with calls; on another one they come after healcl_queue_wait, and are waited for
- * before the next call. Errors: HEALCL_USAGE on the host reference.
+ * Returns the cl_mem of a tensor's storage, and the offset of the storage's element 0 in it. The
+ * library owns it; it stays the tensor's as long as a handle views the storage, and may be a
+ * sub-buffer. The caller's own commands are in order with calls if they use the queue in struct
+ * healcl_device_options. On another queue they come after healcl_queue_wait, and must end before
+ * the next call. Errors: HEALCL_USAGE on the host reference.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor,
                                                           void **memory, size_t *offset_bytes,
                                                           struct healcl_error *error);
 
-/* A contiguous tensor over the beginning of a cl_mem of the caller's, which is retained until no
- * handle views it. The same of its own commands holds as above. The memory of two storages must
- * not overlap. Errors: HEALCL_REFUSED for memory of another context, that is too small, or for
- * reading or writing alone; HEALCL_USAGE on the host reference; as healcl_tensor_create. */
+/* Makes a contiguous tensor over the beginning of the caller's cl_mem, which is retained until
+ * no handle views it. The caller's own commands follow the rules above. The memory of two
+ * storages must not overlap. Errors: HEALCL_REFUSED for memory of another context, that is too
+ * small, or that allows only reading or writing; HEALCL_USAGE on the host reference; as
+ * healcl_tensor_create. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue,
                                                          enum healcl_dtype dtype, uint32_t rank,
                                                          const int64_t *shape, void *memory,
@@ -1016,7 +1012,7 @@ enum healcl_argument_kind {
     HEALCL_ARGUMENT_DTYPE,
 };
 
-/* Room for what argument of an operation: docs/OPS.md has the kinds. */
+/* An argument of an operation: docs/OPS.md has the kinds. */
 struct healcl_argument {
     enum healcl_argument_kind kind;
     union {
@@ -1080,11 +1076,11 @@ static inline struct healcl_argument healcl_dtype_argument(enum healcl_dtype dty
 
 /*
  * Calls an operation by any of its names in docs/OPS.md. *result becomes a handle of the tensor
- * that it makes or views, which the caller releases, or NULL where there is none; an operation with
- * an `out` views that. result may be NULL. host_to_device, device_to_host and free_device_tensor
- * are functions of their own: they are refused here. Errors: HEALCL_REFUSED for arguments that
- * break the operation's rules, then nothing has been enqueued; HEALCL_USAGE for a tensor of another
- * queue; HEALCL_DEVICE, HEALCL_NO_MEMORY.
+ * that it makes or views, which the caller releases, or NULL if there is none; for an operation
+ * with an `out` it views that. result may be NULL. host_to_device, device_to_host and
+ * free_device_tensor are refused; they have their own functions. Errors: HEALCL_REFUSED for
+ * arguments that break the operation's rules, with nothing enqueued; HEALCL_USAGE for a tensor of
+ * another queue; HEALCL_DEVICE; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation,
                                                  size_t count,
@@ -1092,8 +1088,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, con
                                                  struct healcl_tensor **result,
                                                  struct healcl_error *error);
 
-/* healcl_call by an operation's number, as healcl_operation_describe has it for the operations of
- * the queue's limits. HEALCL_USAGE where there is none. */
+/* Calls an operation by its number in healcl_operation_describe, among the operations of the
+ * queue's limits. HEALCL_USAGE if there is none. Otherwise as healcl_call. */
 HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
                                                         size_t count,
                                                         const struct healcl_argument *arguments,

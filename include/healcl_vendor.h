@@ -1,5 +1,5 @@
 /*
- * What native code of a vendor's manifest is called with: docs/VENDORS.md. It needs nothing else of
+ * The interface of native code in a vendor's manifest: docs/VENDORS.md. It needs nothing else of
  * healcl, and is not linked with it.
  */
 #ifndef HEALCL_VENDOR_H
@@ -40,10 +40,10 @@ struct healcl_vendor_call {
 /* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 /*
- * Enqueues what a call does on its queue, all of it before it returns: what was enqueued before
- * comes first, what is enqueued later sees the results. The queue may be out of order among the
- * function's own commands. All that call points to lives until the function returns. Another value
- * than 0 is an error, which message, a line, may tell of.
+ * Enqueues all work of a call on its queue before it returns. Earlier commands on the queue come
+ * first, later ones see the results. The queue may be out of order among the function's own
+ * commands. Everything that call points to lives until the function returns. Returns 0, or an
+ * error, which message, one line, may describe.
  */
 typedef int healcl_vendor_function(const struct healcl_vendor_call *call,
                                    char message[HEALCL_VENDOR_MESSAGE_SIZE]);

@@ -6,7 +6,7 @@
 #   aarch64.sh [--root FOLDER] [--shell]
 #
 # --root: where the root is, or is to be made; by default ~/.cache/healcl-cpus/aarch64/root. Remove it
-#   to have it made anew.
+#   to have it made again.
 # --shell: builds, and opens a shell in the root instead; healcl is in build/aarch64 there too.
 #
 # Runs the conformance set, if it is beside the clone, the bundled transcripts, 100 random programs and

@@ -152,7 +152,7 @@ class Bench:
                      statistics.median(reference), "s")
 
     def transcript(self, name, path):
-        """What the segments take, with warm kernels: without start-up, reading and comparing."""
+        """Times the segments with warm kernels: without start-up, reading and comparing."""
         for words, options, runs in (("", [], 4 * self.runs), ("on the reference, ", ["--reference"], 1)):
             out = Run([self.program, "run", "--json", "-", "--repeat", str(runs), *options, path]).out
             self.row("%s, %sa run" % (name, words),
@@ -194,7 +194,7 @@ def device_of(program):
 
 
 def machine():
-    """What the figures were taken on."""
+    """Describes the machine of the figures."""
     facts = {}
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
         for line in lines:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the scripts share: source it from the top of the clone.
+# Functions that the scripts share: source it from the top of the clone.
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -9,15 +9,15 @@ die() {
     exit 1
 }
 
-# Has PoCL compile the kernels of tests without optimising, which takes a third of the time, and
-# running them little more. tests/CMakeLists.txt lists the tests of optimised kernels.
+# Has PoCL compile the kernels of tests without optimizing, which takes a third of the time, and
+# running them little more. tests/CMakeLists.txt lists the tests of optimized kernels.
 compile_fast() {
     [ "${HEALCL_TEST_ALL-}" = 1 ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 }
 
 # Tests that scripts/test.sh leaves to .ci/run: kernels in the styles of other devices, sweeps of
-# calls that fail, and scripts that start the program again and again. What they find in values,
-# refusals and crashes of this device by itself others find, too.
+# failing calls, and scripts that start the program again and again. Other tests find the same wrong
+# values, refusals and crashes of this device, too.
 ci_tests='^(kernels[.]([^o].*|odd)'
 ci_tests+='|coverage[.].*|install[.].*|mpi[.](serve|ends|driver_ends)'
 ci_tests+='|cli[.](bench_results|cold_starts|compile_ahead|emit|faults|faulty|out_of_memory|packages'

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What CPUs do with the kernels: docs/DEVICES.md.
+"""Costs of the kernels on CPUs: docs/DEVICES.md.
 
-Prints what the kernels' inner loops (scripts/cpu_loops.cl) cost on CPUs that need not be here, compiled
-by clang and counted by llvm-mca, of one version. With --measure also what operations take on one core
-of this machine (healcl bench) against the core's limits.
+Prints costs of the kernels' inner loops (scripts/cpu_loops.cl) on CPUs that need not be here, compiled
+by clang and counted by llvm-mca, of one version. --measure also times operations on one core of this
+machine (healcl bench) against the core's limits.
 
-A limit is the longer of two times: of the arithmetic, which is the fastest inner loop that the
-kernels have, compiled for this core and run in its first cache; and of the memory, which is what the
-host takes to copy as many bytes.
+A limit is the longer of two times. The arithmetic's is the kernels' fastest inner loop, compiled for
+this core and run in its first cache. The memory's is the host's copy of as many bytes.
 """
 import argparse
 import collections

@@ -5,7 +5,7 @@
  * WORD_BITS, MULTIPLY: as the kernels have them.
  */
 
-/* What a driver's library has, in the compiler's own words. */
+/* A driver's library functions, in the compiler's own words. */
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define select(a, b, c) (as_long8(c) < 0 ? (b) : (a))
 #define convert_char8(x) __builtin_convertvector(x, char8)
@@ -31,7 +31,7 @@
         }                                                                                \
     }
 
-/* Of a butterfly the same factor all the time, as most blocks of a transform have it. */
+/* A butterfly loop has one factor throughout, like most blocks of a transform. */
 #define BUTTERFLY(name, butterfly)                                                 \
     LOOP(name, struct word_modulus m = make_word_modulus(p.q.s0); words a = x[i];  \
          words b = y[i]; butterfly(&a, &b, as_words(p.reciprocal), as_words(p.shift), m); \

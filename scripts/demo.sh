@@ -3,7 +3,7 @@
 # From a clone to a verified run: installs what is missing (Debian, Ubuntu), builds a release in
 # build/release, and encrypts 200 images of digits, with 128 bits of security, into a transcript that
 # recognizes them. It runs on PoCL, an OpenCL implementation for CPUs, and beside it on the host
-# reference, plain C. What it computed is then decrypted and shown.
+# reference, plain C. The results are then decrypted and shown.
 #
 #   demo.sh [FILE [OPTION...]]   another transcript instead, and options of `healcl run`
 set -euo pipefail

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernels of runs become on GPUs' instruction sets, without a GPU: docs/DEVICES.md.
+"""Compiles the kernels of runs for GPUs' instruction sets, without a GPU: docs/DEVICES.md.
 
 Runs transcripts as on a GPU (HEALCL_AS=gpu) on any device that is here, reads from the traces which
 kernels were launched and with which options their programs were built, compiles these for real GPUs,
-and tells what the compilers say of each kernel. A target whose compiler is missing is named and
-skipped. Instructions are those in a kernel's text: of loops one trip, of branches both sides.
+and prints the compilers' reports on each kernel. A target whose compiler is missing is named and
+skipped. Instructions are those in a kernel's text: one trip of loops, both sides of branches.
 
 Bytes of global memory are counted by Oclgrind, which interprets kernels, while healcl bench runs
 single operations there as on a GPU, and healcl run an encrypted workload, whose trace has what formulas
-say of each launch. --bytes tells by these formulas what passes leave of a transcript's bytes.
+say of each launch. --bytes reports by these formulas the share of bytes that passes leave.
 """
 import argparse
 import collections
@@ -35,12 +35,12 @@ class Failure(Exception):
     pass
 
 
-# What Oclgrind is to build with: it knows neither what LLVM makes of optimised code, nor prefetches,
-# nor fences (docs/DRIVERS.md).
+# Build options for Oclgrind, which supports neither LLVM's optimized code, nor prefetches, nor
+# fences (docs/DRIVERS.md).
 SYSTEM_OCLGRIND = "/etc/OpenCL/vendors/oclgrind.icd"
 OCLGRIND_BUILD_OPTIONS = "-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()="
 
-# What a compiler says of a kernel; None where it does not.
+# A compiler's report on a kernel; None where it reports nothing.
 Code = collections.namedtuple("Code", [
     "registers",     # of 32 bits, for a work-item
     "private",       # bytes of memory for a work-item: arrays, and registers that were spilled
@@ -341,7 +341,7 @@ INSTRUCTIONS = {
     "modmul_constant": (75, 105, 105),
     "copy": (70, 70, 70),
 }
-# The same where a work-item takes two.
+# Instructions where a work-item takes two elements.
 INSTRUCTIONS_WIDE = {
     **INSTRUCTIONS,
     "modmul_residues": (105, 105, 105),
@@ -401,9 +401,9 @@ def check(codes):
 
 # ------------------------------------------------------------------ bytes of global memory
 
-# Of an operation as healcl bench has it: its options, which kernels do it, and the most of what is
-# compulsory, which is each input and output once. (Oclgrind does not count structures that are read
-# as a whole: table entries of moduli and twiddles.)
+# An operation as healcl bench has it: its options, its kernels, and the most traffic as a multiple
+# of the compulsory, which is each input and output once. (Oclgrind does not count structures that
+# are read as a whole: table entries of moduli and twiddles.)
 Traffic = collections.namedtuple("Traffic", "options kernels most")
 Counted = collections.namedtuple("Counted", "bytes compulsory elements entries")
 MOST, MOST_OF_SUMS = 1.05, 1.1
@@ -534,7 +534,7 @@ def check_counts(counts):
 # ------------------------------------------------------------------ bytes of each launch
 
 # Transcripts whose launches ask for as many bytes as the formulas in their traces say, to the byte:
-# name, passes, tuning. Of the first one, many blocks that are alike, the first block.
+# name, passes, tuning. The first one runs only the first of its many equal blocks.
 LAUNCHES = (
     ("encrypted_digits_toy", "all", ""),
     ("encrypted_digits_toy", "none", ""),
@@ -551,8 +551,8 @@ def first_block(text):
 
 
 def hold_to_counts(trace, log):
-    """-> how many launches there are whose bytes a formula tells, [what differs]. What works out
-    tables, once for all launches, has no formulas."""
+    """-> the number of launches whose bytes have a formula, [differences]. Launches that compute
+    tables, once for all others, have no formulas."""
     refuse_faults(log)
     spans = [span for span in trace["traceEvents"] if span.get("cat") == "kernel"]
     launches = parse_launches(log)[-len(spans):]  # the self-test goes before
@@ -626,11 +626,11 @@ def print_bytes(healcl, device, transcripts, folder):
 
 FAMILIES = [
     ("elementwise", r"(modmul|modsum|mod|modneg|chain)(_(table|residues|repeated|repeated_residues|constant))?|absolute"),
-    ("sums", r".*axis_.*sum.*|sum.*"),
+    ("sums", r".*axis_.*sum.*"),
     ("transforms", r"i?ntt_.*"),
     ("copies and fills", r"copy.*|fill.*"),
     ("digits", r"digits.*"),
-    ("gathers and permutations", r"gather.*|permute.*"),
+    ("gathers and permutations", r"gather.*"),
     ("checks and derived tables", r""),
 ]
 TYPES = "ELEMENT", "A", "A_UNSIGNED", "INDEX", "IN", "OUT"
@@ -739,7 +739,7 @@ def parse(arguments):
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
                         help="may be given several times; by default all: " + " ".join(TARGETS))
     parser.add_argument("--bytes", action="store_true",
-                        help="only tell what passes leave of the bytes of global memory")
+                        help="only print the share of bytes of global memory that passes leave")
     parser.add_argument("--check", action="store_true",
                         help="exit with 1 where a bar is broken; print only what concerns that")
     options = parser.parse_args(arguments)

@@ -55,7 +55,7 @@ HEADINGS = ["device", "level", "right", "driver, date, commit"]
 
 
 def plain(text):
-    """What a driver says is text, not markup."""
+    """Escapes a driver's text, which is no markup."""
     return re.sub(r"([|<>\\])", r"\\\1", text).replace("\n", " ")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What goes wrong around healcl, as a whole; the tests take a small share of it.
+# Injects all faults around healcl; the tests take a small share of them.
 #
 #   faults.sh [--share N]    --share N: one of each N positions and rounds
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Formats all C and C++ files in place, the headers of kernels too; with --check it only tells which ones would change.
+# Formats all C and C++ files in place, including the headers of kernels; --check only lists those that would change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

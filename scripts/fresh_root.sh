@@ -8,8 +8,8 @@
 #
 # COMMAND runs in the clone instead, as in: fresh_root.sh trixie scripts/test.sh -R install
 #
-# --folder FOLDER: where roots are made, and an archive of each release's fresh root is kept, so that a
-#   second run is quick; by default ~/.cache/healcl-roots. Remove an archive to have it made anew.
+# --folder FOLDER: where roots are made, and an archive of each release's fresh root is stored, so that a
+#   second run is quick; by default ~/.cache/healcl-roots. Remove an archive to have it made again.
 # --mirror URL: where Debian's packages are: by default DEBIAN_MIRROR, else where this machine's apt
 #   takes them from.
 # --no-shared: without the shared folder; by default the root sees it where it is beside the clone, or
@@ -60,7 +60,7 @@ done
 archive=$folder/$codename.tar.gz
 root=$folder/$codename-kept
 
-# A signal ends what runs in namespaces, and EXIT removes what is not kept.
+# A signal ends processes in namespaces, and EXIT removes the root unless it stays.
 child='' made=()
 # shellcheck disable=SC2317 # trap calls it
 finish() {
@@ -85,7 +85,7 @@ isolated() {
     return "$status"
 }
 
-# Where this machine's apt takes Debian's main component from; elsewhere than on Debian, Debian's own.
+# Prints the mirror of Debian's main component for this machine's apt; off Debian, Debian's own.
 mirror_of_apt() {
     local found=''
     if command -v apt-get >/dev/null; then
@@ -96,7 +96,7 @@ mirror_of_apt() {
     echo "${found:-http://deb.debian.org/debian}"
 }
 
-# What this machine's apt is told about downloads: proxies, and what to think of dates.
+# Prints this machine's apt settings for downloads: proxies, and checks of dates.
 downloads_of_apt() {
     ! command -v apt-config >/dev/null ||
         apt-config dump | grep -E '^Acquire::(https?::|Check-Date |Check-Valid-Until ).*".+";$' || true

@@ -4,9 +4,9 @@
 #
 #   fuzz.sh [--seconds S | --runs N] [--merge] [NAME...]    e.g. scripts/fuzz.sh --seconds 60 npy manifest
 #
-# Each runs for two minutes, or as long as is said. It starts from tests/fuzz/corpus/NAME, and from what
-# earlier runs have found, which is kept in build/sanitize/found/NAME. --merge adds to the former what of the
-# latter reaches other code: review what that leaves, for the corpora are to stay small.
+# Each runs for two minutes, or as long as an option says. It starts from tests/fuzz/corpus/NAME, and from
+# inputs of earlier runs in build/sanitize/found/NAME. --merge adds those inputs that reach other code to the
+# corpus: review them, for corpora must stay small.
 #
 # The table has a line for each fuzzer. Where one ends with an error, the line says which input does that,
 # and the exit code is 1.
@@ -63,7 +63,7 @@ dictionary() {
     grep -rhoE '"[A-Za-z0-9_,:=. -]{2,24}"' $sources | sort -u || true
 }
 
-# Where a device is opened, LeakSanitizer now and then dies of a signal while PoCL's threads end.
+# LeakSanitizer sometimes dies of a signal while PoCL's threads end, if a device was opened.
 options_of() {
     local leaks=1
     case $1 in sessions | programs) leaks=0 ;; esac

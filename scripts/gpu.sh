@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What healcl does on a machine with a GPU, in at most 8 minutes. That machine needs the GPU's driver
-# and bash, nothing else: neither network nor cmake nor Python. Everything comes in a folder.
+# Tests healcl on a machine with a GPU, in at most 8 minutes. That machine needs only the GPU's driver
+# and bash: no network, CMake or Python. Everything comes in a folder.
 #
 #   gpu.sh --pack FOLDER   here: builds healcl for it, with the libraries that it takes, an ICD loader
 #                          among them, and the bundled transcripts (and the good ones of
@@ -11,7 +11,7 @@
 #                          and VENDOR-DEVICE.json, which can be sent (docs/SUBMIT.md)
 #
 # HEALCL_DEVICE names another device than the GPU, GPU_SECONDS another time. Exits with 1 where a step
-# failed or had no time left; OUT/summary.txt tells which.
+# failed or had no time left; OUT/summary.txt names it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -21,8 +21,8 @@ pack() { # FOLDER
     cd "$here/.."
     # shellcheck source=scripts/common.sh
     . scripts/common.sh
-    # What is found beside the program is the program's alone: drivers take the system's. An RPATH, not
-    # a RUNPATH, holds for what libraries take, too: libzip takes libcrypto.
+    # Only the program uses libraries beside it; drivers use the system's. An RPATH, unlike a RUNPATH,
+    # also applies to libraries' own dependencies: libzip needs libcrypto.
     cmake --preset release -B build/pack -D CMAKE_SKIP_RPATH=ON \
         -D CMAKE_EXE_LINKER_FLAGS="-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" >/dev/null
     cmake --build build/pack -j "$(jobs_count)"
@@ -50,7 +50,7 @@ pack() { # FOLDER
     ) and later"
 }
 
-# Where no driver is registered, as in containers that get one from outside, those that are known are.
+# Registers known drivers if none is registered, as in containers that get one from outside.
 register_drivers() {
     local library
     compgen -G "/etc/OpenCL/vendors/*.icd" >/dev/null || [ -n "${OCL_ICD_VENDORS-}" ] && return
@@ -107,7 +107,7 @@ measure() { # [OUT]
     export HEALCL_CACHE_DIR=$out/cache
     mkdir -p "$HEALCL_CACHE_DIR"
     register_drivers
-    say "$("$healcl" version | head -n 1), device $device, $(uname -srm)"
+    say "$("$healcl" --version | head -n 1), device $device, $(uname -srm)"
     step devices 40 "$healcl" devices --measure --json "$out/devices.json"
     export -f run_transcripts
     export here healcl device out

@@ -269,7 +269,7 @@ def dtype_of(array):
 
 
 def exact(array):
-    """The same values as unlimited Python integers (an object array)."""
+    """Returns the values as unlimited Python integers (an object array)."""
     return np.asarray(array.astype(object), dtype=object)
 
 

@@ -106,7 +106,7 @@ def bandwidth_rows():
 
 
 def slow_peer_rows():
-    """Where much is promised, sizes are small: the peer shall end."""
+    """Uses small sizes where much is promised: the peer must end."""
     medium = {"n": 4096, "bytes": 2**25, "dtype": "int64"}
     digits = {**medium, "bits": 62, "base_bits": 4, "dtype": "int8", "values": "reduced"}
     for measured in (
@@ -161,7 +161,7 @@ def matches(pattern, row):
 
 
 def chosen_rows(pattern, peers):
-    """Of the table, and each case once for every peer that has no bars."""
+    """Returns the table's rows, and each case once for every peer that has no bars."""
     judging = {row.against for row in ROWS if not row.base}
     works = {}
     for row in ROWS:
@@ -232,9 +232,9 @@ def run_case(program, measured, more_options):
 
 
 def interval_ranks(count):
-    """Of so many ordered values: the ranks, from 1, between which the median that they are drawn
-    around lies in at least 95 % of cases, and in how many. It holds for any distribution, as each
-    value is below the median like heads of a coin. Less than 6 values cannot be as sure."""
+    """Returns the ranks, from 1, of so many ordered values between which the distribution's median
+    lies in at least 95 % of cases, and in how many. It holds for any distribution: each value is
+    below the median like heads of a coin. Fewer than 6 values cannot be as sure."""
     rank, tail = 1, 1  # tail / 2^count: how probable less than rank values are below
     while 2 * (tail + math.comb(count, rank)) <= (1 - CONFIDENCE) * 2**count:
         tail += math.comb(count, rank)
@@ -263,7 +263,7 @@ class Bench:
             raise Failure(str(error)) from error
 
     def other(self, row):
-        """What a row is compared with."""
+        """Runs the other side of a row's comparison."""
         if row.base:
             return self.own(row.base)
         return run_case(self.peers[row.against], row.case, self.more_options)
@@ -310,7 +310,7 @@ class Bench:
         return missing
 
     def measure(self, row, label):
-        """-> what is told of a row"""
+        """-> a row's report"""
         told = {"work": row.work, "options": row.case.options, "cores": row.case.cores,
                 "ns_per_unit": None, "unit": None, "against": row.against,
                 "against_ns_per_unit": None, "ratio": None, "bar": row.bar,
@@ -417,7 +417,7 @@ def parse(arguments):
     if len(dict(options.peer)) < len(options.peer):
         parser.error("two peers have the same name")
     if not chosen_rows(options.only, dict(options.peer)):
-        parser.error("argument --only: no row matches '%s'; --list tells which there are"
+        parser.error("argument --only: no row matches '%s'; --list shows them"
                      % options.only)
     return options
 

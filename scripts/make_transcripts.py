@@ -127,7 +127,8 @@ def run_on_oracle(files):
 
 
 def judge_answers(files):
-    """What encrypted transcripts expect decrypts to their models' answers; -> exit status."""
+    """Decrypts encrypted transcripts' expected results, and compares them with their models' answers;
+    -> exit status."""
     status = 0
     for name in [name for name in files if name.endswith(".answers")]:
         side = json.loads(files[name])

@@ -54,7 +54,7 @@ STATEMENT = re.compile(
 
 
 def closing(text, start):
-    """Where the parenthesis that is open at start closes."""
+    """Returns the position where the parenthesis that is open at start closes."""
     depth = 0
     for at in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[at], 0)

@@ -7,8 +7,8 @@
 #
 # Each runs the conformance set, if it is beside the clone, the bundled transcripts and 100 random
 # programs, with general kernels and with each way to multiply in vectors.
-# It takes qemu-x86_64 (package qemu-user), and an hour or two: PoCL compiles in emulation. What it
-# has compiled is kept in ~/.cache/healcl-cpus. Times mean nothing there.
+# It takes qemu-x86_64 (package qemu-user), and an hour or two: PoCL compiles in emulation. Its
+# binaries are cached in ~/.cache/healcl-cpus. Times mean nothing there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

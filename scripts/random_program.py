@@ -193,7 +193,7 @@ class RandomProgram:
         return self.view(self.place(inner, depth), "get_slice", written)
 
     def spelled_slice(self, pick, size):
-        """The same slice in another spelling: nulls, negative or clamped bounds."""
+        """Returns a slice in another spelling: nulls, negative or clamped bounds."""
         rng, (start, stop, step) = self.rng, pick
         if start == 0 and rng.chance(40):
             start = rng.choice((None, -size - 3))

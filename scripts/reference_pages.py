@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Brings what is generated in docs/OPS.md, docs/KERNELS.md and docs/PORTING.md up to date, from
+"""Regenerates the lists in docs/OPS.md, docs/KERNELS.md and docs/PORTING.md from
 `healcl ops --json -`.
 
     reference_pages.py HEALCL [--check]
 
 Each operation, and each family of kernels, is a section: its heading, a paragraph and a list are
-written anew, and the prose behind the list stays. In PORTING.md it is the table of tunables. With
---check nothing is written, and a page that is out of date is an error.
+rewritten, and the prose after the list stays. PORTING.md has the table of tunables. --check writes
+nothing, and fails if a page is out of date.
 """
 import json
 import pathlib
@@ -19,7 +19,7 @@ DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 
 
 def prose_of(page):
-    """What stands before the sections; and by heading what stands behind a section's list."""
+    """Returns the text before the sections, and by heading the text after a section's list."""
     head, *sections = re.split(r"^(?=##)", page, flags=re.M)
     prose = {}
     for section in sections:
@@ -40,7 +40,7 @@ def arguments(form):
 
 
 def spelled(names, operation):
-    """With a suffix, where there is such a form: the page says that it may be left out."""
+    """Lists names with a suffix, where such a form exists: the page says that it is optional."""
     return ", ".join("`%s`" % n for n in
                      [n for n in names if n.startswith(operation + "_")] or names)
 
@@ -76,7 +76,7 @@ def kernels_page(page, told):
 
 
 def is_read(told, tuning, tunable):
-    """Whether kernels of a tuning's styles read a tunable, or none at all does, as with queues."""
+    """Whether kernels of a tuning's styles read a tunable, or no kernel does, as with queues."""
     readers = [(f, v) for f in told["families"] for v in f["variants"] if tunable in v["tunables"]]
     return not readers or any(v["style"] in ("general", tuning[f["tuned_as"]]) for f, v in readers)
 

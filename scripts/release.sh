@@ -12,7 +12,7 @@
 # Roots are fresh_root.sh's: that takes root's rights, a network and debootstrap, and minutes.
 #
 # The version is CMakeLists.txt's. A commit with the tag vVERSION, and CHANGELOG.md with an entry of that
-# name, is a release; any other is told to be none, and made all the same, to try it.
+# name, is a release; any other is reported as none, and made all the same, to try it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -40,7 +40,7 @@ name=healcl-$version
 tarball=$folder/$name.tar.gz
 made=$(git log -1 --format=%ct)
 
-# The same bytes on every machine: git takes the time of the commit, and gzip notes none.
+# Makes the same bytes on every machine: git takes the commit's time, and gzip stores none.
 make_tarball() {
     mkdir -p "$folder"
     step "$tarball, of $(git log -1 --format='%h %s')"
@@ -84,7 +84,7 @@ build_package='set -eu
     mkdir /root/healcl/packages
     cp one/healcl-*/build/release/*.deb /root/healcl/packages'
 
-# What stays of removed packages, in all folders that packages write to.
+# Lists files of removed packages that remain, in all folders that packages write to.
 # shellcheck disable=SC2016
 try_package='set -eu
     package=$1 mpi_package=$2
@@ -96,7 +96,7 @@ try_package='set -eu
     [ -e /etc/hosts ] || echo "127.0.0.1 localhost" >/etc/hosts # else netbase makes one, and leaves it
     files >/root/before
     apt-get -q -y install "$package" >/dev/null
-    healcl version
+    healcl --version
     healcl devices
     healcl run /usr/share/healcl/transcripts/encrypted_digits_toy.json.gz
     test -f /usr/share/man/man1/healcl.1.gz -o -f /usr/share/man/man1/healcl.1
@@ -129,7 +129,7 @@ make_package() { # CODENAME
 
 make_tarball
 if [ ${#releases[@]} -gt 0 ]; then
-    roots=${HEALCL_ROOTS:-${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots}
+    roots=${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots
     for codename in "${releases[@]}"; do
         make_package "$codename"
     done

@@ -9,12 +9,12 @@ build/release. Shell blocks must end with 0. Blocks with `$ command` show what i
 anything, and a time is any time. Python runs, JSON is parsed, kernels are compiled, and commands in the
 text must exist with their options. Pages that reference_pages.py makes have drawings and formulas, no code.
 
-Marks tell what a block takes. They stand above it (or above text whose commands shall run):
+Marks say what a block needs. They stand above it (or above text whose commands run):
 
     <!--needs:GPU-->             not run, because CI has none; with needs:GPU:TEXT lines with TEXT alone
-    <!--with:FILE=a.json;B=c-->  in the place of words that stand for something
-    <!--first:COMMAND-->         what the text tells to do before
-    <!--then:COMMAND-->          what must hold after it
+    <!--with:FILE=a.json;B=c-->  instead of placeholders
+    <!--first:COMMAND-->         a command that the text says to run before
+    <!--then:COMMAND-->          a command that must succeed after it
     <!--file:NAME-->             the block is this file
     <!--run-->                   commands in the text below run, too
 """
@@ -48,7 +48,7 @@ esac
 
 
 class Wrong(Exception):
-    """What a reader would stumble over."""
+    """A mistake that would stop a reader."""
 
 
 def pages():
@@ -144,7 +144,7 @@ def matches(expected, output):
 
 
 class Options:
-    """What commands take, as their help or their text says."""
+    """Options of commands, from their help or their text."""
 
     def __init__(self, build):
         self.build, self.texts = build, {}
@@ -321,7 +321,7 @@ class Page:
         home = os.path.expanduser("~")
         path = f"{folder}/bin:{os.environ['PATH']}"
         make_clone(clone)
-        if self.name != "README.md": # which tells how to build; who reads on has done so
+        if self.name != "README.md": # it says how to build; readers of other pages have done so
             os.mkdir(f"{clone}/build")
             os.symlink(build, f"{clone}/build/release")
             path += f":{clone}/build/release"

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Brings further OpenCL implementations to this machine, for comparison and for tests, and registers
+# Installs further OpenCL implementations on this machine, for comparison and for tests, and registers
 # them in a folder of their own: what the system has registered, and with it the default device,
 # stays as it is.
 #
 #   setup-vendors.sh [rusticl] [oclgrind] [intel] [fpga]     all four where none is named
 #
 # rusticl, oclgrind: Debian or Ubuntu packages, unpacked and not installed.
-# intel: Intel's runtime for CPUs, of the Python package index. Its licence, which is in the package,
+# intel: Intel's runtime for CPUs, of the Python package index. Its license, which is in the package,
 #   applies to whoever downloads it, and forbids shipping it: keep it out of the repository.
 # fpga: the emulator of FPGAs that an older version of the same runtime is under another name.
 #
-# The folder is HEALCL_VENDORS_DIR, by default ~/.local/share/healcl/vendors. What is there already is
-# left alone. Exits with 1 where something could not be had; the others then work all the same.
+# The folder is HEALCL_VENDORS_DIR, by default ~/.local/share/healcl/vendors. Existing
+# files are left alone. Exits with 1 if something could not be installed; the others then work.
 set -euo pipefail
 
 folder=${HEALCL_VENDORS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/healcl/vendors}
@@ -85,7 +85,7 @@ write_environment() {
 export OCL_ICD_VENDORS='$registered'
 export LD_LIBRARY_PATH='$libraries'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
 export RUSTICL_ENABLE=llvmpipe
-# Oclgrind knows neither what LLVM makes of optimised code, nor prefetches, nor fences (docs/DRIVERS.md).
+# Oclgrind knows neither what LLVM makes of optimized code, nor prefetches, nor fences (docs/DRIVERS.md).
 export OCLGRIND_BUILD_OPTIONS='-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()='
 END
 }

@@ -7,7 +7,7 @@
 #   setup.sh --test   and to test it
 #   setup.sh --all    and to do all that .ci/run does
 #
-# Where nothing is missing it changes nothing and needs neither network nor privileges.
+# It changes nothing, and needs neither network nor privileges, if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -76,13 +76,13 @@ if [ "${1-}" = --all ]; then
     if apt-cache show chromium >/dev/null 2>&1; then
         install_missing chromium fonts-dejavu-core
     fi
-    # What compiles kernels for GPUs that are not here (device_code.py, healcl compile --emit).
+    # These compile kernels for GPUs that are not here (device_code.py, healcl compile --emit).
     for package in clang-15 rocm-device-libs libclc-15 lld llvm-spirv-15; do
         if apt-cache show "$package" >/dev/null 2>&1; then
             install_missing "$package"
         fi
     done
-    # What counts their bytes, unpacked beside the system's drivers and not among them.
+    # Oclgrind counts their bytes, unpacked beside the system's drivers and not among them.
     scripts/setup-vendors.sh oclgrind || true
     runtime=$(runtime_of_clang || true)
     if [ -n "$runtime" ] && apt-cache show "$runtime" >/dev/null 2>&1; then

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds healcl with gcc, optimised and with warnings as errors, in build/test, and tests it on this
+# Builds healcl with gcc, optimized and with warnings as errors, in build/test, and tests it on this
 # machine's device.
 #
 #   test.sh [--all] [CTEST OPTION...]    e.g. scripts/test.sh -R conformance
 #
 # Long sweeps are tested in part, another one with each HEALCL_TEST_SEED, a number that is printed; --all
-# tests the whole. What takes long and finds little on this device is left to .ci/run (ci_tests in
+# tests the whole. Slow tests that find little on this device are left to .ci/run (ci_tests in
 # common.sh), unless --all or a CTEST OPTION asks for it.
 #
 # The shared conformance set is looked for in ../shared, or where HEALCL_SHARED says.
@@ -23,10 +23,9 @@ compile_fast
 
 scripts/setup.sh --test
 
-preset=${HEALCL_PRESET:-test} # of CMakePresets.json
-build_preset "$preset"
+build_preset test
 
-step "testing build/$preset"
+step "testing build/test"
 if [ "${HEALCL_TEST_ALL-}" = 1 ]; then
     echo "all of it"
 else
@@ -34,9 +33,9 @@ else
 fi
 [ $# -gt 0 ] || [ "${HEALCL_TEST_ALL-}" = 1 ] || set -- -E "$ci_tests"
 failed=0
-ctest --preset "$preset" -j "$(tests_count)" "$@" || failed=$?
+ctest --preset test -j "$(tests_count)" "$@" || failed=$?
 
-# What ctest keeps to itself: how many transcripts and calls of operations were tested.
-grep -hE '^(conformance: |all [0-9]+ calls are right)' "build/$preset/Testing/Temporary/LastTest.log" || true
+# ctest hides how many transcripts and calls of operations were tested.
+grep -hE '^(conformance: |all [0-9]+ calls are right)' build/test/Testing/Temporary/LastTest.log || true
 say_processor_time
 exit "$failed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documentation: links lead somewhere, tables of times say where they were measured, and
-the environment is told. run_docs.py runs its commands."""
+the environment is documented. run_docs.py runs its commands."""
 import glob
 import os
 import re
@@ -24,12 +24,12 @@ def read(path):
 
 
 def prose(text):
-    """Without blocks of code, which have brackets of their own."""
+    """Returns the text without blocks of code, which have their own brackets."""
     return "\n".join(CODE.sub("", block.text) for block in blocks(text) if block.kind == "prose")
 
 
 def anchors(text):
-    """Of headings, as GitHub makes them."""
+    """Returns headings' anchors, as GitHub makes them."""
     return {re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
             for line in text.splitlines() if line.startswith("#")}
 
@@ -47,8 +47,7 @@ def broken_links(path, text):
 
 
 def tables(text):
-    """-> each table, and what stands before it in its section, down from the heading or, below one
-    that says it for all, from the beginning of the page"""
+    """-> each table, and the text before it in its section, and in the page's first section"""
     sections = re.split(r"^(?=#)", text, flags=re.M)
     for section in sections:
         before = ""
@@ -65,7 +64,7 @@ def tables_without_processor(text):
 
 
 def variables_of_code():
-    """-> those of the environment that the sources read, but what tests alone set"""
+    """-> variables of the environment that the sources read, except those that only tests set"""
     found = set()
     for path in glob.glob(os.path.join(TOP, "src", "**", "*.c"), recursive=True):
         found.update(VARIABLE.findall(read(path)))
@@ -83,10 +82,14 @@ class Documentation(unittest.TestCase):
             with self.subTest(os.path.relpath(path, TOP)):
                 self.assertEqual(list(tables_without_processor(read(path))), [])
 
-    def test_all_of_the_environment_is_told(self):
+    def test_the_environment_is_documented(self):
         page = read(os.path.join(TOP, "docs", "PORTING.md"))
         self.assertEqual(set(re.findall(r"^\| `(HEALCL_[A-Z_]+)` \|", page, flags=re.M)),
                          variables_of_code())
+
+    def test_the_readme_shows_an_example(self):
+        self.assertIn(read(os.path.join(TOP, "examples", "run.c")),
+                      read(os.path.join(TOP, "README.md")))
 
     def test_every_page_of_docs_is_linked(self):
         linked = set()

@@ -232,7 +232,7 @@ class Transcript:
 
     `plain` selects the plain spelling, whose pointers name their dtype if `dtypes`;
     `string_names` gives tensors strings as names. With `sink`, a text file, entries are
-    written at once and not kept."""
+    written at once and not stored."""
 
     def __init__(self, seed, plain=False, string_names=False, dtypes=True, sink=None):
         self.rng = Rng(seed)

@@ -1,8 +1,8 @@
 /*
- * A clock that other processes do not disturb: preloaded (LD_PRELOAD), it has CLOCK_MONOTONIC tell
- * the processor time of this process and of its children that have ended. Times then spread little
- * on a busy machine too. Where the environment has CPU_CLOCK_SPEED, a number, it runs so many
- * times as fast: what measures for half a second measures for less.
+ * A clock that other processes do not disturb: preloaded (LD_PRELOAD), it makes CLOCK_MONOTONIC
+ * report the processor time of this process and of its children that have ended. Times then spread
+ * little on a busy machine too. Where the environment has CPU_CLOCK_SPEED, a number, it runs so
+ * many times as fast: what measures for half a second measures for less.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -6,10 +6,10 @@
  *     faulty_opencl COMMAND...
  *
  * For each line "AT CODE" of standard input, as "17 -5", the command is run; its call number AT,
- * from 1 on, fails with CODE, and none where AT is 0. Of each run a line goes to standard output:
+ * from 1 on, fails with CODE, and none where AT is 0. Each run prints a line on standard output:
  * how many calls there were, the function that was made to fail or "-", how many objects are left,
- * the exit code, and how many bytes the run has written to standard error; these follow. What the
- * run has written to standard output is lost.
+ * the exit code, and how many bytes the run has written to standard error; these follow. The
+ * run's own standard output is lost.
  */
 #include <fcntl.h>
 #include <inttypes.h>

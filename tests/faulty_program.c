@@ -7,8 +7,8 @@
  * calls it is run with its first allocation failing, alone, and together with all that come after
  * it: of OF of these runs one, number FIRST % OF. Each is a process of its own, this program again
  * with FAULTY_AT, and ends as if nothing had happened, or with exit code 4 and one line. Those that
- * do otherwise are told on standard output, and the exit code is 1 then. What the command prints is
- * lost.
+ * do otherwise are reported on standard output, and the exit code is 1 then. The command's
+ * output is lost.
  */
 #include <fcntl.h>
 #include <stdbool.h>

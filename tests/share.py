@@ -12,8 +12,7 @@ COMPILE_FAST = {} if IS_ALL else {"POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
 
 
 def share(sweep, cases, of, says=True):
-    """Of each `of` neighbours among the cases one; all where the whole is asked for. Says by which
-    seed."""
+    """Returns one of each `of` neighbouring cases, or all if the whole is asked for. Prints the seed."""
     cases = list(cases)
     if IS_ALL:
         return cases

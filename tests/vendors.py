@@ -6,7 +6,8 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "extensions"
 
-# What their kernels are called in reports: of an operation of its own, and for a built-in one.
+# Names of their kernels in reports: of an operation of its own, and of a built-in one's
+# replacement.
 KERNELS = ["key_switch[STAGES=3,SHARED=2]", "vendor_ntt"]
 
 

@@ -97,7 +97,8 @@ template <typename Function> void locked(const Function &function)
 
 template <typename T> using Pointer = std::shared_ptr<DeviceTensor<T>>;
 
-/* What the SDK's DeviceTensor, which has no members, is here. A view takes the handle's place. */
+/* The backend's form of the SDK's DeviceTensor, which has no members. A view replaces the
+ * handle. */
 template <typename T> struct Tensor : DeviceTensor<T> {
     explicit Tensor(healcl_tensor *made) : handle(made)
     {
@@ -192,7 +193,7 @@ Pointer<T> view(const Pointer<T> &tensor, const char *operation, const Arguments
     return tensor;
 }
 
-/* What only data reveal is an error of the call that it is about. */
+/* Data errors belong to the call itself. */
 void wait()
 {
     locked(healcl_queue_wait);

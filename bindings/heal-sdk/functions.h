@@ -1,8 +1,8 @@
-/* What HEAL's SDK declares, for what is done with each of its functions. */
+/* Lists the functions that HEAL's SDK declares. */
 #ifndef HEALCL_HEAL_SDK_FUNCTIONS_H
 #define HEALCL_HEAL_SDK_FUNCTIONS_H
 
-/* Of int32, int64 and double. */
+/* Functions on int32, int64 and double. */
 #define MEMORY_FUNCTIONS(X, T) \
     X(allocate_on_hardware, T) \
     X(host_to_device, T)       \
@@ -12,7 +12,7 @@
     X(squeeze, T)              \
     X(unsqueeze, T)
 
-/* Of int32 and int64. */
+/* Functions on int32 and int64. */
 #define COMPUTE_FUNCTIONS(X, T) \
     X(modmul_ttt, T)            \
     X(modmul_ttc, T)            \

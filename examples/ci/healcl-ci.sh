@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A CI job: verifies transcripts on PoCL, and compares times with those in cache/last.json.
 set -eu
-healcl version
+healcl --version
 healcl check --quick --junit check.xml
 set --
 if [ -f cache/last.json ]; then set -- --baseline cache/last.json --fail-slower 15; fi

@@ -16,7 +16,7 @@ from key_switch import call, host, moduli_of
 
 
 def index_and_sign(n, g):
-    """Where coefficient i of a(x^g) comes from, and with which sign: x^n is -1."""
+    """Returns the source of coefficient i of a(x^g), and its sign: x^n is -1."""
     index, sign = [0] * n, [0] * n
     for j in range(n):
         exponent = j * g % (2 * n)
@@ -25,7 +25,7 @@ def index_and_sign(n, g):
 
 
 def low_level(n, k):
-    """What an automorphism is made of."""
+    """Returns the operations of an automorphism."""
     return [
         call("reshape", ["index", [1, n]], "rows"),
         call("reshape", ["q", [k, 1]], "moduli"),

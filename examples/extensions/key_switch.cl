@@ -12,8 +12,8 @@
  * manifest takes BLOCKS; STAGES, how many stages are done between a load and a store, 1 to 3.
  */
 
-/* The length of a block; digits of 64 bits, those behind are 0; how many of them are held at once,
- * and how many sums are kept in between. */
+/* The length of a block; digits of 64 bits, later ones are 0; how many of them are held at once,
+ * and how many sums are stored in between. */
 #define M (N / BLOCKS)
 #define DIGITS (G <= 63 / BASE_BITS ? G : 63 / BASE_BITS + 1)
 #define ROUNDS ((DIGITS + 3) / 4) /* of at most four digits */
@@ -227,7 +227,7 @@ LAST_STAGES(exact, EXACT_BUTTERFLY, REDUCE_EXACT)
 
 #else
 
-/* A pass of one stage, and nothing behind the passes. */
+/* A pass of one stage, and nothing after the passes. */
 #define RADIX 2u
 #define PASSES(kind, BUTTERFLY)                                                     \
     INLINE void kind##_pass(uint R, uint blocks, uint b, local ulong *x,            \
@@ -277,7 +277,7 @@ TRANSFORM(lazy)
 TRANSFORM(exact)
 
 /* The last stages of TOGETHER digits, from d on, their products with the key, and sums of 128 bits,
- * whose upper halves stay below q: to upper and lower, or behind the last digit modulo q to out.
+ * whose upper halves stay below q: to upper and lower, or after the last digit modulo q to out.
  * The digits' chains of operations know nothing of each other, which keeps a core busy. */
 #define ADD_PRODUCTS(kind)                                                                         \
     INLINE void kind##_products(global long *out, local const ulong *x, local ulong *upper,        \
@@ -333,7 +333,7 @@ KERNEL key_switch(global long *out, long out_at, global const long *a, long a_at
         first[stage] =
             make_twiddle((ulong)residue_of(psi[blocks + own / (BLOCKS / blocks)], m), m);
     /* Twiddle i of a block of the row is w[i], as if the block was all. A vector writes beyond the
-     * few of the first stages, which those behind write again. */
+     * few of the first stages, which later ones write again. */
     for (uint blocks = 1; blocks < M; blocks *= 2)
         for (uint u = 0; u < blocks; u += WIDTH) {
             lanes factor = AS_LANES(LOAD(psi + (BLOCKS + own) * blocks + u)), whole;

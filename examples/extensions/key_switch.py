@@ -107,7 +107,7 @@ def call(name, arguments, out):
 
 
 def low_level(n, k, digits, base_bits):
-    """What a key switch is made of."""
+    """Returns the operations of a key switch."""
     int64 = ("int64",)
     return [
         call("empty", [[n, digits], int64], "digits"),

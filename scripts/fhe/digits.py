@@ -23,7 +23,7 @@ def logits(model, pixels):
 
 
 def logit_unit(model):
-    """What an integer logit of 1.0 is."""
+    """Returns the integer for a logit of 1.0."""
     return model["weight_unit"] * (model["weight_unit"] * model["pixel_unit"]) ** 2
 
 

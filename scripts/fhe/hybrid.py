@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rotation and a product with hybrid key switching: CKKS in residues, as compilers emit it.
 
-Ciphertexts live modulo Q, the product of `limbs` primes, keys modulo P Q, P a product of
+Ciphertexts are modulo Q, the product of `limbs` primes, keys modulo P Q, P a product of
 special primes of 61 bits (Gentry, Halevi, Smart 2012). The primes of Q fall into `dnum` digits
-(Han, Ki 2020): switching a part c to another key brings its residues modulo each digit to all
+(Han, Ki 2020): switching a part c to another key extends its residues modulo each digit to all
 primes (ModUp), adds up the products with the key, and divides by P (ModDown). Residues change
 their moduli by the fast base conversion of Bajard, Eynard, Hasan and Zucca (2016), without the
 correction of Halevi, Polyakov and Shoup (2019): x plus a small multiple of the old modulus,
@@ -43,8 +43,8 @@ class Parameters:
 
 
 def conversion(source, target):
-    """What takes residues x_i modulo the primes `source`, of product D, to `target`: the factors
-    (D/d_i)^-1 mod d_i, int64 [source], and the weights D/d_i mod m, int64 [source, target]."""
+    """Returns constants that convert residues x_i modulo the primes `source`, of product D, to `target`:
+    factors (D/d_i)^-1 mod d_i, int64 [source], and weights D/d_i mod m, int64 [source, target]."""
     full = math.prod(source)
     inverses = [pow(full // d, -1, d) for d in source]
     return np.array(inverses), np.array([[full // d % m for m in target] for d in source])
@@ -84,7 +84,7 @@ class Hybrid:
         return dict(t.tables, **views)
 
     def divider(self, kept, end):
-        """What divides by the primes kept to end - 1 and leaves those before."""
+        """Returns constants that divide by the primes kept to end - 1 and leave those before."""
         primes = (self.parameters.primes + self.parameters.special)[:end]
         target, source = primes[:kept], primes[kept:]
         factors, weights = conversion(source, target)

@@ -86,7 +86,7 @@ class Program(Transcript):
         self.free(part)
 
     def answers(self, workload, scheme, task, **fields):
-        """What the owner of the key keeps: the content of the side file."""
+        """Returns the key owner's data: the content of the side file."""
         signs = "".join("-0+"[coefficient + 1] for coefficient in self.secret.coefficients)
         return dict({"workload": workload, "scheme": scheme, "task": task, "n": self.ring.n,
                      "primes": self.ring.primes, "secret_key": signs, "results": self.results},

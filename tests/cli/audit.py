@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""healcl run --requests --audit: what it tells, and what of a compiler that gets one kernel wrong.
+"""healcl run --requests --audit: its reports, also with a compiler that gets one kernel wrong.
 
     audit.py HEALCL FAULTY_SOURCE.so
 

@@ -35,7 +35,7 @@ def near(actual, expected):
 
 
 def check_result(result):
-    """What every result has to fulfil."""
+    """Checks conditions of every result."""
     assert result["unit"] in UNITS, "unit"
     assert result["units"] > 0 and result["bytes"] > 0, "sizes"
     assert result["samples"] == 3 and result["launches"] >= 1, "samples"

@@ -35,7 +35,7 @@ def start(command, cache, **more):
 
 
 def end(process):
-    """What is wrong with how it ends, or None."""
+    """Returns an error in its end, or None."""
     try:
         _, errors = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:

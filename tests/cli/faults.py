@@ -80,9 +80,9 @@ class Runs:
 
 
 def fault(code, end):
-    """What is wrong with an end, or None."""
-    # What goes on may warn. Some drivers have a log of a build that was not begun: below its line there
-    # are the options.
+    """Returns an error in an end, or None."""
+    # Runs that go on may warn. Some drivers have a log of a build that was not begun: the options
+    # follow it.
     lines = [line for line in end.errors.splitlines()
              if ": warning: " not in line and not line.startswith("built with ")]
     if end.left:

@@ -66,7 +66,7 @@ def check_self_test(folder):
     assert re.search(r"device \d+:\d+ .* fails its self-test: add_mod\(0x.*\) is 0x.*, not 0x0",
                      result.stderr), result.stderr
     assert "fails its self-test" in expect(run(ADDITION, "devices", cache=folder), 4)
-    # Without a place to keep it, what a child found is told all the same.
+    # A child's findings are reported even if they cannot be cached.
     listed = expect(run(ADDITION, "devices"), 4)
     assert " failed " in listed and "fails its self-test: add_mod" in listed, listed
     # The failure is known, but the test runs again.
@@ -76,8 +76,8 @@ def check_self_test(folder):
 
 
 def check_loops(folder):
-    """Where loops end early that is found out once; long sums are right, and what would go round a
-    loop too often is refused."""
+    """Loops that end early are detected once; long sums are right, and steps with too many loop rounds
+    are refused."""
     cache = f"{folder}/loops"
     expect(run(LOOPS_END, "run", "-q", "transcripts/memory.json", cache=cache), 0)
     devices = json.loads(expect(run(NO_FAULT, "devices", "--json", "-", cache=cache), 0))["devices"]
@@ -92,8 +92,8 @@ def check_loops(folder):
 
 
 def check_warnings(folder):
-    """What a compiler warns of is not shown; and there is nothing to warn of, but what some say of
-    vectors that are wider than the CPU's registers."""
+    """Compilers' warnings are not shown; the only ones are some about vectors that are wider than the
+    CPU's registers."""
     cache, logs = f"{folder}/warnings", Path(folder) / "logs"
     told = run(WARNING, "run", "-q", "transcripts/modular.json", cache=cache, POCL_CACHE_DIR=cache)
     assert expect(told, 0) == "" and told.stderr == "", told
@@ -141,7 +141,7 @@ def check_check():
     expect(run(NEGATION, "check", "--quick", "--op", "abs"), 0)
     text = expect(run(STRIDED, "check", "--quick", "--op", "modneg"), 1)
     assert re.search("modneg +240/336 right, some WRONG", text), text
-    # What was found before a driver crashes is seen, and in which operation it did.
+    # Results before a driver's crash are shown, and the operation that crashed.
     crashed = run(CRASH, "check", "--quick")
     lines = expect(crashed, 4).splitlines()
     assert crashed.stderr == "healcl: crashed in a driver, or in healcl: SIGSEGV\n", crashed
@@ -150,7 +150,7 @@ def check_check():
     told = json.loads(expect(run(REFUSAL, "check", "--quick", "--op", "modneg", "--json", "-"), 1))
     assert told["failed"] > 0 and told["unsupported"] == 0 and not told["verified"], told
     assert "a valid call is refused: " in told["failures"][0]["message"], told["failures"][0]
-    # What is beyond the device comes first here; what is wrong is told nevertheless.
+    # Calls beyond the device come first here; wrong ones are reported nevertheless.
     text = expect(run(FAR_AND_STRIDED, "check", "--quick", "--op", "mod",
                       FAULTY_ALLOCATION="16384"), 1)
     assert ", some WRONG" in text, text
@@ -217,7 +217,7 @@ def main():
         check_diagnosis(STRIDED, "transcripts/aliasing.json", "modmul", folder) # keeps its views
         told, _ = check_diagnosis(SECOND_MODULUS, "transcripts/ntt.json", "ntt", folder)
         assert re.search(r"smallest .*out int\d+ \[1, 1, 2, \d+\]\)$", told, re.M), told
-        # What is uploaded through staging memory is checked on the device, not on the host.
+        # Uploads through staging memory are checked on the device, not on the host.
         staged = {"HEALCL_TUNING": "staging_bytes=65536"}
         told = expect(run(LATER, "diagnose", "--json", "-", "transcripts/modular.json", **staged), 1)
         found = json.loads(told)
@@ -225,7 +225,7 @@ def main():
         told = expect(run(LATER, "diagnose", "transcripts/modular.json", **staged), 1)
         assert "every step agrees with the host reference alone, the whole run does not: " \
             f"{found['failure']}\n" in told and found["failure"].startswith("entry "), told
-        # What cannot be written loses nothing of what was found.
+        # A failed write loses no results.
         full = run(NEGATION, "diagnose", "-o", "/dev/full", "transcripts/modular.json")
         assert "\nsmallest " in expect(full, 2) and "\nwritten" not in full.stdout, full.stdout
         assert "cannot write '/dev/full'" in full.stderr, full.stderr

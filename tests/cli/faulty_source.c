@@ -3,7 +3,7 @@
  * environment's FAULTY_FROM replaced by FAULTY_TO. Where FAULTY_WARNINGS names a file, it builds
  * without -w, appends the build logs, and launches nothing. Where FAULTY_NO_COMPILER is set there
  * is no compiler: devices say so, and no program is made of a source. Where FAULTY_NO_ARGUMENTS is
- * set it does not tell what kernels take. FAULTY_ALLOCATION is the most bytes of an allocation.
+ * set it does not report kernels' parameters. FAULTY_ALLOCATION is the most bytes of an allocation.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>

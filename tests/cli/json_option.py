@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 healcl = sys.argv[1]
-# Of each command: what is asked of it, and the keys that its JSON has at least.
+# Each command's arguments, and keys that its JSON must have.
 COMMANDS = {
     "run": (["--reference", "transcripts/nothing.json"], {"transcript", "runs_ns"}),
     "compare": (["-d", "reference", "--repeat", "1", "transcripts/nothing.json"], {"runs", "date"}),

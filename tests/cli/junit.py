@@ -90,7 +90,7 @@ def check_run(folder):
 
 
 def check_names(folder):
-    """Whatever a transcript and its file are called."""
+    """Names of a transcript and its file may be anything."""
     attack = "<a b='c'>&amp;]]>\"\u0001\u001b[31m\ufffe\uffff\ud7ff\U0001f600\u0085 \t\r\n--><!--"
     entries = json.loads((ROOT / "tests/bad/differs_in_last_value.json").read_text())
     text = json.dumps(entries).replace('"work"', json.dumps(attack))

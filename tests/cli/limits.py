@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-# What a refusal may take above that of a transcript which is refused for its first operation.
+# Costs of a refusal, at most, above those of a transcript that is refused for its first operation.
 SECONDS, BYTES = 0.2, 32 << 20
 CPU_SECONDS = 120
 NONE = {"arg_type": "NONE", "value": None}
@@ -177,7 +177,7 @@ def check_other_shape(test, *mode):
 
 
 def check_many_moduli(test):
-    """What kernels keep for each modulus fits a thread's stack, or is refused."""
+    """Kernels' data for each modulus fit a thread's stack, or are refused."""
     run = test.run(full_q(1500), HEALCL_TUNING="general,local_size=1024")
     test.expect(run.code == 0, "1500 moduli", run)
     run = test.run(full_q(40000), "--memory-limit", "1T", "--no-fallback")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packages: where no program can be built from a source, and devices say that they have no compiler
-(faulty_source.c), transcripts verify from what `healcl compile` made; and damaged packages are refused
-with the lines of packages.txt. What `healcl compile --cache` has kept is found unasked.
+"""Packages: where no program can be built from a source, and devices report no compiler
+(faulty_source.c), transcripts verify with packages of `healcl compile`. Damaged packages are refused
+with the lines of packages.txt. Binaries of `healcl compile --cache` are found without an option.
 
     packages.py HEALCL FAULTY_SOURCE.so [--update] [FILE...]
 
@@ -90,7 +90,7 @@ def check_runs(folder):
         packaged = run("run", "--package", package, "--json", "-", transcript, compiler=False)
         expect(packaged, 0)
     expect(run("run", transcripts[0], compiler=False), 2, "healcl compile")
-    # What the environment says of kernels does not count, and other programs are not there.
+    # The environment's kernels do not apply, and other programs are missing.
     expect(run("run", "-v", "--package", package, transcripts[0], compiler=False,
                HEALCL_TUNING="general,local_size=2"), 0, "by the package")
     missing = expect(run("run", "--no-fallback", "--package", package,
@@ -109,7 +109,7 @@ def check_runs(folder):
     assert any(" is not in '" in reason for reason in reasons), reasons
     with tempfile.TemporaryDirectory(dir=folder) as vendors:
         check_manifests(Path(vendors))
-    # The same programs make the same package.
+    # Equal programs make equal packages.
     again = folder / "again.healcl"
     expect(run("compile", "-o", again, transcripts[0]), 0)
     once = again.read_bytes()
@@ -129,8 +129,8 @@ def check_runs(folder):
 
 
 def check_cache(folder):
-    """Later runs find unasked what `compile --cache` has kept; what is not there, or is another
-    program's under its name, is built; and it finds the bundled transcripts of an installed healcl."""
+    """Later runs find binaries of `compile --cache`. Missing ones, or ones of another program under
+    that name, are built. It finds the bundled transcripts of an installed healcl."""
     cache, transcript = folder / "cache", SMALL
 
     def counts():
@@ -225,7 +225,7 @@ class Package:
 
 
 def still_inflates(package):
-    """Where in the first image's deflated bytes a bit changes what is unpacked, but not how much"""
+    """Returns a position in the first image's deflated bytes where a bit changes the data, not the size"""
     info = zipfile.ZipFile(io.BytesIO(package.data)).infolist()[1]
     start = info.header_offset + 30 + len(info.filename)
     for at in range(500, info.compress_size):

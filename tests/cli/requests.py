@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""healcl run --input, --requests, --steady and --keep: live inputs and requests through one session."""
+"""healcl run --input, --requests, --steady and --keep: inputs and requests through one session."""
 import base64
 import json
 import struct
@@ -113,7 +113,7 @@ def check_refusals(program, place, where):
 
 
 def check_requests(program, where):
-    """Bytes that each request uploads: those of x alone, or all that is not kept."""
+    """Bytes that each request uploads: those of x alone, or all that does not stay."""
     report = json.loads(program.run(*where, "--requests", "7", "-i", "x=x.npy", "--json", "-",
                                     "model.json").stdout)
     assert report["requests"] == 7 and report["results_compared"] == 0

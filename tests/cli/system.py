@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What happens around a run: signals, limits of the system, files that change or are not what they
-seem. Each ends with one line, an exit code, and no file left behind.
+"""The system around a run: signals, its limits, files that change or are not what they seem. Each case
+ends with one line, an exit code, and no file left behind.
 
     system.py HEALCL [--sanitized]
 
@@ -128,7 +128,7 @@ def test_file_size_limit(system):
 
 
 def test_memory_limit(system):
-    """Where the system refuses memory that is no fault of the transcript's."""
+    """Memory that the system refuses is not the transcript's fault."""
     limits = ((resource.RLIMIT_AS, 128 * MIB),)
     large = system.folder / "large.json"
     large.touch()

@@ -33,7 +33,7 @@ def on_terminal(command, term="xterm", no_color=None):
         ready, _, _ = select.select([terminal], [], [], 600)
         try:
             part = os.read(terminal, 65536) if ready else b""
-        except OSError:  # how Linux tells that the last writer is gone
+        except OSError:  # Linux reports that the last writer is gone
             part = b""
         if not part:
             break

@@ -44,7 +44,7 @@ class Run:
                 if span["cat"] == category and track in (None, span["tid"])]
 
     def kinds(self):
-        """Of the report: operations by kind, over all segments: count and time."""
+        """Returns the report's operations by kind, over all segments: count and time."""
         count, nanoseconds = Counter(), Counter()
         for segment in self.json["segments"]:
             for kind in segment["operations_by_kind"]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `healcl tune` whole, and checks that what it chooses is right, kept, in force, told of, and
-forgotten. However busy the machine is: that is what --force is for.
+"""Runs `healcl tune` whole, and checks that its choices are right, saved, in force, reported, and
+discarded. --force lets it run on a busy machine.
 
     tune.py HEALCL [CPU_CLOCK.so]
 
@@ -83,7 +83,7 @@ def main():
         both = device_of_run(HEALCL_VARIANT="general")
         assert both["tuned_by"] == "healcl tune and the environment", both
         assert "transform=general" in both["tuning"], both
-        # What is damaged is ignored.
+        # A damaged file is ignored.
         Path(report["kept"]).write_text("transform=\n")
         assert not this_device()["tuned"]
         run("run", "-q", "-d", index, "transcripts/memory.json")

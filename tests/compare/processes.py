@@ -32,7 +32,7 @@ class Compare:
         self.devices = []  # two of PoCL, as --device takes them, the one that can be faulty first
 
     def show_pocl_alone(self):
-        """Whatever else is installed is neither listed nor tested, where the loader can be told so."""
+        """Other installed drivers are neither listed nor tested, if the loader can be configured so."""
         registered = Path(self.environment.get("OCL_ICD_VENDORS") or "/etc/OpenCL/vendors")
         found = list(registered.glob("*pocl*.icd")) if registered.is_dir() else []
         if found:
@@ -126,7 +126,7 @@ def test_listing(compare):
 
 
 def test_talking(compare):
-    """What a driver prints on standard output is never taken for JSON."""
+    """A driver's text on standard output is never taken for JSON."""
     code, report, _ = compare.run(TRANSCRIPT, FAULTY_HOW="talk")
     assert code == 0, code
     for device, run in zip(report["devices"], report["runs"]):
@@ -198,7 +198,7 @@ def test_interrupts(compare):
 
 
 def test_interrupted_reports(compare):
-    """What was measured before is written, and said to be incomplete."""
+    """Earlier measurements are written, and marked as incomplete."""
     good, faulty = compare.devices[::-1]
     for number in (signal.SIGINT, signal.SIGTERM):
         report = Path(f"{compare.folder}/partial.json")

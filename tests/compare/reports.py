@@ -33,7 +33,7 @@ SCHEMA = json.loads((ROOT / "docs/compare.schema.json").read_text())
 
 
 def nanoseconds(text):
-    """Of "3.81 ms"."""
+    """Parses "3.81 ms"."""
     number, unit = re.match(r"([\d.]+)\s*(ns|µs|us|ms|s)", text).groups()
     return float(number) * {"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
 
@@ -128,7 +128,7 @@ class Browser:
             capture_output=True, text=True, check=True).stdout
 
     def in_frame(self, page, width, script):
-        """What a script says of the page, as inside, in a window of that width."""
+        """Returns a script's result in the page, as inside, in a window of that width."""
         frame = self.folder / "frame.html"
         frame.write_text(
             f'<body style="margin:0"><iframe id="f" src="{page.name}" style="width:{width}px;'
@@ -173,7 +173,7 @@ class Browser:
 def hostile(report):
     """A saved comparison whose every string is an attack."""
     attack = "<script>alert(1)</script>\"'&|`\x1b]0;x\x07\n\\x{{json}}<!--"
-    numbers = itertools.count() # kinds of operations are told apart by their names
+    numbers = itertools.count() # names distinguish kinds of operations
 
     def spoil(value, key=None):
         if isinstance(value, dict):
@@ -241,13 +241,13 @@ def main():
     told = compare(1, FILES, *devices, "--no-measure")
     check(FILES, told)
     assert {run["fault"] for run in told["runs"]} == {"", "transcript"}, told["runs"]
-    if "" in devices: # which is told by itself: nobody named the reference
+    if "" in devices: # the default: nobody named the reference
         told = compare(1, FILES[1:2], "-d", "", "--no-measure")
         assert told["runs"][0]["fault"] == "transcript", told["runs"]
         check(FILES[1:2], told)
     check_home(healcl, folder)
 
-    # What is left is a page that a hostile file has part in.
+    # A hostile file contributes to the remaining page.
     saved = folder / "saved.json"
     saved.write_text(json.dumps(hostile(report)))
     report = compare(0, FILES[:1], *devices, "--repeat", "20", "--baseline", str(saved))

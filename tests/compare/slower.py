@@ -76,7 +76,7 @@ def test_verdicts_first(judge):
 
 
 def test_defaults(judge):
-    """Runs enough for an interval without being told to, and judges by no baseline unasked."""
+    """Runs often enough for an interval by default, and judges by a baseline only on request."""
     base = judge.baseline([SHORT] * 15)
     done = judge.run("--baseline", base, "--fail-slower", "2.5", "--json", "-", MEMORY)
     report = json.loads(done.stdout)
@@ -97,7 +97,7 @@ def test_junit(judge):
 
 
 def test_second_process(judge):
-    """What is slower is run again, in a process of its own; what is not is run once."""
+    """Slower runs are repeated, in a process of their own; others run once."""
     counts = []
     for samples in ([SHORT] * 7, [LONG] * 7):
         log = judge.folder / f"log{len(counts)}"

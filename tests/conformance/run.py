@@ -95,7 +95,7 @@ FALLBACK_BYTES = 1000000
 # Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
 SIMULATED_BYTES = 100000
 
-# What they run: the device's own choice, and what every device should be able to.
+# Settings for these: the device's own choice, and those that every device should support.
 VENDOR_SHAPES = [{}, {"HEALCL_AS": "cpu"}, {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}]
 
 # Random programs run on the device as it is, then by turns overlapping, with work-groups of several work-items, the last of them not full, with the variants of
@@ -113,7 +113,7 @@ ENVIRONMENTS = [
 PASSES = ["products", "batches", "zeros", "stores", "copies", "chains"]
 
 # How kernels for CPUs are forced to compute: one element at a time, or vectors of eight, multiplied
-# in each way (docs/PORTING.md); what a device lacks, it does in another one.
+# in each style (docs/PORTING.md); steps that a device cannot run in it use another one.
 WAYS = [{"HEALCL_VARIANT": "general"}] + [
     {"HEALCL_TUNING": "multiply=" + way} for way in ("doubles", "halves", "mul_hi", "int128")]
 WAYS_SEEDS = range(201, 301)
@@ -158,7 +158,7 @@ class Runner:
                                            "\n" + output.rstrip() if output else ""))
 
     def expect_good(self, path, *options, environment=None):
-        """`run` verifies every result, and tells no error."""
+        """`run` verifies every result, and reports no error."""
         code, out, err = self.healcl("run", "--no-warmup", *options, path,
                                      environment=environment)
         what = " ".join(["run", *options, str(environment or "")]).strip()
@@ -193,7 +193,7 @@ class Runner:
             self.check_line(path, "inspect", err)
 
     def expect_bad(self, bad, *options):
-        """`run` ends in time, with the right code and one line that tells the place."""
+        """`run` ends in time, with the right code and one line that names the position."""
         code, out, err = self.healcl("run", "--no-warmup", *options, bad.path, limits=LIMITED)
         what = " ".join(["run", *options])
         if code is None:
@@ -288,7 +288,7 @@ def transcripts(folder, is_bad, ending=".json"):
 
 
 def shared_bad(folder):
-    """The conformance set's: a name is all that tells what is expected."""
+    """Expectations of the conformance set: only the name gives them."""
     for path in transcripts(folder, True):
         name = os.path.basename(path)
         if name == "bad_mismatch.json":
@@ -300,7 +300,7 @@ def shared_bad(folder):
 
 
 def bundled_bad(source):
-    """Our own: expected.txt tells file, exit code, entry and operation, "-" where there is none."""
+    """Our own: expected.txt has file, exit code, entry and operation, "-" where there is none."""
     folder = os.path.join(source, "tests", "bad")
     with open(os.path.join(folder, "expected.txt"), encoding="utf-8") as lines:
         for line in lines:

@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tests"))
+sys.path[:0] = os.path.join(ROOT, "tests"), os.path.join(ROOT, "scripts")
 from devices import use_device  # noqa: E402
-from find_python import find_python  # noqa: E402
+from python_with_numpy import find  # noqa: E402
 
 NEEDED_BYTES = 6 << 30
 SKIPPED = 77
@@ -33,7 +33,7 @@ def available_bytes():
 def main():
     healcl, folder = sys.argv[1:]
     use_device(healcl)
-    python = find_python()
+    python = find()
     if not python:
         print("SKIPPED: no Python with NumPy here (package python3-numpy)")
         return SKIPPED

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests that give a kernel other arguments than it takes: each is refused by one line, and no
-driver gets them.
+"""Manifests with wrong arguments for a kernel: each is refused by one line, and no driver gets them.
 
     arguments.py HEALCL [FAULTY_SOURCE.so]
 
-Without the library, as with sanitizers, drivers that do not tell what kernels take are left out.
+Without the library, as with sanitizers, drivers that do not report kernels' parameters are left out.
 """
 import json
 import os
@@ -77,7 +76,7 @@ def name_of(takes):
 
 
 def kernel_of(takes):
-    """Whatever it takes, it may not be run where that is wrong: it would write far outside."""
+    """A kernel with wrong arguments must not run: it would write far outside."""
     right = all(part in takes for part in ("out", "out_at", "*a", "a_at", " f")) and "local" not in takes
     line = "out[out_at + get_global_id(0)] = ((global const long *)a)[a_at + get_global_id(0)] * (long)f % 97;"
     line = line.replace("global const", "constant") if "constant" in takes else line
@@ -137,7 +136,7 @@ def check_replacement(folder):
 
 
 def check_untold(folder, file):
-    """Where the driver does not tell: their number, their sizes, and a warning, once."""
+    """Without the driver's report: checks their number, their sizes, and a warning, once."""
     warning = "the driver does not tell what kernels of manifests take"
     write(folder, TAKES, GIVES)
     done = expect(run("run", "--ops", folder, "--repeat", "3", file, preload=True), 0, warning)
@@ -169,7 +168,7 @@ def check_binaries(folder, file):
         expect(run(*packaged, preload=preload), 0)
         write(folder, TAKES, INTEGERS)
         expect(run(*packaged, preload=preload), 4, "is not in")
-    for _ in range(2):  # what is refused is not kept
+    for _ in range(2):  # a refused one is not cached
         expect(run("run", "--ops", folder, file, HEALCL_CACHE_DIR=cache, HEALCL_KEEP_BINARIES="1"), 3,
                "m.json: kernel 'scale_0' takes 'global long* out' as argument 1")
 

@@ -147,7 +147,8 @@ def checks(folder):
                    operation("elsewhere", True, True), NEW]
     all_of_them[4]["kernels"][0]["device"] = "no such device"
     folder.take(*all_of_them, calls=["both", "body_only", "kernel_only", "elsewhere", "first_row"])
-    # Of the whole table the general kernels: few programs, which the tests of the table compile too.
+    # General kernels of the whole table need few programs, which the tests of the table compile
+    # too.
     told = folder.run("check", "--quick", **({} if IS_ALL else {"HEALCL_VARIANT": "general"}))
     for line in (r"both +(\d+)/\1 +(\d+)/\2", r"body_only +- +(\d+)/\1",
                  "kernel_only +- +-  not checked: no body to compare with",
@@ -156,7 +157,7 @@ def checks(folder):
                  "kernels of manifests had a part in 0 calls of the table"):
         assert re.search(f"\n{line}\n", told), (line, told)
     assert "; 2 operations not checked\n" in told and "calls are right" in told, told
-    # What is not checked is never right.
+    # Unchecked operations are never right.
     for name in "none", "kernel_only":
         assert "\nnothing is checked; 1 operation not checked\n" in folder.run(
             "check", "--op", name, code=1)
@@ -196,14 +197,14 @@ def wrong_kernels(folder):
         assert side["name"] == kernel and "  " + made["examples"][0]["repeat"] == command, made
         assert made["examples"][0]["body"]["passed"] == made["examples"][0]["body"]["calls"], made
     assert "scale.cl:9:" in told, told  # the line as the vendor has it
-    # It is not measured either, and what fails without a body is told too.
+    # It is not measured either, and a failure without a body is reported too.
     folder.write("scale.cl", SCALE.replace("(97)", "(96)"))
     told = folder.run("bench", "--op", "both", code=1)
     assert "both, both.json, entry 2, its kernel: out[" in told, told
     folder.write("scale.cl", SCALE.replace("KERNEL scale(", "KERNEL other("))
     folder.take(operation("kernel_only", True, False))
     folder.run("check", "--op", "kernel_only", code=1)
-    # What compilers warn of is told.
+    # Compilers' warnings are reported.
     folder.write("scale.cl", SCALE.replace("= x;", "= x;\n    if (i = f)\n        return;"))
     folder.take(operation("both", True, True))
     told = folder.run("check", "--op", "both", HEALCL_CACHE_DIR="", POCL_CACHE_DIR=folder.path)
@@ -215,7 +216,7 @@ def wrong_kernels(folder):
     folder.write("scale.cl", SCALE)
     folder.take(uneven)
     assert "are not whole work-groups of 4" in folder.run("check", "--op", "both", code=1)
-    # What kernels may rely on is what they are given.
+    # Kernels get only values that they may rely on.
     folder.write("scale.cl", SCALE.replace("-(long)rest", "97 - (long)rest"))
     relies = operation("both", True, True)
     relies["parameters"][0]["values"] = [0, 96]

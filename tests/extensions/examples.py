@@ -75,7 +75,7 @@ def wrong_manifests(folder):
 
 
 def reports_name(healcl, folder, made, name, alternative, replaces):
-    """A run's JSON and trace tell that an alternative of name.json runs steps of name."""
+    """A run's JSON and trace report that an alternative of name.json runs steps of name."""
     trace = os.path.join(folder, "..", "trace.json")
     told = json.loads(run(healcl, "run", "--ops", folder, "--quiet", "--json", "-", "--trace", trace,
                           made))
@@ -150,11 +150,11 @@ def key_switch(healcl, folder):
     run(healcl, "run", *ops, made, code=1)
     run(healcl, "run", *ops, "--reference", made)
     assert "key_switch.json, entry 6: contiguous, " in run(healcl, *check, code=1)
-    # Of what does not build the compiler's own words are told.
+    # Compilers' messages about failed builds are reported.
     change(kernel, "lanes zero = 0;", "lanes zero = nothing_known;")
     told = run(healcl, *check, code=1)
     assert "does not build" in told and "nothing_known" in told, told
-    # Where no kernel is for the device its body runs there.
+    # The body runs on a device without a kernel.
     change(manifest, '"local": 1,', '"local": 1, "device": "no such device",')
     told = run(healcl, "run", *ops, "-v", made)
     assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
@@ -184,7 +184,7 @@ def automorphism(healcl, folder):
 
 
 def device_name(healcl):
-    """Of the device that runs choose."""
+    """Returns the device that runs choose."""
     made = run(healcl, "inspect", "--kernels", os.path.join(EXAMPLES, "..", "..", "transcripts",
                                                             "nothing.json"))
     return made.split("device ", 1)[1].strip().split("(", 1)[0].strip()
@@ -211,7 +211,7 @@ def ntt(healcl, folder):
     if IS_ALL:
         run(healcl, *check, code=1)
     path = os.path.join(transcripts, "ntt.json")
-    # Where it cannot be built the built-in one does its steps on the device, and that is told.
+    # The built-in kernel runs steps of one that cannot be built, and that is reported.
     change(os.path.join(folder, "ntt.cl"), "KERNEL vendor_ntt", "#error not here\nKERNEL vendor_ntt")
     trace = os.path.join(folder, "..", "trace.json")
     told, _ = json.JSONDecoder().raw_decode(

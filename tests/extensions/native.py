@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Native code of manifests: it runs, its errors are told, and it is loaded for --ops alone.
+"""Native code of manifests: it runs, its errors are reported, and only --ops loads it.
 
     native.py HEALCL LIBRARY
 """
@@ -80,7 +80,7 @@ def main():
         assert "without a body cannot run on the host reference" in told, told
         os.remove(note)
         run(code=3)
-        # What is wrong elsewhere in the manifest is found before anything is loaded.
+        # Errors elsewhere in the manifest are found before anything is loaded.
         for old, new, expected in (
                 ('"rank(a) == 1"', '"rank(a) =="', "rules[0]: column 11: a value is missing"),
                 ("value + 1", "value +", "arguments[3]: column 8: a value is missing"),

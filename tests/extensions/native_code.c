@@ -5,7 +5,7 @@
 
 #include "healcl_vendor.h"
 
-/* Tells that the library was loaded. */
+/* Records that the library was loaded. */
 __attribute__((constructor)) static void note(void)
 {
     const char *path = getenv("NATIVE_NOTE");

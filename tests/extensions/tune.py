@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""healcl tune of kernels of manifests: what is right and fastest is chosen, kept, used, forgotten.
+"""healcl tune of kernels of manifests: the fastest right one is chosen, saved, used, discarded.
 
     tune.py HEALCL
 """
@@ -105,7 +105,7 @@ class Folder:
         return kernel["name"], kernel["tuned"]
 
     def kernel(self):
-        """What runs the operation."""
+        """Returns the kernel that runs the operation."""
         told = self.run("bench", "--ops", self.path, "--op", "scale", "--repeat", "1", "--json", "-")
         return json.JSONDecoder().raw_decode(told)[0]["examples"][0]["kernel"]["name"]
 
@@ -147,7 +147,7 @@ def main():
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
         folder.write("scale.cl", SOURCE)
         assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
-        # What cannot be read is nothing.
+        # An unreadable file counts as none.
         with open(made["kept_kernels"], "r+", encoding="utf-8") as file:
             text = file.read()
             file.seek(0)

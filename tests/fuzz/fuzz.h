@@ -1,4 +1,4 @@
-/* What the fuzzers share. */
+/* Declarations that the fuzzers share. */
 #ifndef HEALCL_TESTS_FUZZ_FUZZ_H
 #define HEALCL_TESTS_FUZZ_FUZZ_H
 
@@ -10,7 +10,7 @@
 
 #include "core/status.h"
 
-/* What libFuzzer calls, and replay.c. */
+/* libFuzzer and replay.c call this. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Ends the process in a way that every fuzzer notices, NDEBUG or not. */
@@ -31,7 +31,7 @@ static inline void expect_told(enum healcl_status status, const struct healcl_er
     EXPECT(error->message[0] != 0 && !strchr(error->message, '\n'));
 }
 
-/* A copy with a 0 behind it, as of a file that has been read; in memory of its own, so that a
+/* A copy followed by a 0, like a file that has been read; in memory of its own, so that a
  * sanitizer sees reads beyond the end. */
 static inline char *text_of(const uint8_t *data, size_t size)
 {

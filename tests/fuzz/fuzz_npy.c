@@ -1,5 +1,5 @@
-/* Fuzzes .npy files: as a reader of files sees them, and as the payload of a transcript. What one
- * takes the other takes, and a header that is written anew from what was read says the same. */
+/* Fuzzes .npy files: as a reader of files sees them, and as the payload of a transcript. Both
+ * accept the same files, and a header rewritten from what was read says the same. */
 #include "fuzz.h"
 
 #include "transcript/base64.h"

@@ -1,10 +1,10 @@
 /*
- * Fuzzes the planner with all passes. An input is a transcript, or, where it does not begin as one,
- * bytes that choose a program (program.h), which may end with a call that is refused.
+ * Fuzzes the planner with all passes. An input is a transcript, or else bytes that choose a program
+ * (program.h), which may end with a call that is refused.
  *
- * Whatever is accepted is planned without passes, and with all or one of them; what is then known
- * from the plan alone is asked for: the memory that it takes under several limits, places, costs,
- * and the kernels that serve its steps on devices of each shape. So it is of two requests together.
+ * Accepted inputs are planned without passes, and with all or one of them. Each plan is then asked
+ * for its memory under several limits, places, costs, and the kernels that serve its steps on
+ * devices of each style. Two requests together are planned too.
  */
 #include "program.h"
 

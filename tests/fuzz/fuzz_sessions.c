@@ -1,10 +1,10 @@
 /*
- * Fuzzes sessions: the same calls on a device and on the host reference, side by side. Whatever one
- * side answers the other one has to: status, message, and all that can be read. The first half of
- * an input chooses a transcript (program.h), the second one the calls: with live inputs, in the
+ * Fuzzes sessions: the same calls on a device and on the host reference, side by side. Both
+ * sides must give the same answers: status, message, and all that can be read. The first half of
+ * an input chooses a transcript (program.h), the second one the calls: with request inputs, in the
  * background, with callbacks, and whole runs with an observer.
  *
- * Only what comes of cancelling depends on who is faster; then both sides start anew.
+ * Only the result of cancelling depends on timing; then both sides start again.
  */
 #include "device.h"
 #include "program.h"
@@ -130,7 +130,8 @@ static void run_and_read(struct state *state, bool all, size_t first, size_t cou
     read_all(state);
 }
 
-/* What a run in the background calls at its end: it may read results, and any thread cancels. */
+/* State of a callback at the end of a background run: it may read results, and any thread
+ * cancels. */
 struct ended {
     struct healcl_session *session;
     size_t result, bytes;
@@ -248,7 +249,7 @@ static void on_difference(void *context, const char *line)
     ((struct observed *)context)->differences++;
 }
 
-/* Of a run that an observer may cancel: both sides do not ask as often. */
+/* Compares runs that an observer may cancel: both sides ask at different rates. */
 static void expect_cancelled(struct observed observed[SIDES], struct healcl_report *reports[SIDES])
 {
     for (int i = 0; i < SIDES; i++) {

@@ -135,14 +135,14 @@ static void add_text(struct arguments *arguments, const char *word, bool is_inde
 
 /* ---------------------------------------------------------------- calls */
 
-/* What a message says behind "call 17 ". */
+/* Returns the part of a message after "call 17 ". */
 static const char *behind_number(const char *message)
 {
     const char *space = strchr(message, ' ');
     return space && strchr(space + 1, ' ') ? strchr(space + 1, ' ') : message;
 }
 
-/* The reference tells at once what data reveal, the device when it is waited for. */
+/* The reference reports data errors at once, the device when it is waited for. */
 static void call_on_device(struct program *program, const char *operation,
                            const struct arguments *arguments, struct healcl_tensor **result,
                            enum healcl_status expected, const char *message)
@@ -194,7 +194,7 @@ static bool call(struct program *program, const char *operation, const struct ar
     return status == HEALCL_OK;
 }
 
-/* The same of one tensor and some words. */
+/* Calls an operation on one tensor and some words. */
 __attribute__((format(printf, 5, 6))) static bool call_on(struct program *program,
                                                           const char *operation,
                                                           const struct named *named,
@@ -321,7 +321,7 @@ static struct named *fresh(struct program *program, const struct problem_tensor 
 static struct named *operand(struct program *program, const struct problem_tensor *tensor,
                              struct random *random)
 {
-    /* What must be moduli or indices seldom comes from the pool, where it mostly is neither. */
+    /* Moduli and indices seldom come from the pool, where most values are neither. */
     const bool is_picky = tensor->contents != CONTENTS_VALUES && tensor->contents != CONTENTS_TAME;
     const uint32_t way = take_below(&program->bytes, is_picky ? 24 : 3);
     struct named *named = way == 1 || way == 2 ? pooled(program, tensor, way == 1) : NULL;
@@ -351,8 +351,8 @@ static struct named *make(struct program *program, const char *operation,
     return result;
 }
 
-/* What a call writes: new memory that nobody has written to, where none is added to, or what is
- * there. */
+/* Returns the tensor that a call writes: new, unwritten memory unless it is added to, or an
+ * existing one. */
 static struct named *output(struct program *program, const struct problem *problem,
                             const struct problem_tensor *tensor, struct random *random, bool *raw)
 {
@@ -413,7 +413,7 @@ static void add_call(struct program *program)
 
 /* ---------------------------------------------------------------- what passes look for */
 
-/* What a tensor is, for others that are like it. */
+/* Describes a tensor like a named one. */
 static struct problem_tensor like(const struct named *named)
 {
     const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor[REFERENCE]);
@@ -522,7 +522,7 @@ static void add_copy(struct program *program, const struct named *a)
         drop(program, copy);
 }
 
-/* The same on all slices along an axis. */
+/* Calls an operation on all slices along an axis. */
 static void add_slices(struct program *program, const struct named *a, struct random *random)
 {
     const struct healcl_tensor_info info = healcl_tensor_describe(a->tensor[REFERENCE]);

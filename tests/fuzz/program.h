@@ -3,10 +3,10 @@
  * which they share, overlap and write to in place.
  *
  * Each call is made by a queue on the host reference first, and, where a device is given, by one on
- * it, which must answer the same. What is accepted there becomes an entry
- * of a transcript, with what is read from the queue as its expected results: so anybody who runs it
- * can be compared with operations by call on the reference, which know neither plans of a whole nor
- * passes. Where data are refused the program ends, and others are to refuse them in the same words.
+ * it, which must answer the same. Accepted calls become entries of a transcript, with the queue's
+ * results as expected ones. Any run of it can thus be compared with operations by call on the
+ * reference, which know neither plans of a whole nor passes. Refused data end the program, and
+ * others must refuse them in the same words.
  */
 #ifndef HEALCL_TESTS_FUZZ_PROGRAM_H
 #define HEALCL_TESTS_FUZZ_PROGRAM_H
@@ -15,7 +15,7 @@
 #include "healcl.h"
 #include "tools/writer.h"
 
-/* What is left of an input; behind its end there are zeros. */
+/* The rest of an input; zeros follow its end. */
 struct bytes {
     const uint8_t *next;
     size_t left;
@@ -62,7 +62,7 @@ void program_make(struct program *program, const uint8_t *data, size_t size, boo
                   struct healcl_device *device);
 void program_release(struct program *program);
 
-/* What was told of an entry is what the queue has told of the call. */
+/* Checks that an entry's refusal has the message of the queue's call. */
 void program_expect_refusal(const struct program *program, const char *message);
 
 #endif

@@ -151,7 +151,7 @@ def cells_of(programs):
     for row, command in enumerate(COMMANDS):
         for column, place in enumerate(PLACES):
             if command.startswith(("inspect", "tune")) and place == "launch":
-                continue  # there is none, or what it found is kept
+                continue  # there is none, or its result is cached
             if command.startswith("devices") and place == "exit":
                 continue  # to measure takes long
             for way in ways if row == 0 else ways[(row + column) % 4:][:1]:
@@ -174,7 +174,7 @@ def main(healcl, driver, mpi="", mpirun=""):
     programs = [healcl, mpi, mpirun if mpi else ""]
     with tempfile.TemporaryDirectory(prefix="healcl-ends-") as folder:
         os.environ["HEALCL_CACHE_DIR"] = f"{folder}/cache"
-        for command in COMMANDS:  # what they need is built, and kept
+        for command in COMMANDS:  # their programs are built, and cached
             subprocess.run([healcl, *command.replace("@", folder).split()], cwd=ROOT, check=True,
                            stdout=subprocess.DEVNULL)
         with ThreadPoolExecutor(4) as pool:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What ends all ranks of healcl-mpi: one that has another healcl, transcript or plan than rank 0, or no
-device, or one that fails, also in the middle of a request. One line names rank and host.
+"""Ends of all ranks of healcl-mpi: by one whose healcl, transcript or plan differs from rank 0's, that
+has no device, or that fails, also in the middle of a request. One line names rank and host.
 
     ends.py HEALCL FAULTY_SOURCE.so FAULTY_RANKS HEALCL-MPI MPIRUN
 
-FAULTY_RANKS is made of faulty_ranks.c beside this file. HEALCL_TEST_ALL=1 loses a device at more
+FAULTY_RANKS is built from faulty_ranks.c in this folder. HEALCL_TEST_ALL=1 loses a device at more
 places. Exits with 77, skipped, where there is no MPI.
 """
 import json
@@ -27,7 +27,7 @@ REQUESTS = 200
 
 
 def instead(program):
-    """What stands before the program of a rank, so that it is another one."""
+    """Returns words before the program of a rank that make it another one."""
     return "sh", "-c", f'exec {program} "$@"'
 
 
@@ -67,7 +67,7 @@ def run(file, *options):
 
 
 def changed(file, place):
-    """The same transcript, with a byte more."""
+    """Returns the transcript with one more byte."""
     path = place / f"changed-{Path(file).name}"
     path.write_bytes(Path(place, file).read_bytes() + b"\n")
     return path

@@ -5,7 +5,7 @@
     run.py HEALCL HEALCL-MPI MPIRUN [FILE...]
 
 Each file, or a small choice of bundled ones, runs on 1 to 4 ranks; with HEALCL_TEST_ALL=1 along each
-axis of each input. Bytes that ranks exchange are those that healcl inspect tells. Exits with 77,
+axis of each input. Ranks exchange as many bytes as healcl inspect reports. Exits with 77,
 skipped, where there is no MPI.
 """
 import json
@@ -54,7 +54,7 @@ def check_run(healcl, launcher, path, ranks, options):
 
 
 def check_memory(healcl, launcher, path):
-    """A rank has room for its part alone."""
+    """A rank has room only for its part."""
     part = inspect(healcl, path, 2)
     most = part["each"]["device_memory_peak"]
     assert most < part["alone"]["device_memory_peak"]

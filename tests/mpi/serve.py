@@ -103,7 +103,7 @@ def check_two_inputs(launcher, place):
 
 
 def refuse(launcher, words, *arguments, code=2):
-    """One line tells of what is wrong, whatever the number of ranks is."""
+    """One line reports the error, for any number of ranks."""
     _, lines, _ = launcher.run((RANKS, ("serve", *arguments)), code=code)
     assert len(lines) == 1 and words in lines[0], (words, lines)
 
@@ -162,7 +162,7 @@ def kill_at(launcher, place, draw, results):
 
 
 def check_kills(launcher, place, requests, kills):
-    """Whatever was killed: no half file, and in the end each result once and right."""
+    """After any kill there is no half file, and in the end each result once and right."""
     draw = random.Random(SEED)
     write_requests(place, requests)
     empty(place / "out")

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
 
-# By name: whether it must be found, and what takes its trial's number. The toy has two moduli.
+# Lies by name: whether each must be found, and a function of its trial's number. The toy has two moduli.
 LIES = {
     "one lane": (True, lambda trial: f"lane {trial % 8} 8"),
     "one lane of one kernel": (True, lambda trial: f"lane_of {KERNELS[trial % len(KERNELS)]} "

@@ -1,5 +1,5 @@
 /*
- * A device that lies, preloaded (LD_PRELOAD): behind launches it waits, and changes elements of
+ * A device that lies, preloaded (LD_PRELOAD): after launches it waits, and changes elements of
  * what they have written. The environment's LIES says which:
  *
  *     lane L W         every element of 8 bytes whose number is L modulo W, of all outputs
@@ -9,9 +9,9 @@
  *     rarely N         one launch in N: one element
  *     stuck O          byte O of the fourth launch's output has bit 3 set, always
  *
- * A kernel's output is its first buffer, but for short transforms the second one, behind scratch
+ * A kernel's output is its first buffer, but for short transforms the second one, after scratch
  * memory. LIES_AFTER: how many launches there are before the first lie. LIES_SEED draws other lies.
- * Where LIES_NAMES is set, standard error gets the name and the size of each output.
+ * LIES_NAMES makes standard error get the name and the size of each output.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -25,7 +25,7 @@ enum { KERNELS = 4096 };
 
 static struct {
     cl_kernel kernel;
-    cl_mem buffers[2]; /* arguments number 1 and 2, behind the space */
+    cl_mem buffers[2]; /* arguments number 1 and 2, after the space */
 } kernels[KERNELS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long long launches, told, state;

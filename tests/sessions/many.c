@@ -13,7 +13,7 @@ enum { SETTLED = 100, CALLS_SETTLED = 2000, GROWTH_MAX = 1024 /* KiB */, ELEMENT
 
 static struct healcl_error error;
 
-/* What is resident of this process; 0 where the system does not tell. */
+/* Returns this process's resident memory; 0 where the system does not report it. */
 static long resident_kilobytes(void)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -40,7 +40,7 @@ static void count_programs(void *context, const char *line)
     *(int *)context += strncmp(line, "program ", 8) == 0;
 }
 
-/* By turns: a product, a sum, and a negation of a view, each with a tensor that comes and goes. */
+/* Alternates a product, a sum, and a negation of a view, each with a temporary tensor. */
 static void call(struct healcl_queue *queue, struct healcl_tensor *out, int number)
 {
     static int64_t data[ELEMENTS];
@@ -69,7 +69,7 @@ static void call(struct healcl_queue *queue, struct healcl_tensor *out, int numb
     healcl_tensor_release(in);
 }
 
-/* By how many KiB memory grows. */
+/* Returns how many KiB memory grows by. */
 static long grow_by_calls(struct healcl_device *device, int calls)
 {
     const int64_t shape = ELEMENTS;

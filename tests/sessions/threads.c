@@ -21,10 +21,9 @@ struct work {
     struct healcl_device *device;
     int runs;
     atomic_int begun;
-    /* A session that may be cancelled by anybody, or NULL; behind the lock. */
+    /* A session that any thread may cancel, or NULL; guarded by the lock. */
     pthread_mutex_t lock;
     struct healcl_session *open_to_all;
-    /* What came of it */
     atomic_int ended_well, cancelled, compared, wrong;
 };
 

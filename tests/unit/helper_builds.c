@@ -1,5 +1,5 @@
 /*
- * Tests open devices again and again, and each of them would build the same programs anew: 36 ms
+ * Tests open devices again and again, and each of them would build the same programs again: 36 ms
  * for one that is in PoCL's cache, 100 for another. These functions stand in front of OpenCL's:
  * healcl takes those that the process has. So in a process all contexts that healcl makes of a
  * device are one, and a program that was built there with the same texts and options stands for

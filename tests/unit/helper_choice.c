@@ -32,7 +32,7 @@ enum check_result __wrap_problem_check(struct healcl_device *device, const struc
 
 enum { WORDS_MAX = 32, PAIRS_WANTED = 4, LEAST_FIRST = 4, SET_SIZE = 1 << 18 };
 
-/* Hashes, each at the place that it says or behind it; 0: free. */
+/* Hashes, each at its own place or after it; 0: free. */
 struct set {
     uint64_t of[SET_SIZE];
 };
@@ -44,7 +44,7 @@ static bool looks;
 static const struct step *launched_step; /* NULL: outside of steps */
 static int missing,
     brings;           /* of the case that is looked at: kernels, and what they have that is new */
-static int least = 1; /* a kernel is to bring */
+static int least = 1; /* new things of a kernel */
 
 void share_choose_programs(enum share_programs programs)
 {

@@ -1,4 +1,4 @@
-/* What a plan claims to know of values, held against the values. */
+/* Compares facts that a plan states about values with the values. */
 #ifndef HEALCL_TESTS_HELPER_CLAIMS_H
 #define HEALCL_TESTS_HELPER_CLAIMS_H
 

@@ -1,4 +1,4 @@
-/* What the tests of the device layer share. */
+/* Declarations that the tests of the device layer share. */
 #ifndef HEALCL_TESTS_HELPER_DEVICE_H
 #define HEALCL_TESTS_HELPER_DEVICE_H
 
@@ -25,7 +25,7 @@ static struct healcl_error error;
         assert_int_equal(ok_, HEALCL_OK);                                             \
     } while (0)
 
-/* No variable of the environment changes a test, no binary is kept, nothing is alive. */
+/* No variable of the environment changes a test, no binary is cached, no handle is open. */
 static inline int device_set_up(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
  * Memory that runs out: functions in the place of those that allocate, arenas' too (core/arena.h),
- * which rarely ask for memory anew. The linker's --wrap puts them there (tests/CMakeLists.txt).
+ * which rarely allocate again. The linker's --wrap puts them there (tests/CMakeLists.txt).
  */
 #ifndef HEALCL_TESTS_HELPER_MEMORY_H
 #define HEALCL_TESTS_HELPER_MEMORY_H
@@ -10,12 +10,12 @@
 
 enum memory_way {
     MEMORY_WORKS,
-    MEMORY_IS_NOTED,   /* it works, and the stack of calls behind each allocation is noted */
+    MEMORY_IS_NOTED,   /* it works, and the call stack of each allocation is noted */
     MEMORY_FAILS_ONCE, /* allocation number `at` fails, from 1 on */
     MEMORY_FAILS_ON    /* and all that follow */
 };
 
-/* Allocations are counted anew from here. */
+/* Allocations are counted from here. */
 void memory_begin(enum memory_way way, size_t at);
 
 /* They work again. Returns how many there were. */

@@ -187,7 +187,7 @@ CODE(clGetEventProfilingInfo,
      (cl_event id, cl_profiling_info what, size_t size, void *value, size_t *needed),
      (id, what, size, value, needed), NULL)
 
-/* A device that is lost runs nothing any more: here, what was enqueued ends before that is told. */
+/* A device that is lost runs nothing any more: here, enqueued work ends before that is reported. */
 static cl_int CL_API_CALL helper_clFinish(cl_command_queue queue)
 {
     cl_int code = clFinish(queue);

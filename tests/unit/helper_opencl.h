@@ -34,10 +34,10 @@ extern const struct opencl helper_opencl;
  * device. Forgets HEALCL_DEVICE, which may name another. */
 const struct opencl *helper_loader(void);
 
-/* The same as helper_opencl, but event times do not advance, as rusticl's. */
+/* Like helper_opencl, but event times do not advance, as with rusticl. */
 struct opencl helper_opencl_without_times(void);
 
-/* The same, but barriers and markers have no times, as NVIDIA's. */
+/* Like helper_opencl, but barriers and markers have no times, as with NVIDIA's driver. */
 struct opencl helper_opencl_without_barrier_times(void);
 
 /* Forgets everything; nothing fails. */

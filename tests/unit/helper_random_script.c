@@ -202,7 +202,7 @@ static void put_something(struct draft *draft)
     }
 }
 
-/* Of x and y the axis 1 is summed. */
+/* Axis 1 of x and y is summed. */
 static const char *const chosen[SCRIPTS_CHOSEN] = {
     /* A sum that is pending is added to by what wants another one. */
     "x (4,4,1,2); b (4,1,2); q (1); o (4,1,2); r (1,1,2); y = get_slice x [0:1];"
@@ -212,14 +212,14 @@ static const char *const chosen[SCRIPTS_CHOSEN] = {
     "x (1,4,1,2); b (4,1,2); q (1); w (4,1,2); u = get_slice w [0:1]; v = get_slice w [2:3];"
     "modmul_axis_sum x b q u -1; modmul_axis_sum x b q v -1; modmul_axis_sum x b q u -1;"
     "o = get_slice w [3:4]; abs o o; abs v v; modmul_axis_sum x b q v -1; get w",
-    /* The same sum in two segments, and moduli that change or end. */
+    /* One sum is in two segments; moduli change or end. */
     "x (1,4,1,2); b (4,1,2); q (1); o (1,1,2); p (1); segment s; modmul_axis_sum x b q o -1; end;"
     "segment t; modmul_axis_sum x b q o -1; _modsum_tcc q 5 97 q; modmul_axis_sum x b p o -1;"
     "free p; get o; end",
     /* A sum that is written over another one, which nobody has asked for. */
     "x (3,4,2); q (2); s = empty (3,2) :int64; axis_modsum x 1 q s; axis_modsum x 1 q s; get s;"
     "axis_modsum x 1 q s; free s",
-    /* Several steps of one operation behind an exchange. */
+    /* Several steps of one operation after an exchange. */
     "x (1,4,1,6); b (4,1,6); q (1); o (1,1,6); u = get_slice o [:,:,0:5];"
     "v = get_slice o [:,:,1:6]; modmul_axis_sum x b q o -1; abs u v; get o",
 };

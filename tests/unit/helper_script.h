@@ -44,10 +44,10 @@ void script_lines(struct script *script, const char *lines);
 /* Ends the text. */
 void script_finish(struct script *script);
 
-/* The same, and plans it; ends the program where that fails. */
+/* Parses a script and plans it; ends the program on failure. */
 void script_plan(struct script *script);
 
-/* Sets the arguments of inputs that a step lacks, so that tests notice who reads them. */
+/* Sets the arguments of missing inputs of a step, so that tests notice who reads them. */
 void script_spoil(struct plan *plan);
 
 /* Plans a file. */
@@ -56,7 +56,7 @@ void script_release(struct script *script);
 
 /* ---- running ---- */
 
-/* All results of a run, one behind the other, as int64. */
+/* All results of a run, one after another, as int64. */
 struct script_results {
     int64_t *values;
     size_t count, capacity;
@@ -70,7 +70,7 @@ void script_results_release(struct script_results *results);
 enum healcl_status script_run(const struct script *script, struct executor *executor,
                               struct script_results *results, struct healcl_error *error);
 
-/* The same on an executor of its own. device: NULL for the host reference. */
+/* Runs a script on an executor of its own. device: NULL for the host reference. */
 enum healcl_status script_run_on(const struct script *script, struct healcl_device *device,
                                  struct script_results *results, struct healcl_error *error);
 

@@ -20,12 +20,12 @@ bool share_takes(const char *sweep, uint64_t number, uint32_t of);
  * that has an option's value or an operand's dtype that its kernel has not run with
  * yet, or with PROGRAMS_PAIRS two options' values; with PROGRAMS_BUT_SIZES options that say how
  * large something is do not count. Sweeps then take the same share in each run, so that drivers
- * find their programs kept; of the share that the seed draws they take what needs no program.
+ * find their programs cached; of the share that the seed draws they take what needs no program.
  */
 enum share_programs { PROGRAMS_ANY, PROGRAMS_PAIRS, PROGRAMS_VALUES, PROGRAMS_BUT_SIZES };
 void share_choose_programs(enum share_programs programs);
 
-/* A program less is needed where those that bring much go first: such a sweep is done again and
+/* One program fewer is needed if those that cover much go first: such a sweep is done again and
  * again, from share_first_least() things that are new in each kernel down to 1. */
 int share_first_least(void);
 void share_programs_bring(int things);

@@ -1,5 +1,5 @@
-/* What OpenCL C has for 64-bit words and C lacks, for headers of cl/ that are tested on the host.
- */
+/* Defines OpenCL C's functions on 64-bit words in C, for headers of cl/ that are tested on the
+ * host. */
 #ifndef HEALCL_TESTS_HELPER_WORDS_H
 #define HEALCL_TESTS_HELPER_WORDS_H
 

@@ -18,7 +18,7 @@
 #include "helper_words.h"
 #include "tools/random.h"
 
-/* ---- what OpenCL C has and C lacks ---- */
+/* ---- functions of OpenCL C that C does not have ---- */
 
 typedef unsigned int uint;
 
@@ -63,7 +63,7 @@ static ulong same(ulong x)
     return x;
 }
 
-/* What stands around the arithmetic; the kernels are compiled, and not run. */
+/* Stand-ins for the arithmetic's surroundings; the kernels are compiled, and not run. */
 #define ELEMENT long
 #define KERNEL static void
 #define SPACE(name) struct space name
@@ -109,7 +109,7 @@ static void next_span(const struct space *space, struct span *span)
 #pragma GCC diagnostic ignored "-Wpedantic" /* __int128 */
 #include "cl/base/arithmetic.h"
 #include "cl/vectors.cl"
-/* behind what it stands on */
+/* after its dependencies */
 #include "cl/sum/product_columns.cl"
 #pragma GCC diagnostic pop
 
@@ -181,7 +181,7 @@ static void check_append(struct lane_divisor p, ulong x, ulong word)
     }
 }
 
-/* Factors with as many bits as q, which may be above it; one bit more is told. */
+/* Factors with as many bits as q, which may be above it; one bit more is reported. */
 static void check_short(struct lane_divisor p, long a, long b)
 {
     ulong q = p.q, last = (ulong)1 << (63 - p.shift), bits = last | (last - 1);
@@ -291,7 +291,7 @@ static void worst_products(void **state)
         }
 }
 
-/* What an inverse must be, by integers: of 1/q less a part between 2^-50 and 2^-49 of it. */
+/* Inverses must be 1/q, computed by integers, less a part between 2^-50 and 2^-49 of it. */
 static void inverses(void **state)
 {
     (void)state;

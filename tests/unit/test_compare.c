@@ -1,5 +1,4 @@
-/* What a comparison makes of what processes and saved files claim: faults, means, names, and what
- * is printed. */
+/* Comparisons from the claims of processes and saved files: faults, means, names, and output. */
 #include <math.h>
 #include <unistd.h>
 
@@ -88,7 +87,7 @@ static void print_terminal(const struct comparison *comparison, FILE *stream)
     compare_print_table(comparison, &style);
 }
 
-/* What a printer prints; to be freed. */
+/* Returns the output of a printer; to be freed. */
 static char *printed_by(void (*print)(const struct comparison *, FILE *),
                         const struct comparison *comparison)
 {
@@ -187,7 +186,7 @@ static void what_all_have_run_counts(void **state)
     comparison_release(&comparison);
 }
 
-/* The host reference tells what is right, and is never the fastest. */
+/* The host reference decides what is right, and is never the fastest. */
 static void the_reference_never_leads(void **state)
 {
     (void)state;
@@ -228,7 +227,7 @@ static void put_operations(cJSON *run, double count, double bytes)
     compare_put(run, "ops", kinds);
 }
 
-/* By the compute time of the fastest device, not of the host reference; and by the operations. */
+/* The compute time of the fastest device, not of the host reference, and the operations decide. */
 static void small_transcripts_count_in_no_mean(void **state)
 {
     (void)state;
@@ -461,7 +460,7 @@ static void devices_are_called_what_they_are(void **state)
 
 /* ---------------------------------------------------------------- what is printed */
 
-/* Caches make a share of the rates more than all of them: people are told so by a word, programs
+/* Caches make a share of the rates more than all of them: people see a word for it, programs
  * get what was measured. */
 static void shares_end_at_the_whole(void **state)
 {
@@ -487,7 +486,7 @@ static void shares_end_at_the_whole(void **state)
     }
 }
 
-/* What a driver or a file is called is no formula of a spreadsheet's. */
+/* Names of drivers and files never become formulas of a spreadsheet. */
 static void csv_has_no_formulas(void **state)
 {
     (void)state;

@@ -9,8 +9,8 @@
 static void ranks_are_exact(void **state)
 {
     (void)state;
-    /* By exact fractions: the largest r for which less than r heads, or tails, of count coins have
-     * a probability of 2.5 % at most. */
+    /* Ranks by exact fractions: the largest r for which fewer than r heads, or tails, of count
+     * coins have a probability of 2.5 % at most. */
     const struct {
         size_t count, rank;
     } cases[] = {{0, 0},  {1, 0},  {6, 0},  {7, 1},  {9, 1},   {10, 2},   {12, 2},
@@ -51,7 +51,7 @@ static void put_samples(cJSON *run, const char *path, const char *samples)
     compare_add_figures(run);
 }
 
-/* Judges a run anew: what is said of one of its slowdowns is this. */
+/* Judges a run again, and compares the text of one of its slowdowns. */
 static void assert_judged(const struct comparison *comparison, cJSON *run, int number,
                           bool is_slower, const char *expected)
 {

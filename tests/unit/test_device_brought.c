@@ -1,4 +1,4 @@
-/* What a caller brings: a context, a command queue, a log, memory. And the list of devices. */
+/* The caller's own context, command queue, log and memory, and the list of devices. */
 #include "helper_device.h"
 
 #include <stdio.h>

@@ -256,7 +256,7 @@ static void asks_for_huge_pages(void **state)
 }
 
 /* The first buffer that is made, and how many references to it are held. Once there are none a
- * driver may refuse it, as Intel's does, though parts of it live. */
+ * driver may refuse it, as Intel's does, though parts of it exist. */
 static cl_mem first_buffer;
 static int references;
 

@@ -112,7 +112,7 @@ static void each_call_runs_out_of_memory_on_staging(void **state)
 
 int main(void)
 {
-    unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
+    unsetenv("HEALCL_AS"); /* the device itself reports which calls transfers make */
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(each_call_fails_once),
         DEVICE_TEST(each_call_fails_on_mapped_memory),

@@ -179,7 +179,7 @@ static void first_launches_are_alone(void **state)
     close_device();
 }
 
-/* PoCL 3.1 aborts where the larger one loads the kernel anew. */
+/* PoCL 3.1 aborts if the larger one loads the kernel again. */
 static void sizes_do_not_overlap(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void sizes_do_not_overlap(void **state)
     close_device();
 }
 
-/* What was enqueued longer ago than anything that is remembered. */
+/* Waits for commands older than any that are remembered. */
 static void waits_beyond_what_is_remembered(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void waits_beyond_what_is_remembered(void **state)
     close_device();
 }
 
-/* Downloads wait for all that was enqueued, and tell the pool so. */
+/* Downloads wait for everything enqueued, and notify the pool. */
 static void waits_before_downloads(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@ enum { HALF = 4096 };
 
 static struct healcl_device *device;
 
-/* What a filler or taker has seen. */
+/* Records the calls of a filler or taker. */
 static struct {
     uint64_t pieces, bytes, fails_at;
     uint64_t waits[16];     /* calls of clWaitForEvents before piece i */

@@ -50,7 +50,7 @@ static void *open_use_close(void *argument)
     return NULL;
 }
 
-/* What a process does. Returns its exit code. */
+/* Runs the threads of a process. Returns its exit code. */
 static int run_threads(bool tested)
 {
     pthread_barrier_t start;

@@ -201,8 +201,8 @@ static void check_spans(const struct trace *trace, enum trace_clock clock)
     const struct trace_span *wait = find(trace, TRACE_HOST, "wait for the device");
     assert_true(find(trace, TRACE_COMPUTE, "map for reading")->end <= wait->end + slack);
     assert_string_equal(find(trace, TRACE_HOST, "add")->category, "build");
-    /* What the driver does before it begins with a kernel that has not run is no time of the
-     * kernel, and is there once. A driver that takes no times does not tell. */
+    /* The driver's work before a kernel's first run is no time of the kernel, and is recorded once.
+     * A driver that takes no times does not report it. */
     size_t first_launches = 0;
     for (size_t i = 0; i < trace->count; i++)
         first_launches +=

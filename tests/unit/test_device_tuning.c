@@ -1,4 +1,4 @@
-/* Tunings that are kept between runs: written, read, and ignored where they are not to be trusted;
+/* Tunings that are saved between runs: written, read, and ignored where they are not to be trusted;
  * and what goes before them. */
 #include <dirent.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void assert_same(const struct device_tuning *a, const struct device_tunin
     assert_string_equal(a_text, b_text);
 }
 
-/* Keeps something else under the name of a file that was kept. */
+/* Stores something else under the name of a saved file. */
 static void keep_instead(const char *path, const char *text)
 {
     OK(cache_write(cache, strrchr(path, '/') + 1, text, strlen(text), &error));
@@ -162,7 +162,7 @@ static int is_rates(const struct dirent *entry)
     return strncmp(entry->d_name, "rates_", 6) == 0;
 }
 
-/* The name of the only file that was kept. */
+/* Returns the name of the only saved file. */
 static void find_kept(char path[512])
 {
     struct dirent **names = NULL;
@@ -204,7 +204,7 @@ static void keeps_rates(void **state)
 
 enum { KEPT_KINDS = 3, KEPT_FILES = 2 * KEPT_KINDS };
 
-/* Each kind of file for a device, whose driver tells what is in it. */
+/* Saves each kind of file for a device; its driver decides the content. */
 static void keep_all(struct device_info *device)
 {
     struct device_tuning tuning = tuning_of(*device->driver == '1' ? "local_size=4" : "");
@@ -220,7 +220,7 @@ static void keep_all(struct device_info *device)
     rates_keep(device, &tuning, 1, rates);
 }
 
-/* How many files are read of what keep_all has kept. */
+/* Returns how many files of keep_all are read. */
 static int read_all(const struct device_info *device)
 {
     struct device_tuning tuning = tuning_default(device);
@@ -271,7 +271,7 @@ static void ignores_swapped_files(void **state)
     free(names);
 }
 
-/* default < kept < HEALCL_TUNING < HEALCL_VARIANT */
+/* default < saved < HEALCL_TUNING < HEALCL_VARIANT */
 static void has_its_place_among_others(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void has_its_place_among_others(void **state)
     assert_int_equal(device->tuning.styles[FAMILY_elementwise], STYLE_GENERAL);
     assert_string_equal(tuning_source_name(&device->tuning), "healcl tune and the environment");
     healcl_device_close(device);
-    keep(&tuning, "transform=local:quick"); /* a variant of another version: told */
+    keep(&tuning, "transform=local:quick"); /* a variant of another version: reported */
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_string_equal(tuning_source_name(&device->tuning), "the environment");
     assert_string_equal(device_warning(device, 0), KEPT_UNREADABLE);
@@ -319,7 +319,7 @@ static void has_its_place_among_others(void **state)
     unsetenv("HEALCL_VARIANT");
 }
 
-/* Any device is shaped as another kind of device, and what is kept is for its own. */
+/* Any device can use the kernels of another kind; saved tunings are for its own. */
 static void is_shaped_as_another_device(void **state)
 {
     (void)state;

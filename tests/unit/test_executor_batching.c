@@ -23,7 +23,7 @@ static struct {
     char notes[NOTES_MAX]; /* 'k' a kernel, 'c' a copy, 'w' a wait for the compute queue */
     size_t count;
     uint64_t transfer_waits, uploads;
-    /* What kernels and copies were given since the last wait: buffers, and values that look like
+    /* Arguments of kernels and copies since the last wait: buffers, and values that look like
      * them. */
     cl_mem uses[USES_MAX];
     size_t use_count;
@@ -231,7 +231,7 @@ static void write_long_segment(struct script *script, int rounds)
         script_call(script, "turned", "moveaxis", "sum 0 2");
         script_call(script, "flat", "flatten", "turned 0 2"); /* copies */
         script_free(script, "b");
-        if (round % 7 == 0) /* the tables are worked out anew */
+        if (round % 7 == 0) /* the tables are computed again */
             script_call(script, "q", "_modsum_tcc", "q 80 100000 q");
     }
     free(values);
@@ -283,7 +283,7 @@ static size_t count_kernels(void)
     return count_notes('k');
 }
 
-/* Waits before the last kernel; those behind it. */
+/* Counts waits before the last kernel, and after it. */
 static void count_waits(int *within, int *behind)
 {
     char *last = strrchr(trace.notes, 'k');
@@ -317,7 +317,7 @@ static void segment_is_one_batch(void **state)
     assert_true(trace.transfer_waits > 0 && trace.uploads > 20); /* the large ones are mapped */
 }
 
-/* Results are waited for once, behind everything, wherever they stand. */
+/* Results are waited for once, after everything, wherever they stand. */
 static void results_come_last(void **state)
 {
     (void)state;
@@ -377,8 +377,7 @@ static void results_wait_in_tensors(void **state)
     }
 }
 
-/* Where memory is short, results do not take more than a quarter of it before they are handed out.
- */
+/* Results take at most a quarter of short memory before they are handed out. */
 static void results_come_before_memory_ends(void **state)
 {
     (void)state;
@@ -491,7 +490,7 @@ static void small_tables_take_no_launch(void **state)
     assert_true(kernels[1] >= kernels[0] + 2 + (takes_copies ? 4 : 0)); /* tables and checks */
 }
 
-/* Where kernels have noted nothing, the status is read, but not written again. */
+/* The status is read, but not written again, if kernels have noted nothing. */
 static void clear_status_is_left(void **state)
 {
     (void)state;
@@ -523,7 +522,7 @@ static void a_split_segment_waits(void **state)
         result.is_split = split;
         run_traced(&script);
         count_waits(&within, &behind);
-        assert_int_equal(within, split ? 2 : 0); /* behind the uploads and the first result */
+        assert_int_equal(within, split ? 2 : 0); /* after the uploads and the first result */
         assert_int_equal(result.compute_nanoseconds > 0, split);
         assert_true(result.decode_nanoseconds > 0);
         assert_true(result.decode_nanoseconds + result.compute_nanoseconds <= result.nanoseconds);
@@ -534,7 +533,7 @@ static void a_split_segment_waits(void **state)
 
 int main(void)
 {
-    unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
+    unsetenv("HEALCL_AS"); /* the device itself reports which calls transfers make */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segment_is_one_batch),
         cmocka_unit_test(results_come_last),

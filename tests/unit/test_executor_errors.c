@@ -133,7 +133,7 @@ static void indices(void **state)
     expect_refusal(&script, "entry 3 (take_along_axis): argument 'idx': -3 at [1, 1] is outside "
                             "of axis 0 of size 2");
 
-    /* What wraps for one axis is outside of another. */
+    /* An index that wraps for one axis is outside another. */
     begin(&script);
     script_upload(&script, "idx", DTYPE_INT64, 2, VALUES(2, 3), VALUES(0, 1, -2, 1, -3, 2));
     script_call(&script, "out", "take_along_axis", "a idx 1 out");
@@ -211,7 +211,7 @@ static void coprime_moduli(void **state)
                    "below 1");
 }
 
-/* As if what a check has found were further away than its report can say. */
+/* Pretends that a check's finding is further away than its report can express. */
 static cl_int CL_API_CALL read_far_status(cl_command_queue queue, cl_mem memory, cl_bool blocking,
                                           size_t offset, size_t size, void *data, cl_uint count,
                                           const cl_event *list, cl_event *event)
@@ -256,7 +256,7 @@ static void far_indices(void **state)
 
 /* ---------------------------------------------------------------- which error wins */
 
-/* Of many entries that offend, the first, however late the host hears of it. */
+/* The first of many failing entries is reported, however late the host learns of it. */
 static void first_entry_wins(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static void add_transform(struct script *script, const char *a, const char *psi)
     script_call(script, "a", "ntt", "a none none q psi a 0 1");
 }
 
-/* What a work-item would have to go round a loop too often for is refused. */
+/* Steps whose work-items would need too many loop rounds are refused. */
 static void loops_end(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static enum healcl_status failing_take(void *context, const struct step *step, c
     return ERROR(failure, HEALCL_USAGE, "no more");
 }
 
-/* What the sink says ends the run. */
+/* A failing sink ends the run. */
 static void sinks_fail(void **state)
 {
     (void)state;
@@ -467,7 +467,7 @@ static void sinks_fail(void **state)
 
 int main(void)
 {
-    unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
+    unsetenv("HEALCL_AS"); /* the device itself reports which calls transfers make */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moduli),
         cmocka_unit_test(moduli_of_thin_items),

@@ -1,7 +1,7 @@
 /*
- * What a device lacks runs on the host: each operation, families, all; programs that do not build;
- * answers of the self-test that are wrong. Results are right and counts exact, on transcripts, in
- * sessions, by call, and in bodies of vendors' operations. Runs once more shaped as for other
+ * Steps that a device cannot run, on the host: each operation, families, all; programs that do not
+ * build; wrong answers of the self-test. Results are right and counts exact, in transcripts, in
+ * sessions, by call, and in bodies of vendors' operations. Runs again with the styles of other
  * devices.
  */
 #include "helper_device.h"
@@ -35,7 +35,7 @@ static struct healcl_transcript *open_file(const char *path)
     return transcript;
 }
 
-/* A device that lacks what a list says. */
+/* Opens a device that cannot run what a list says. */
 static struct healcl_device *open_lacking(const struct opencl *cl, const char *lacks)
 {
     struct healcl_device *device = NULL;
@@ -59,7 +59,7 @@ static void fallback_is_refused_where_not_wanted(void **state)
                                           "HEALCL_LACKS says so"));
     assert_null(report);
     healcl_error_clear(&error);
-    /* What measures and proves makes its executors itself. */
+    /* Measuring and proving code makes its own executors. */
     device->brought.no_fallback = false;
     struct segment_result result = {0};
     struct script_results results = {0};
@@ -283,7 +283,7 @@ static void families_that_fail_fall_back(void **state)
 
 /* ---------------------------------------------------------------- sessions, calls, errors */
 
-/* What a session keeps is there again; a request after the first one is as the first. */
+/* A session's cached data are restored; a request after the first one is like the first. */
 static void sessions_fall_back(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void calls_fall_back(void **state)
         }
         assert_int_equal(got[i], x);
     }
-    /* An error of the device comes before that of the host behind it. */
+    /* An error of the device comes before a later one of the host. */
     OK(healcl_call(queue, "set_const_val", 2, (struct healcl_argument[]){TENSOR(q), INT(-5)}, NULL,
                    &error));
     OK(healcl_call(queue, "modmul", 4,
@@ -393,7 +393,7 @@ static const char twice[] =
     "KERNEL twice(global long *out, long out_at, global const long *a, long a_at)\n"
     "{ long i = get_global_id(0); out[out_at + i] = 2 * a[a_at + i] % 97; }\n";
 
-/* Of a kernel that is there, does not build, or is not wanted. */
+/* Bodies replace a kernel that does not exist, does not build, or is not wanted. */
 static void bodies_stand_for_kernels(void **state)
 {
     (void)state;
@@ -442,7 +442,7 @@ static void bodies_stand_for_kernels(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* The shape that the environment asks for is kept. */
+/* The environment's style stays. */
 static int set_up(void **state)
 {
     (void)state;

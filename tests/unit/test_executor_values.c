@@ -1,6 +1,6 @@
 /*
- * What the executor keeps between steps: tables worked out from tensors are out of date once the
- * tensor is written, results are those of their moment, runs can be repeated, memory comes back.
+ * Data that the executor caches between steps: tables computed from tensors are discarded once the
+ * tensor is written, results are those of their moment, runs can be repeated, memory is freed.
  * Every script runs on the device and on the host reference.
  */
 #include "helper_one_device.h"
@@ -160,7 +160,7 @@ static void twiddles_change(void **state)
     script_results_release(&results);
 }
 
-/* Permutations and indices: filled through views, computed, uploaded anew. */
+/* Permutations and indices: filled through views, computed, uploaded again. */
 static void permutations_change(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void checks_change(void **state)
     script_release(&script);
 }
 
-/* The same moduli for many uses and views, with coprimality worked out from them. */
+/* Many uses and views share moduli, and the coprimality computed from them. */
 static void crt_moduli_change(void **state)
 {
     (void)state;
@@ -529,7 +529,7 @@ static void many_tables(void **state)
     script_release(&script);
 }
 
-/* What a sink was given: the results' sizes, negative where it came without data. */
+/* Calls of a sink: the results' sizes, negative for a call without data. */
 struct given {
     int64_t sizes[8];
     size_t count;

@@ -84,8 +84,7 @@ static void components(void **state)
             check_components(dtypes[d], sizes[rows[i] == 23 ? 4 : i % 2], rows[i]);
 }
 
-/* What sums of products add up: numbers below 2^62, which is the fast way, or one of them is not,
- * or any. */
+/* Summands of sums of products: below 2^62, the fast path; one that is not; or any. */
 enum summands { SMALL, ONE_ODD, ANY, SUMMANDS };
 
 static void upload_summands(struct script *script, const char *name, enum dtype dtype,

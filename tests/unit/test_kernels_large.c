@@ -76,7 +76,7 @@ static void many_rows(void **state)
     }
 }
 
-/* Rows with k moduli side by side, but a gap behind them, as a slice has. */
+/* Rows with k moduli side by side, but a gap after them, as in a slice. */
 static void rows_with_gaps(void **state)
 {
     (void)state;

@@ -100,7 +100,7 @@ static void parts_of_outputs(void **state)
         }
 }
 
-/* What caches do not keep: lines of memory may be written past them, where they are whole. */
+/* Outputs larger than caches: whole lines of memory may be written past them. */
 static void large_outputs(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void large_outputs(void **state)
         }
 }
 
-/* The same of long rows: copies, absolute values and fills, which begin and end within lines. */
+/* Long rows, which begin and end within lines: copies, absolute values and fills. */
 static void large_rows(void **state)
 {
     (void)state;

@@ -225,8 +225,7 @@ static double excess(const int64_t *noted, int64_t count)
     return (double)lines / (double)least;
 }
 
-/* Of rows that follow each other and that lie between each other, permuted and not, in one pass and
- * in two. */
+/* Rows are adjacent or interleaved, permuted or not, in one pass or in two. */
 static void lines(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * Where kernels have fast ways and slow ones, each of them, and what lies on the border: rows of
+ * The fast and slow paths of kernels, and the borders between them: rows of
  * transforms that are read and written where they lie or not, permutations that cost nothing or
  * something, moduli on both sides of 2^62, inputs that are residues but for one; elementwise
  * operations on vectors with one odd lane.
@@ -110,7 +110,7 @@ static int64_t outlier_value(enum outlier outlier, int64_t q, struct random *ran
 
 enum { ROWS = 2, MODULI = 3 };
 
-/* Of every length, below 2^62 or 2^31. */
+/* Returns a modulus of any length, below 2^62 or 2^31. */
 static int64_t any_modulus(enum dtype dtype, struct random *random)
 {
     int bits = dtype == DTYPE_INT32 ? 30 : 61;
@@ -200,8 +200,7 @@ static void transforms(void **state)
     print_message("%d transforms, or a share of them\n", (int)round);
 }
 
-/* Where inputs lie has to do with shapes, and these take long: HEALCL_TUNING changes other things.
- */
+/* The position of inputs depends on shapes, not on HEALCL_TUNING, and these tests take long. */
 static void skip_with_tuning(void)
 {
     const char *tuning = getenv("HEALCL_TUNING");
@@ -239,8 +238,8 @@ static void check_odd_input(bool inverse, enum dtype dtype, int64_t n, int64_t q
     problem_data_release(&data);
 }
 
-/* Wherever the one input lies that is no residue, it is seen. Of moduli that are powers of two the
- * first input that is not taken as it is can be a multiple: among zeros nothing else tells. */
+/* The one input that is no residue is noticed at any position. Among moduli that are powers of two,
+ * the first input that must be reduced can be a multiple: among zeros nothing else shows it. */
 static void odd_inputs(void **state)
 {
     (void)state;

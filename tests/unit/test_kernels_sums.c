@@ -27,7 +27,7 @@ static const int64_t moduli[] = {1,
                                  INT64_MAX};
 enum { MODULI = sizeof moduli / sizeof *moduli };
 
-/* What fills a, b and out: residues, or the same number everywhere, or residues but for one. */
+/* Values of a, b and out: residues, one number everywhere, or residues except one. */
 enum filling { RESIDUES, ALL_Q_MINUS_1, ALL_LARGEST, ALL_SMALLEST, ONE_ODD, ANYTHING, FILLINGS };
 
 /* The largest number of the fast way: below 2^62. */
@@ -228,7 +228,7 @@ static void products_of_weights(void **state)
     }
 }
 
-/* Rows of k residues of each term, of whole vectors and of each number of elements behind them. */
+/* Rows of k residues of each term, of whole vectors and each number of further elements. */
 static void ends_of_rows(void **state)
 {
     (void)state;

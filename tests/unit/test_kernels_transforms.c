@@ -17,7 +17,7 @@ static struct device_info info; /* the device's own */
 static struct device_tuning tuning;
 static int checked;
 
-static int least; /* that a program is to bring in this round; the last one is of 1 */
+static int least; /* new things of a program in this round; the last one is of 1 */
 
 static int open_device(void **state)
 {
@@ -44,7 +44,7 @@ static int close_device(void **state)
     return 0;
 }
 
-/* What the device is said to be like. */
+/* Properties that the device is set to report. */
 struct setting {
     enum kernel_style variant;
     uint32_t local_size;   /* work-items that share a transform */
@@ -251,7 +251,7 @@ int main(void)
         {"single", check_setting, NULL, NULL, &single},
         {"single, rows too long", check_setting, NULL, NULL, &too_long},
     };
-    /* Again and again, for what brings most goes first. */
+    /* Repeats, because kernels with the most new programs go first. */
     int failed = 0;
     share_choose_programs(PROGRAMS_VALUES);
     for (least = share_first_least(); least > 0 && failed == 0; least /= 2) {

@@ -41,7 +41,7 @@ static void kernels_take_spaces(void **state)
     assert_true(kernels > 50);
 }
 
-/* The last variant does everything, and no other one is unconditional; names are told apart. */
+/* The last variant does everything, and no other one is unconditional; names differ. */
 static void tables_are_whole(void **state)
 {
     (void)state;

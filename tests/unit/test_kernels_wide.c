@@ -1,8 +1,8 @@
 /*
- * What work-items of GPUs do with several elements, against the host reference: copies, fills and
- * elementwise operations with accesses of 16 bytes, on rows that allow these, or that are odd in
- * their length, distance or offset; products and sums of an operand that repeats along an axis; and
- * kernels on local memory for views of any number of axes.
+ * GPU work-items with several elements, against the host reference: copies, fills and elementwise
+ * operations with accesses of 16 bytes, on rows that allow these, or with odd length, distance or
+ * offset; products and sums of an operand that repeats along an axis; and kernels on local memory
+ * for views of any number of axes.
  */
 #include "helper_calls.h"
 #include "opencl/programs_internal.h"
@@ -35,7 +35,7 @@ static size_t programs_built(const char *name, const char *option)
     return count;
 }
 
-/* Of up to the dtype's largest, that among them. */
+/* Uploads moduli up to the dtype's largest, including that. */
 static void upload_moduli(struct script *script, const char *name, enum dtype dtype, int64_t k)
 {
     int64_t values[64];
@@ -155,7 +155,7 @@ static void bytes(void **state)
     }
 }
 
-/* Of [l,k,n] modulo k: b is the same along l, n, both, or everywhere. */
+/* Checks [l,k,n] modulo k: b is constant along l, n, both, or everywhere. */
 static void check_repeated(enum dtype dtype, int l, int n)
 {
     static const char *const operands[] = {"over_l", "over_n", "over_both", "everywhere"};

@@ -325,7 +325,7 @@ static int expect_cuts(struct fixture *f, const struct step *step)
     put(f, step->out, before);
     for (int i = 0; i < 4; i++)
         expect_widened(f, step, (uint32_t)below(1 << STEP_INPUTS));
-    /* What comes with requests mostly: the values, not the moduli, nor what belongs to those. */
+    /* Requests usually supply the values, not the moduli, nor what belongs to those. */
     assert_true(expect_widened(f, step, 1));
     put(f, step->out, before);
     return letters;
@@ -405,7 +405,7 @@ static void sums_of_products(void **state)
     }
 }
 
-/* Of several requests: each its own factors, or a shared by all of them. */
+/* Several requests have their own factors, or share a. */
 static void sums_of_products_of_batches(void **state)
 {
     struct fixture *f = *state;

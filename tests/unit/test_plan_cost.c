@@ -1,6 +1,6 @@
 /*
- * What segments cost, counted by hand for small plans, before and after passes; and the time that
- * rates allow for it.
+ * Costs of segments, counted by hand for small plans, before and after passes, and the time that
+ * rates allow.
  */
 #include "helper_device.h"
 
@@ -60,7 +60,7 @@ static void fused_products(void **state)
     }
 }
 
-/* Of a vendor's operation that has a kernel and a body, the kernel counts, and only its bytes. */
+/* Only the kernel, and its bytes, count for a vendor's operation with a kernel and a body. */
 static void steps_of_vendors(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void sums_of_batches(void **state)
     }
 }
 
-/* Of what is gathered from, no more is read than what is asked for, and nothing twice. */
+/* Gathers read only the requested elements, and nothing twice. */
 static void gathered_bytes(void **state)
 {
     (void)state;

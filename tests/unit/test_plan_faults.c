@@ -2,7 +2,7 @@
  * Memory that runs out while a plan is made: allocations fail in turn, each alone, and together
  * with all that come after it; of those that the same calls have led to the first one. It ends with
  * HEALCL_NO_MEMORY and one line, and leaves nothing; what was there before is as it was. Memory of
- * an arena (core/arena.h) is counted too, which is rarely allocated anew.
+ * an arena (core/arena.h) is counted too, which rarely allocates.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -198,7 +198,7 @@ static enum healcl_status multiply(void *context)
         assert_memory_equal(values, ((const int64_t[]){4, 9, 16, 25}), sizeof values);
     healcl_tensor_release(column);
     healcl_tensor_release(made);
-    /* That says what failed in a release. */
+    /* The wait reports what failed in a release. */
     const enum healcl_status waited =
         healcl_queue_wait(calls->queue, status == HEALCL_OK ? &error : NULL);
     if (calls->free_storages == 0)

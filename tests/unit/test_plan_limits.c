@@ -140,7 +140,7 @@ static void costs_of_operations(void **state)
     }
 }
 
-/* What an operation's copy visits is added to what the operation does. */
+/* An operation's copy counts with the operation. */
 static void copies_count_with_their_operation(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void copies_count_with_their_operation(void **state)
     script_release(&script);
 }
 
-/* What an operation visits is not added to what the next one does. */
+/* Elements that an operation visits do not count for the next one. */
 static void operations_count_apart(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ static void scalars_are_stored_once(void **state)
     script_release(&script);
 }
 
-/* No tensor, and no set of live tensors, may be larger than the limit. */
+/* No tensor, and no set of tensors at one time, may be larger than the limit. */
 static void live_tensors_are_limited(void **state)
 {
     (void)state;

@@ -226,7 +226,7 @@ static void transcripts_run_with_the_least(void **state)
     assert_true(count > 10);
 }
 
-/* What a check finds in a slice is told as in the whole. */
+/* A failed check in a slice is reported as in the whole. */
 static void refusals_name_the_element(void **state)
 {
     (void)state;

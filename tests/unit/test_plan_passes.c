@@ -93,7 +93,7 @@ __attribute__((format(printf, 4, 5))) static void call(struct script *script, co
     script_call(script, out, operation, text);
 }
 
-/* Where a result goes: to a tensor of shape 2 that is there, or a new one, by fill or not. */
+/* The destination of a result: an existing tensor of shape 2, or a new one, by fill or not. */
 static const char *new_sum(struct script *script, struct random *random)
 {
     const char *out = any(2, random);
@@ -420,7 +420,7 @@ static void make_program(struct script *script, struct random *random)
     script_plan(script);
 }
 
-/* What a plan gives: results, or a refusal. */
+/* The outcome of a plan: results, or a refusal. */
 struct outcome {
     struct script_results results;
     struct healcl_error error;

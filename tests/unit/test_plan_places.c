@@ -221,7 +221,7 @@ static void write_program(struct script *script)
     script_plan(script);
 }
 
-/* What is allocated for tensors is what the plan has said, and no repetition allocates more. */
+/* Allocations for tensors match the plan, and no repetition allocates more. */
 static void a_device_keeps_to_it(void **state)
 {
     (void)state;

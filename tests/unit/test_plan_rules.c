@@ -1,6 +1,6 @@
 /*
  * The conditions of passes, one by one: small programs that a pass just changes, or just does not.
- * What it changes, or leaves, gives what the plan without it does, on the reference.
+ * Plans with and without the pass give equal results on the reference.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -514,7 +514,7 @@ static const struct step *step_of(const struct plan *plan, enum step_kind kind)
     return step;
 }
 
-/* Of steps that became one each input is told as what it was. */
+/* Each input of merged steps is reported under its original name. */
 static void inputs_keep_their_names(void **state)
 {
     (void)state;
@@ -562,7 +562,7 @@ static void inputs_keep_their_names(void **state)
     }
 }
 
-/* Of numbers that are not negative a chain leaves residues, and that is known. */
+/* A chain over numbers that are not negative leaves residues, and the plan knows it. */
 static void residues_of_chains(void **state)
 {
     (void)state;

@@ -337,7 +337,7 @@ static void upload(struct script *script, const char *name, enum dtype dtype, ui
     script_upload(script, name, dtype, rank, shape, values);
 }
 
-/* What sums add to is neither reduced nor 0, is added to twice, or is a slice. */
+/* Sums add to tensors that are neither reduced nor 0, are added to twice, or are slices. */
 static void add_sums(struct script *script, enum dtype dtype, const int64_t moduli[2])
 {
     script_upload(script, "q", dtype, 1, (int64_t[]){2}, moduli);
@@ -452,7 +452,7 @@ static void splits_are_refused(void **state)
 
 enum { INPUTS_TRIED = 32 };
 
-/* Where there are many inputs. Of one alone no part is taken. */
+/* Chooses among many inputs, of which only number one is not sliced. */
 static void expect_of_many(const int64_t *sizes, size_t count, size_t one, bool is_chosen)
 {
     struct script script = {0};
@@ -489,7 +489,7 @@ static void of_many_the_largest(void **state)
         expect_of_many(equal, count, count - 1, true);
 }
 
-/* Of a batch of requests results are expected one by one, which no part can be. */
+/* A batch of requests expects its results one by one, which no part can have. */
 static void batches_that_expect_results_are_refused(void **state)
 {
     const struct layout layout = layout_of_shape(1, (int64_t[]){4});
@@ -518,7 +518,7 @@ static void batches_that_expect_results_are_refused(void **state)
             healcl_error_clear(&error);
             healcl_transcript_close(part);
             part = NULL;
-            /* Where the result is whole it may be. */
+            /* A whole result may be expected. */
             assert_int_equal(healcl_transcript_split(wide, &other, &part, &error), HEALCL_OK);
             healcl_transcript_close(part);
             healcl_transcript_close(wide);

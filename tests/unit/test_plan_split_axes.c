@@ -1,5 +1,5 @@
-/* Where a cut axis runs: of views, against a count of their elements one by one; through scripts,
- * storage by storage, there and back. */
+/* The path of a cut axis: in views, against a count of their elements one by one; through scripts,
+ * storage by storage, forward and back. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static void make_copied(struct copied *copied, enum step_kind kind, const struct
         (struct step){.kind = STEP_UPLOAD, .origins = &copied->origins, .out = &copied->input};
     copied->steps[1] = (struct step){
         .kind = kind, .origins = &copied->origins, .out = &copied->out, .in = {&copied->view}};
-    /* What nobody is to look at. */
+    /* Nothing may look at these. */
     for (uint32_t axis = view->rank; axis < LAYOUT_RANK; axis++)
         copied->view.layout.shape[axis] = copied->view.layout.stride[axis] = 2;
     copied->steps[2] =
@@ -102,8 +102,8 @@ static int64_t expected_count(const struct layout *view, int64_t unit, int64_t s
     return 1;
 }
 
-/* What is refused though it could be split: slices of an axis that has become two, and axes of
- * which some elements belong to a part of an index. */
+/* Whether a step is refused although it could be split: slices of an axis that has become two, and
+ * axes with elements that belong to a part of an index. */
 static bool is_beyond(const struct layout *view, int64_t unit, int64_t size, bool is_slice)
 {
     int longer = 0;
@@ -236,8 +236,8 @@ static void operations_of_vendors_are_refused(void **state)
 
 /* ---------------------------------------------------------------- scripts */
 
-/* What becomes of a script's storages in the order in which they are made: of how many indices the
- * axis is, and of each its unit, 0 where it is whole; or what is wrong. */
+/* A script's storages in the order of their creation: the number of the axis's indices, and each
+ * storage's unit, 0 if it is whole; or the error. */
 struct axes_case {
     const char *lines, *expected;
     size_t input;
@@ -322,7 +322,7 @@ static void axes_run_through_scripts(void **state)
         {"x (3,4); i (3,4); b = empty (3,4) :int64; take_along_axis x i 0 b; a (3,4);"
          "_modsum_ttc a b 7 a",
          "3: 0 4 4 4", 2, 0, 2},
-        /* What cannot be cut, or need not be, stays whole. */
+        /* Tensors that cannot be cut, or need not be, stay whole. */
         {"w (6); a (4); v = get_slice w [0:4]; c = empty (4) :int64; _modsum_ttc a v 7 c",
          "4: 0 1 1", 1, 0, 2},
         {"w (6); a (4); v = get_slice w [0:4]; abs a v",
@@ -350,7 +350,7 @@ static void axes_run_through_scripts(void **state)
         {"a (2,3,4); x (24); b = empty (24) :int64; abs x b; f = reshape a (24);"
          "_modsum_ttc b f 7 f",
          "3: 4 4 4", 0, 1, 2},
-        /* What meets two of its axes. */
+        /* A tensor meets two of its axes. */
         {"a (4,4); b = moveaxis a 0 1; c = empty (4,4) :int64; _modmul_ttc a b 7 c",
          "entry 3 (_modmul_ttc): argument 'b': meets the axis that is split on two of its axes", 0,
          0, 2},
@@ -451,7 +451,7 @@ static void rounds_have_an_end(void **state)
     }
 }
 
-/* The same on the way back, where what is further away stays whole. */
+/* Rounds backward also end; tensors further away stay whole. */
 static void rounds_back_have_an_end(void **state)
 {
     const struct healcl_split split = {0, 0, 0, 2};

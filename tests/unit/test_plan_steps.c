@@ -70,8 +70,8 @@ static void axes_of_operands(void **state)
 
 #define TRANSFORM "a (1,2,1,2); q (2); psi (2,2); perm (2);"
 
-/* What is refused, and at which argument. Beside an axis of size 0 there are sizes whose products
- * nothing can hold. */
+/* Refusals, with their arguments. Sizes beside an axis of size 0 may have products that nothing can
+ * hold. */
 static void refusals(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void refusals(void **state)
         {"q (2); a = empty (1,0,1,2) :int64; psi = empty (2,0) :int64; perm = empty (0,) :int64;"
          "ntt a perm none q psi a 0 0",
          "entry 4 (ntt): argument 'a': transform length 0 is not a power of two"},
-        /* The first tensor tells the dtype where the output may have another one. */
+        /* The first tensor decides the dtype where the output may have another one. */
         {"a (1,2,3); q (2) :int32; out = empty (1,2,3) :int8;"
          "apply_g_decomp_relative_to_full_q a q 2 8 out",
          "entry 3 (apply_g_decomp_relative_to_full_q): argument 'q': is int32, but must be int64 "

@@ -1,4 +1,4 @@
-/* What a plan knows of values: where it must, where it must not, and that it is true. */
+/* Facts of a plan about values: present where required, absent where forbidden, and true. */
 #include "helper_device.h"
 
 #include <dirent.h>
@@ -8,9 +8,9 @@
 #include "helper_claims.h"
 #include "helper_script.h"
 
-/* What operations that have a modulus know of their operands a and b, a digit for each operation,
- * in which bit 0 stands for a. Uploaded are x [2,4,3], also negative, moduli q and p [3], and
- * indices i [4,3]; y [4,3] is a sum of x modulo q. */
+/* Checks the facts of operations with a modulus about their operands a and b: a digit for each
+ * operation, in which bit 0 stands for a. Uploads are x [2,4,3], also negative, moduli q and p [3],
+ * and indices i [4,3]; y [4,3] is a sum of x modulo q. */
 static void check(const char *expected, const char *const (*calls)[3], size_t count)
 {
     struct script script = {0};
@@ -118,7 +118,7 @@ static void parts(void **state)
           {"v", "modneg", "v q v"}, {"w", "modneg", "w q w"}, {"v", "modsum", "v w q v"},
           {"z", "modsum", "z z q z"});
     CHECK("2", {"z", "set_const_val", "z 0"}, {"z", "modsum", "y z p z"});
-    /* Of two that lie by turns, one is known and the other one written, both of merged axes. */
+    /* One of two alternating tensors is known and the other written, both with merged axes. */
     CHECK("30", {"c", "empty", "(2,2,2,3) :int64"}, {"v", "get_slice", "c [:,:,0]"},
           {"w", "get_slice", "c [:,:,1]"}, {"u", "reshape", "y [2,2,3]"}, {"v", "modneg", "u q v"},
           {"t", "reshape", "x [2,2,2,3]"}, {"t", "get_slice", "t [0]"}, {"w", "mod", "t q w"},
@@ -130,7 +130,7 @@ static void parts(void **state)
     CHECK("0", {"z", "set_const_val", "z -1"}, {"z", "modsum", "z z 7 z"});
 }
 
-/* What is written over a part leaves the larger rest of what was known, before it or behind it. */
+/* A write over a part leaves the larger rest of what was known, before or after it. */
 static void rests(void **state)
 {
     (void)state;
@@ -145,12 +145,12 @@ static void rests(void **state)
     CHECK("03", {"z", "modneg", "y q z"}, {"v", "get_slice", "z [0]"},
           {"w", "get_slice", "x [0,1]"}, {"v", "pad_single_axis", "w 0 0 v"},
           {"t", "modsum", "v v q v"}, {"s", "get_slice", "z [1:4]"}, {"s", "modsum", "s s q s"});
-    /* Of columns, whose rows go on. */
+    /* Columns, whose rows go on. */
     CHECK("30", {"c", "get_slice", "z [:,0:2]"}, {"r", "get_slice", "q [0:2]"},
           {"c", "modneg", "c r c"}, {"v", "get_slice", "c [3]"}, {"w", "get_slice", "x [0,1,0:2]"},
           {"v", "pad_single_axis", "w 0 0 v"}, {"s", "get_slice", "c [0:3]"},
           {"s", "modsum", "s s r s"}, {"v", "modsum", "v v r v"});
-    /* Of a single element nothing is left. */
+    /* Nothing remains of a single element. */
     CHECK("0", {"v", "get_slice", "z [2,1]"}, {"r", "get_slice", "q [1]"}, {"v", "modneg", "v r v"},
           {"v", "set_const_val", "v -3"}, {"v", "modsum", "v v r v"});
 }
@@ -167,7 +167,7 @@ static void moves(void **state)
           {"d", "modsum", "d d 8 d"}, {"d", "modsum", "d d 7 d"});
 }
 
-/* What does not fit its dtype wraps. */
+/* Values that do not fit their dtype wrap. */
 static void narrow_values(void **state)
 {
     (void)state;

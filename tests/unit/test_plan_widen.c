@@ -115,7 +115,7 @@ static void expect_all(const struct widen_case *cases, size_t count)
 static void steps_do_all_at_once(void **state)
 {
     static const struct widen_case cases[] = {
-        /* What depends on an input, and nothing else. */
+        /* Only tensors that depend on an input are widened. */
         {"a (4); b (4); c = empty (4) :int64; _modsum_ttc a b 7 c; get c; get b; free a; free "
          "c",
          "upload[4] upload[4] modsum[4]/1 download[4] download[4] release[4] release[4] 96",
@@ -144,7 +144,7 @@ static void steps_do_all_at_once(void **state)
          "upload[2] upload[3,4] fill[3,2] abs[3,2]/2 abs[3,2]/2 abs[3,2]/4 download[2] 208",
          {1},
          1},
-        /* What all requests share is copied where they write to it. */
+        /* Tensors that all requests share are copied before they write to them. */
         {"a (4); b (4); _modsum_ttc a b 7 b; get b",
          "upload[3,4] upload[4] copy[3,4]/0 release[3,4] modsum[3,4]/4 download[3,4] 224",
          {0},
@@ -164,7 +164,8 @@ static void steps_do_all_at_once(void **state)
 
 /* ---------------------------------------------------------------- payloads */
 
-/* Of inputs that come with requests callers bring the data; what is expected of one is of each. */
+/* Callers supply the data of inputs that come with requests; each request has the expected result
+ * of one. */
 static void payloads_are_of_one_request(void **state)
 {
     const struct layout layout = layout_of_shape(1, (int64_t[]){ELEMENTS});
@@ -262,7 +263,8 @@ static void elements_are_counted(void **state)
     }
 }
 
-/* Of three requests: what they take together, beside what is there, and each step's work alone. */
+/* Limits for three requests: their total beside what is already there, and each step's work
+ * alone. */
 static void limits_hold_for_batches(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Programs: found, built once, with a build log when they do not build, and kept as binaries. */
+/* Programs: found, built once, with a build log when they do not build, and cached as binaries. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void run_scenario(struct healcl_device *device)
     scenario_release(device, &scenario);
 }
 
-/* Handles that come and go build nothing, compile nothing, and leave nothing behind. */
+/* Handles that come and go build nothing, compile nothing, and leave nothing. */
 static void handles_share_programs(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void handles_share_what_is_the_same(void **state)
     healcl_device_close(beside);
 }
 
-/* What is added goes before what was added earlier. */
+/* Later sources take precedence over earlier ones. */
 static void later_sources_win(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void keeps_binaries(void **state)
     assert_int_equal(each_file(NULL), 1);
 }
 
-/* A binary that the driver was told not to optimise is not for those who did not tell it so. */
+/* A binary built without optimization is not used by runs with it. */
 static void keeps_binaries_apart_by_options_of_the_driver(void **state)
 {
     static const char variable[] = "POCL_EXTRA_BUILD_FLAGS";

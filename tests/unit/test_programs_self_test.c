@@ -57,7 +57,7 @@ static int each_file(const char *kind, void (*visit)(const char *path))
     return count;
 }
 
-/* As if what is in the file had been kept under another name. */
+/* Renames the key in the file, as if it were another file's. */
 static void change_name(const char *path)
 {
     FILE *file = fopen(path, "r+b");
@@ -70,7 +70,7 @@ static void change_name(const char *path)
     assert_int_equal(fclose(file), 0);
 }
 
-/* What the compiler makes of the self-test counts in the first test alone. */
+/* Only the first test counts the compiler's work on the self-test. */
 static int set_up_fast(void **state)
 {
     return device_set_up(state);
@@ -140,7 +140,7 @@ static void finds_faults(void **state)
 {
     (void)state;
     static const struct {
-        const char *line, *message; /* what stands behind "fails its self-test: " */
+        const char *line, *message; /* the text after "fails its self-test: " */
     } faults[] = {
         {INSTEAD_OF("mul_hi",
                     "ulong " OVERLOADED "(ulong a, ulong b) { return mul_hi(a, b) + (b == 63); }"
@@ -192,14 +192,14 @@ static void runs_once(void **state)
         healcl_device_close(device);
         assert_int_equal(helper.count[CALL_clBuildProgram], 1);
     }
-    /* What was kept of another device is nothing of this one. */
+    /* Another device's cached result does not apply to this one. */
     assert_int_equal(each_file("selftest_", change_name), 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
     assert_int_equal(each_file("selftest_", change_name), 1);
     assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
     healcl_device_close(device);
-    /* Behind a layer it counts as another device. */
+    /* Under a layer it counts as another device. */
     setenv("OPENCL_LAYERS", "/none", 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
@@ -207,7 +207,7 @@ static void runs_once(void **state)
     unsetenv("OPENCL_LAYERS");
 }
 
-/* Where loops end early is found out once, and kernels are shaped for it. */
+/* The limit of loops is found once, and kernels are chosen for it. */
 static void notes_where_loops_end(void **state)
 {
     (void)state;
@@ -228,8 +228,8 @@ static void notes_where_loops_end(void **state)
     healcl_device_close(device);
 }
 
-/* Where it costs something that launches may overlap, they do not: however slow the machine is at
- * the moment, those in order then take less, or too long to look at others. */
+/* Launches do not overlap if that costs time: on a machine of any speed, those in order then take
+ * less, or too long to look at others. */
 enum { SLOWLY_US = 20000 };
 
 static cl_int CL_API_CALL await_slowly(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
@@ -269,8 +269,8 @@ enum {
 #undef ANSWER
 };
 
-/* The buffers of the self-test's kernels: bytes that mean something. What is read alone means
- * something as long as another launch reads it. */
+/* The buffers of the self-test's kernels: bytes with a meaning. A buffer that is only read has
+ * one as long as another launch reads it. */
 static const struct flipped_buffer {
     const char *kernel;
     cl_uint argument;
@@ -291,8 +291,8 @@ static struct {
     cl_mem memory[FLIPPED_BUFFERS];
     int launches[FLIPPED_BUFFERS];
     uint64_t random;
-    /* What is to be flipped: a buffer, after so many launches of its kernel; FLIPPED_BUFFERS for
-     * nothing. */
+    /* The target of a bit flip: a buffer, after so many launches of its kernel; FLIPPED_BUFFERS for
+     * none. */
     int buffer, launch;
     size_t byte, bit;
     bool flipped;
@@ -324,7 +324,7 @@ static cl_int CL_API_CALL set_known_argument(cl_kernel kernel, cl_uint index, si
     return helper_opencl.clSetKernelArg(kernel, index, size, value);
 }
 
-/* Of what the last launch of a kernel has used. */
+/* Flips a bit of a buffer that the last launch of a kernel used. */
 static void flip_bit(cl_command_queue queue, int buffer)
 {
     unsigned char byte = 0;
@@ -409,7 +409,7 @@ static void notices_flipped_bits(void **state)
     healcl_device_close(device);
 }
 
-/* A failure is kept for `healcl devices`, but the test runs again. */
+/* A failure is cached for `healcl devices`, but the test runs again. */
 static void keeps_failures(void **state)
 {
     (void)state;
@@ -447,7 +447,7 @@ static void open_and_close(const struct opencl *cl, enum healcl_status expected)
     healcl_device_close(device);
 }
 
-/* What fails leaves no binary that another run would load. */
+/* Failures leave no binary that another run would load. */
 static void keeps_no_binary_of_a_failure(void **state)
 {
     (void)state;
@@ -503,7 +503,7 @@ static cl_program CL_API_CALL load_faulty(cl_context context, cl_uint count,
     return helper_opencl.clCreateProgramWithSource(context, 1, &text, NULL, code);
 }
 
-/* It is built anew, and counts for nothing. */
+/* It is built again, and the binary is ignored. */
 static void drops_a_binary_that_fails(void **state)
 {
     (void)state;

@@ -261,7 +261,7 @@ static void sessions(void **state)
     USAGE(healcl_session_read(session, 0, NULL, sizeof memory, e));
     USAGE(healcl_session_compare(session, 0, &different, e)); /* nothing is expected */
     OK(healcl_session_read(session, 0, memory, sizeof memory, &error));
-    OK(healcl_session_start(session, 5, 1, NULL, NULL, &error)); /* told at the wait */
+    OK(healcl_session_start(session, 5, 1, NULL, NULL, &error)); /* reported by the wait */
     assert_int_equal(healcl_session_wait(session, NULL), HEALCL_USAGE);
     OK(healcl_session_start(session, 0, 2, NULL, NULL, &error));
     healcl_session_cancel(session);

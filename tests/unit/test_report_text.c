@@ -79,7 +79,7 @@ static void test_clean(void **state)
                      3);
 }
 
-/* What a function prints, in a static buffer. */
+/* Captures a function's output in a static buffer. */
 struct capture {
     FILE *stream;
     char *text;

@@ -26,7 +26,7 @@ static cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint index, size_t s
     return opencl_loader.clSetKernelArg(kernel, index, size, value);
 }
 
-/* Behind each launch, all elements of an output change. */
+/* After each launch, all elements of an output change. */
 static cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                  const size_t *offset, const size_t *global, const size_t *local,
                                  cl_uint count, const cl_event *list, cl_event *event)
@@ -192,7 +192,7 @@ static void expect_found(void (*put)(struct script *), const char *kind, const c
     assert_non_null(strstr(error.message, ": audit: step "));
     assert_non_null(strstr(error.message, operation));
     healcl_error_clear(&error);
-    /* No result of it counts, and what comes next begins anew. */
+    /* No result of it counts, and the next run begins again. */
     const size_t bytes = healcl_transcript_results(transcript, &(size_t){0})[0].bytes;
     assert_int_equal(healcl_session_read(session, 0, got, bytes, &error), HEALCL_USAGE);
     lies = false;

@@ -136,7 +136,7 @@ static void refused_alone_on(struct healcl_device *on)
 }
 ON_BOTH(refused_alone)
 
-/* What one more request takes is index, shift and out, each of 48 bytes. */
+/* One more request takes index, shift and out, each of 48 bytes. */
 static void smaller_on(struct healcl_device *on)
 {
     struct script script = {0};

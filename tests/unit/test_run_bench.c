@@ -1,5 +1,4 @@
-/* What is measured: primes, transcripts and their parts, and that a wrong device is
- * noticed. */
+/* Measured cases: primes, transcripts and their parts; wrong devices are noticed. */
 #include "helper_device.h"
 
 #include <string.h>
@@ -90,7 +89,7 @@ static enum healcl_status keep(void *context, const struct step *step, const voi
     return HEALCL_OK;
 }
 
-/* What the reference gives for some rows of a case. */
+/* Returns the reference's results for some rows of a case. */
 static struct kept run_rows(const struct bench_case *measured, int64_t first, int64_t count)
 {
     struct kept kept = {.bytes = NULL};

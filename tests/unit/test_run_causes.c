@@ -1,4 +1,4 @@
-/* What errors tell programs: causes, and the numbers of entry, operation and argument. */
+/* Errors for programs: causes, and the numbers of entry, operation and argument. */
 #include "helper_queue_calls.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Comparing results with payloads: every order and dtype, block borders, what is told of them. */
+/* Comparing results with payloads: every order and dtype, block borders, and their messages. */
 #include "run/compare.h"
 #include "test_transcript_common.h"
 

@@ -155,7 +155,7 @@ static enum healcl_status request_queue(bool *right, struct healcl_error *failur
     enum healcl_status status = compute(right, failure);
     while (tensor_count > 0)
         healcl_tensor_release(tensors[--tensor_count]);
-    /* What a release has met, it could not tell. */
+    /* A release cannot report its failure. */
     enum healcl_status waited = healcl_queue_wait(queue, status == HEALCL_OK ? failure : NULL);
     return status == HEALCL_OK ? waited : status;
 }
@@ -333,7 +333,7 @@ static void views_are_forgotten(void **state)
 
 int main(void)
 {
-    unsetenv("HEALCL_AS"); /* which calls transfers make is told by the device itself */
+    unsetenv("HEALCL_AS"); /* the device itself reports which calls transfers make */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sessions_go_on), cmocka_unit_test(queues_go_on),
         cmocka_unit_test(cold_starts_fail_or_are_right), cmocka_unit_test(views_are_forgotten)};

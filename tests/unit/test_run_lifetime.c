@@ -1,5 +1,5 @@
-/* Who lives how long, and what threads may do: handles of tensors, transcripts of sessions, calls
- * that are waited for or cancelled. Each on the device and on the host reference. */
+/* Lifetimes and threads: handles of tensors, transcripts of sessions, calls that are waited for or
+ * cancelled. Each on the device and on the host reference. */
 #include "helper_queue_calls.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* What `healcl devices --measure` copies, and what rooflines make of a GPU's figures. */
+/* Copies of `healcl devices --measure`, and rooflines from a GPU's figures. */
 #include <string.h>
 
 #include "helper_device.h"
@@ -165,7 +165,7 @@ static struct roofline measure_gpu(const struct gpu *gpu)
     OK(device_open(&cl, "", &device, &error));
     unsetenv("HEALCL_AS");
     device->info.compute_units = 132;
-    device->info.cache_bytes = 4325376; /* of the first caches: drivers tell no more */
+    device->info.cache_bytes = 4325376; /* of the first caches: drivers report no more */
     device->info.global_memory_bytes = UINT64_C(80) << 30;
     OK(roofline_measure(device, 0, &roofline, &error));
     assert_false(device->profiling);

@@ -87,7 +87,7 @@ static void verifies(void **state)
         }
 }
 
-/* What differs is told once, whatever pieces it lies in; files are written of whole results. */
+/* Each difference is reported once, whichever pieces it lies in; files hold whole results. */
 static void tells_differences(void **state)
 {
     (void)state;

@@ -103,7 +103,7 @@ static void refuses_wrong_calls_on(struct healcl_device *on)
 }
 ON_BOTH(refuses_wrong_calls)
 
-/* What data reveal is an error of the next wait, or on the reference of the call, once. */
+/* A data error belongs to the next wait, or on the reference to the call, once. */
 static void names_the_call_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on);
@@ -134,7 +134,7 @@ static void names_the_call_on(struct healcl_device *on)
     assert_memory_equal(got, ((int64_t[]){4, 3, 2, 1}), sizeof got);
     if (!on)
         goto end;
-    /* Told by the next wait, where a release was what had to wait. */
+    /* The next wait reports it if a release had to wait. */
     struct healcl_tensor *tensors[LIVE_STEPS_MAX];
     for (int i = 0; i < LIVE_STEPS_MAX; i++)
         tensors[i] = create_tensor(queue, 0, NULL, NULL);
@@ -150,8 +150,7 @@ end:
 }
 ON_BOTH(names_the_call)
 
-/* What a call has made beside its result is gone where it fails, and the place can be taken by
- * something larger. */
+/* A failing call frees what it has made beside its result; a larger tensor can take that place. */
 static void frees_what_fails_on(struct healcl_device *on)
 {
     enum { LARGE = 5000 };
@@ -178,7 +177,7 @@ static void frees_what_fails_on(struct healcl_device *on)
 }
 ON_BOTH(frees_what_fails)
 
-/* More steps, different integers and tensors than there is room for at one time. */
+/* More steps, different integers and tensors than fit at one time. */
 static void goes_on_for_long_on(struct healcl_device *on)
 {
     enum { CALLS = 3 * LIVE_STEPS_MAX };
@@ -253,7 +252,7 @@ static void numbers_operations(void **state)
     close_queue(queue);
 }
 
-/* What is told of operations is what calls are checked by. */
+/* Operations are described by the same data that checks calls. */
 static void describes_operations(void **state)
 {
     (void)state;
@@ -347,7 +346,7 @@ ON_BOTH(serves_threads)
 
 /* ---------------------------------------------------------------- the order of expand */
 
-/* What becomes of a tensor of these sizes: other ones, or a refusal that says so. */
+/* Expands a tensor of these sizes: new sizes, or a refusal that reports it. */
 struct expansion {
     uint32_t rank;
     int64_t sizes[3], numbers[2], expanded[3];

@@ -240,7 +240,7 @@ static void test_repeated(void **state)
     assert_int_equal(report->results, 2);
     assert_int_equal(report->results_compared, 2);
     assert_int_equal(report->results_different, 1);
-    assert_int_equal(f->heard.line_count, 2); /* told once */
+    assert_int_equal(f->heard.line_count, 2); /* reported once */
     assert_int_equal(f->heard.segments, 8);
     uint64_t sum = 0;
     for (size_t i = 0; i < 4; i++) {

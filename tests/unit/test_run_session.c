@@ -1,4 +1,4 @@
-/* Sessions: live inputs, what stays on the device, segments on their own, the background, several
+/* Sessions: request inputs, data that stay on the device, single segments, the background, several
  * threads. Each on the device and on the host reference. */
 #include "helper_one_device.h"
 
@@ -181,7 +181,7 @@ static void runs_segments_on(struct healcl_device *on)
     OK(healcl_session_run_segments(session, 0, 1, &error));
     assert_int_equal(healcl_session_map(session, 0, &mapped, &error), HEALCL_USAGE);
     assert_string_equal(error.message, "result 0 is not there: its segment has not run");
-    for (int64_t seed = 2; seed < 5; seed++) { /* the same two segments, with keys kept */
+    for (int64_t seed = 2; seed < 5; seed++) { /* the same two segments, with resident keys */
         fill(seed, x);
         OK(healcl_session_run_segments(session, 1, 1, &error));
         expect_product(session, 0, x);
@@ -212,8 +212,7 @@ static void runs_segments_on(struct healcl_device *on)
 }
 ON_BOTH(runs_segments)
 
-/* What is uploaded and then written to is uploaded again, and an upload that is freed is there in
- * the next run. */
+/* An upload that is written to is repeated; an upload that is freed is back in the next run. */
 static void uploads_what_is_written_on(struct healcl_device *on)
 {
     struct script script = {0};
@@ -242,7 +241,7 @@ static void uploads_what_is_written_on(struct healcl_device *on)
 }
 ON_BOTH(uploads_what_is_written)
 
-/* Every bundled transcript, twice: what is kept does not change results. */
+/* Every bundled transcript, twice: resident data do not change results. */
 static void repeats_transcripts_on(struct healcl_device *on)
 {
     DIR *folder = opendir(TRANSCRIPTS);
@@ -321,7 +320,7 @@ static void expect_all_readable(struct healcl_session *session)
         OK(healcl_session_read(session, i, got, sizeof got, &error));
 }
 
-/* What a run that fails has handed out before is as unreadable as the rest. */
+/* Results that a failing run has delivered before are as unreadable as the rest. */
 static void forgets_failed_runs_on(struct healcl_device *on)
 {
     static int64_t good[ELEMENTS], bad[ELEMENTS] = {[5] = ROWS};
@@ -357,7 +356,7 @@ static void forgets_failed_runs_on(struct healcl_device *on)
 }
 ON_BOTH(forgets_failed_runs)
 
-/* Where results go from the next run on says nothing about where this one's are. */
+/* The destination of results from the next run on does not change this one's. */
 static void keeps_results_where_they_are_on(struct healcl_device *on)
 {
     static const char given_back[] = "it was received in memory that the session has no more";
@@ -611,7 +610,7 @@ static void write_over(const char *path, int64_t expected)
     free(writer.bytes);
 }
 
-/* What comes of a file that is written to once it is open is said to be the file's fault. */
+/* Errors from a file that is written to after it was opened blame the file. */
 static void names_a_file_that_changes_on(struct healcl_device *on)
 {
     char path[] = "/tmp/healcl-test-XXXXXX";
@@ -635,7 +634,7 @@ static void names_a_file_that_changes_on(struct healcl_device *on)
     CHANGED(healcl_session_compare(session, 0, &different, &error));
     CHANGED(healcl_run(transcript, on, NULL, &report, &error));
     CHANGED(healcl_run(transcript, on, &unverified, &report, &error));
-    OK(healcl_session_run(session, &error)); /* the upload was kept */
+    OK(healcl_session_run(session, &error)); /* the upload was resident */
     OK(healcl_session_keep(session, 0, false, &error));
     CHANGED(healcl_session_run(session, &error));
 #undef CHANGED

@@ -155,7 +155,7 @@ static void copies_on(struct healcl_device *on)
     OK(CALL(queue, "modneg", NULL, TENSOR(a), INT(100), TENSOR(a)));
     OK(healcl_tensor_copy(view, wide, &error));
     expect(b, 12, (int64_t[]){0, 99, 2, 97, 4, 95, 6, 93, 8, 91, 10, 89});
-    /* As if all had been read first. */
+    /* The result is as if all had been read first. */
     struct healcl_tensor *first = row_of(queue, b, 0), *flat = NULL, *low = NULL, *high = NULL;
     struct healcl_index index = {
         .kind = HEALCL_INDEX_SLICE, .has_start = true, .has_stop = true, .stop = 8};
@@ -225,7 +225,7 @@ ON_BOTH(maps)
 
 /* ---------------------------------------------------------------- memory of OpenCL */
 
-/* Behind all that the library has enqueued. */
+/* Reads after everything that the library has enqueued. */
 static void read_memory(struct healcl_queue *queue, cl_mem memory, size_t offset, size_t bytes,
                         void *data)
 {
@@ -314,7 +314,7 @@ static void adopts_memory(void **state)
     clReleaseMemObject(read_only);
 }
 
-/* What its owner does to it between two calls counts. */
+/* The owner's changes between two calls count. */
 static void sees_changes_of_lent_memory(void **state)
 {
     (void)state;

@@ -150,7 +150,7 @@ static void goes_on_behind_a_refusal(void **state)
     struct healcl_device *device = open_device();
     struct tune_options options = {.memory_limit = UINT64_MAX, .force = true};
     set_choices(device, 2, choices);
-    device->info.loop_limit = 1; /* until it is opened anew */
+    device->info.loop_limit = 1; /* until it is opened again */
     OK(tune_measure(&device, &options, &report, &error));
     assert_int_equal(report.alternatives[0].outcome, TUNE_FAILED);
     assert_non_null(strstr(report.alternatives[0].reason, "rounds of loops in one work-item"));
@@ -176,7 +176,7 @@ static void fails_where_nothing_is_right(void **state)
 
 enum { MEASUREMENTS_MAX = 16 };
 
-/* What measuring finds, one after the other. */
+/* Results of measurements, in order. */
 static struct {
     struct measurement {
         double min_ns, median_ns;
@@ -249,7 +249,7 @@ static void refuses_what_a_busy_machine_measured(void **state)
         assert_false(report.alternatives[i].chosen);
 }
 
-/* What was busy only for a while is measured again. */
+/* A measurement on a briefly busy machine is repeated. */
 static void takes_a_steady_try(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /*
- * What a run on a device counts: times of warm kernels. The repetition in which kernels run for the
- * first time is one more.
+ * Runs on a device count times of warm kernels. A first repetition of kernels is an extra one.
  */
 #include "helper_device.h"
 
@@ -67,7 +66,7 @@ static void first_run_warms_up(void **state)
     assert_true(segments <= report->run_nanoseconds[0] + report->run_nanoseconds[1]);
     healcl_report_free(report);
 
-    /* What is warm is not warmed up again. */
+    /* Warm kernels are not warmed up again. */
     report = run(device, (struct healcl_run_options){.repeat = 1}, &heard);
     assert_string_equal(heard.phases, "m");
     assert_int_equal(report->warm_up_nanoseconds, 0);

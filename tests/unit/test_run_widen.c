@@ -19,7 +19,7 @@ struct requests {
     struct healcl_transcript *transcript;
     const struct healcl_tensor_info *inputs, *results;
     size_t live[INPUTS_MOST], live_count, result_count;
-    char *data[INPUTS_MOST];                  /* of each live input, batch requests */
+    char *data[INPUTS_MOST];                  /* of each request input, batch requests */
     char *expected[BATCH_MOST][RESULTS_MOST]; /* of each result; all NULL: the request is refused */
     int64_t batch;
 };
@@ -70,7 +70,7 @@ static bool one_is_refused(const struct requests *requests)
     return false;
 }
 
-/* What is there for one request is the same for all, or has a slice for each. */
+/* The expected result of one request applies to all, or has a slice for each. */
 static void expect_result(const struct requests *requests, struct healcl_session *session,
                           const struct healcl_transcript *wide, size_t result)
 {
@@ -104,7 +104,7 @@ static void run_together(const struct requests *requests, struct healcl_device *
     OK(healcl_session_open(wide, on, NULL, &session, &error));
     for (size_t i = 0; i < requests->live_count; i++)
         OK(healcl_session_bind(session, requests->live[i], requests->data[i], &error));
-    for (int run = 0; run < 2; run++) { /* the second one with what was kept */
+    for (int run = 0; run < 2; run++) { /* the second one with resident data */
         enum healcl_status status = healcl_session_run(session, &error);
         if (one_is_refused(requests)) {
             assert_int_equal(status, HEALCL_REFUSED);

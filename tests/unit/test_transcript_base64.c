@@ -34,7 +34,7 @@ static void test_round_trip(void **state)
         size_t characters = encode_base64(bytes, length, text);
         check(text, characters, NULL, length);
 
-        /* Exactly three bytes for each group, none behind. */
+        /* Exactly three bytes for each group, none after. */
         char *copy = exact_copy(text, characters);
         unsigned char *decoded = malloc(characters / 4 * 3 + 8);
         assert_non_null(decoded);

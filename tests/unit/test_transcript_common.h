@@ -1,4 +1,5 @@
-/* What the tests of the transcript's modules share: payloads made by hand, and their checks. */
+/* Declarations that the tests of the transcript module share: handmade payloads, and their
+ * checks. */
 #ifndef TEST_TRANSCRIPT_COMMON_H
 #define TEST_TRANSCRIPT_COMMON_H
 

@@ -84,7 +84,7 @@ static void refuse_argument(const char *argument, const char *part)
     operation_text(text, argument);
     put(wanted, sizeof wanted, "entry 0 (thing): argument 1: %s", part);
     refuse_entry(text, wanted);
-    /* The same as an out, behind an entry that is fine. */
+    /* An out with this value, after a valid entry. */
     put(text, sizeof text,
         "[[null,null],{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"thing\",\"args\":[],"
         "\"out\":%s}}]",
@@ -317,7 +317,7 @@ static void test_names(void **state)
 static void test_dtypes(void **state)
 {
     (void)state;
-    /* What stands before and behind the name. */
+    /* Text before and after the name. */
     static const char *const spellings[][2] = {
         {"\"", "\""},
         {"\"torch.", "\""},
@@ -562,7 +562,7 @@ static void test_refused_entries(void **state)
         refuse_entry(cases[i].entry, cases[i].part);
 }
 
-/* What is not JSON names the entry it is in, and no entry between them. */
+/* Invalid JSON names its own entry, and no entry between them. */
 static void test_places_of_json_errors(void **state)
 {
     (void)state;

@@ -138,7 +138,7 @@ static void test_refused_headers(void **state)
     }
 }
 
-/* A header cut at any place is refused, and nothing behind it is read. */
+/* A header cut at any place is refused, and nothing after it is read. */
 static void test_cut_headers(void **state)
 {
     (void)state;

@@ -152,7 +152,7 @@ static void test_fortran_order(void **state)
     check_fortran(4, g, "(5, 7, 11, 13)");
 }
 
-/* Where both orders are the same, the payload counts as one in C order. */
+/* A payload in both orders counts as one in C order. */
 static void test_orders_that_are_the_same(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
 
 #include "transcript/scan.h"
 
-/* Scans a whole text; the rewritten entries end up in entries, each behind a line break. */
+/* Scans a whole text; the rewritten entries end up in entries, each after a line break. */
 static enum healcl_status scan(const char *text, size_t length, char *entries, size_t size,
                                struct healcl_error *error)
 {
@@ -103,11 +103,11 @@ static void test_rewriting(void **state)
     accept("[{\"data\":\"\"}]", "{\"data\":\"@10,0\"}\n");
     accept("[{\"data\" : \"A\\/+A\"}]", "{\"data\":\"@12,5,e\"}\n");
     accept("[{\"d\\u0061ta\":\"AAAA\"}]", "{\"d\\u0061ta\":\"@15,4\"}\n");
-    /* Only strings, and only right behind the key. */
+    /* Only strings, and only right after the key. */
     accept("[{\"data\":7,\"DATA\":\"x\",\"data2\":\"y\"}]",
            "{\"data\":\"#7\",\"DATA\":\"$x\",\"data2\":\"$y\"}\n");
     accept("[{\"data\":[\"x\",{\"data\":\"y\"}]}]", "{\"data\":[\"$x\",{\"data\":\"@23,1\"}]}\n");
-    /* What looks like the scanner's own marks. */
+    /* Text that looks like the scanner's own marks. */
     accept("[\"#1\",\"@1,2\",\"$\"]", "\"$#1\"\n\"$@1,2\"\n\"$$\"\n");
     accept("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\ud83d\\uDE00\"]",
            "\"$\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\ud83d\\uDE00\"\n");
@@ -226,7 +226,7 @@ static void test_depth(void **state)
             refuse(text, "nest deeper than 64 at byte 64");
         }
     }
-    /* The same where the top level is skipped, and in an object. */
+    /* Nesting where the top level is skipped, and in an object. */
     char skipped[512];
     memset(text, '[', 64);
     text[64] = 0;

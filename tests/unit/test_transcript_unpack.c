@@ -212,7 +212,7 @@ static void says_where_it_cannot_unpack(void **state)
     free(kept);
 }
 
-/* A file of text, packed, and behind it so many times the same block of one character. */
+/* A packed file: text, and then so many times the same block of one character. */
 static char *make_bomb(pack_function *pack, const char *text, char character, size_t block_bytes,
                        size_t blocks, size_t *length)
 {
@@ -235,7 +235,7 @@ static char *make_bomb(pack_function *pack, const char *text, char character, si
 
 enum { MIB = 1024 * 1024 };
 
-/* Of 10 GiB nothing is written, and no more than a block of it unpacked. */
+/* Nothing of 10 GiB is written, and only a block of it unpacked. */
 static void refuses_what_begins_as_no_transcript(void **state)
 {
     (void)state;

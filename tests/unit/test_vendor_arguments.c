@@ -1,4 +1,4 @@
-/* What kernels of manifests take, as drivers tell it in their different ways. */
+/* Parameters of manifests' kernels, as drivers report them in different ways. */
 #include "helper_manifest.h"
 
 static const char manifest[] =

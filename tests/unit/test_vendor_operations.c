@@ -113,7 +113,7 @@ static struct healcl_tensor *view_of(struct healcl_queue *queue, struct healcl_t
     return made;
 }
 
-/* What is in both tensors after a += of one view to another, of the same or of another tensor. */
+/* Runs a += of one view to another, of the same or of another tensor, and returns both tensors. */
 static void add_views(struct healcl_device *where, int a_view, int out_view, bool same,
                       int64_t results[72])
 {
@@ -185,7 +185,7 @@ static void call_in_drawn_order(struct healcl_device *where, int64_t results[TEN
     for (int i = 0; i < CALLS; i++) {
         const int which = draw(TENSORS);
         add_drawn(queue, tensors);
-        if (draw(50) == 0) { /* made anew, its storage's number taken by another */
+        if (draw(50) == 0) { /* made again, its storage's number taken by another */
             healcl_tensor_release(tensors[which]);
             tensors[which] = new_tensor(queue);
         }
@@ -404,7 +404,7 @@ static struct healcl_transcript *open_request(struct script *script, bool row)
     return transcript;
 }
 
-/* Bodies do for all what kernels do for one. What has no body is refused by its name. */
+/* Bodies run for all requests, kernels for one. An operation without a body is refused by name. */
 static void requests_together(void **state)
 {
     (void)state;
@@ -485,7 +485,7 @@ static void calls_are_widened_or_stay(void **state)
     script_release(&script);
 }
 
-/* What bodies say of results holds for no kernel: derived plans, too, know nothing of them. */
+/* A body's facts about results hold for no kernel; derived plans know none of them. */
 static void derived_plans_know_no_more(void **state)
 {
     const struct healcl_limits limits = {.passes = "none"};

@@ -96,7 +96,7 @@ static int load(void **state)
 
 enum { ROWS = 6, COLUMNS = 8, SIZE = ROWS * COLUMNS };
 
-/* Of tensors x, y and z [6,8]: which views of which of them a, b and out are. */
+/* Views of tensors x, y and z [6,8] that a, b and out are. */
 static const struct views {
     struct view {
         const char *of, *slice; /* as get_slice takes it */
@@ -164,7 +164,7 @@ static void make_script(struct script *script, const char *operation)
 
 /* ---------------------------------------------------------------- alternatives */
 
-/* What ran, as the device recorded it. */
+/* Launches that the device recorded. */
 struct launches {
     int chosen, others; /* of the alternative, and of any others of manifests */
 };
@@ -279,7 +279,7 @@ static void replacements_are_right(void **state)
     script_release(&script);
 }
 
-/* What a choice cannot be of is none: the first alternative runs, and nothing says that it is
+/* An invalid choice is ignored: the first alternative runs, and nothing reports that it is
  * tuned. */
 static void other_choices_are_none(void **state)
 {

@@ -78,7 +78,7 @@ template <typename T> static void views()
     CHECK_THROWS(std::invalid_argument, a->reshape({5}));
     CHECK_THROWS(std::invalid_argument, squeeze<T>(nullptr, 0));
     CHECK_THROWS(std::invalid_argument, device_to_host<T>(nullptr));
-    /* What was refused has changed nothing. */
+    /* Refused calls have changed nothing. */
     CHECK(holds<T>(a, {3, 4}, {1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}));
     CHECK(holds<T>(allocate_on_hardware<T>({2, 2}), {2, 2}, {0, 0, 0, 0}));
     CHECK_THROWS(std::invalid_argument, allocate_on_hardware<T>({-1}));

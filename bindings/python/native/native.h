@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the package needs beside healcl.h: calls with few conversions, and waits that end now and
- * then, so that Python can look for signals. All run without Python's lock. */
+ * Adds to healcl.h calls with few conversions, and waits that end now and then, so that Python can
+ * look for signals. All run without Python's lock. */
 #ifndef HEALCL_PYTHON_NATIVE_H
 #define HEALCL_PYTHON_NATIVE_H
 
@@ -22,7 +22,7 @@ intptr_t native_call(struct healcl_queue *queue, const char *operation, size_t c
 /* healcl_tensor_release of a handle's address. */
 void native_release(intptr_t tensor);
 
-/* What a thread waits for that Python may interrupt. NULL: no memory. */
+/* An event that a thread waits for, and Python may interrupt. NULL: no memory. */
 struct native_event;
 struct native_event *native_event_new(void);
 void native_event_free(struct native_event *event);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share: devices, transcripts, and programs in processes of their own."""
+"""Shared by the tests: devices, transcripts, and programs in processes of their own."""
 import base64
 import gzip
 import io
@@ -56,7 +56,7 @@ def python(program, *arguments, timeout=120, **options):
                           cwd=os.path.dirname(os.path.abspath(__file__)), **options)
 
 
-# What the file and the tests call the device in such a program.
+# Defines the device in such a program, as the file and the tests do.
 SETUP = "import healcl, os, support\ndev = support.device()\n"
 
 

@@ -46,7 +46,7 @@ class QueueHandle(Handle):
         self.forked = True
 
     def failed(self) -> Exception:
-        """Of a call that has failed, while the lock is held."""
+        """Returns the error of a failed call, while the lock is held."""
         return error_of(self.error, pointer_of(self.operations)) if self.pointer else self.gone()
 
     def find(self, name: str) -> Operation:
@@ -225,7 +225,7 @@ def _index(index: Any) -> Any:
 
 
 def _packed(value: Any, kind: int, keep: List[Any]) -> bytes:
-    """What native_call takes for an argument that is no tensor. keep: what is to live as long."""
+    """Converts an argument that is no tensor for native_call. keep: objects that must live as long."""
     if kind == _DTYPE:
         return _pack(lib.HEALCL_ARGUMENT_DTYPE, dtype_number(value))
     if kind not in _SPECIAL:
@@ -238,7 +238,7 @@ def _packed(value: Any, kind: int, keep: List[Any]) -> bytes:
 
 def _other(operation: Operation, value: Any, kinds: List[int], at: int,
            keep: List[Any]) -> bytes:
-    """The same, or what is wrong with the argument."""
+    """Converts an argument, or raises what is wrong with it."""
     try:
         if type(value) is Tensor:
             raise ArgumentError("the tensor is one of another queue")
@@ -252,7 +252,7 @@ def _function_of(operation: Operation) -> Callable[..., Any]:
     """A function of a queue and arguments."""
     name = operation.name.encode()
     native_call = lib.native_call
-    # Of each number of arguments: their kinds, and which is the out.
+    # Kinds of arguments by their number, and which one is the out.
     forms: Dict[int, Tuple[List[int], Optional[int]]] = {}
     for form in operation.forms:
         kinds = [parameter.kind for parameter in form]
@@ -296,7 +296,7 @@ class Ops(Uncopied):
     """The operations of a queue, as functions: queue.ops.modmul(a, b, p, out).
 
     They take tensors of the queue, integers, None, shapes, indices and dtypes, by position, and
-    return the out, or the new tensor. help(queue.ops.ntt) tells the forms.
+    return the out, or the new tensor. help(queue.ops.ntt) lists the forms.
     """
 
     def __init__(self, queue: QueueHandle) -> None:

@@ -21,11 +21,11 @@ _TYPES = {lib.HEALCL_DEVICE_OTHER: "other", lib.HEALCL_DEVICE_CPU: "cpu",
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What a device says of itself.
+    """A device's description of itself.
 
     selector       for open(): "0:1"
     type           "cpu", "gpu", "acc" or "other"
-    memory_bytes   a hint: drivers report what they like
+    memory_bytes   a hint: drivers' values are unreliable
     shares_memory  with the host
     unusable       why it cannot be used; "" where it can
     """
@@ -68,7 +68,7 @@ class Device(Closed):
 
     @property
     def info(self) -> Optional[DeviceInfo]:
-        """What it says of itself; None for the reference."""
+        """The device's description of itself; None for the reference."""
         if self._handle is None:
             return None
         with self._handle.lock:

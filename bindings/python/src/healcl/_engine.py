@@ -55,9 +55,9 @@ class Engine(Uncopied):
 
 def heal_engine(device: Device, *, operations: Optional[Operations] = None,
                 expand: Optional[str] = None) -> Engine:
-    """What the HEAL SDK's runtime calls device_t_eng, on a device.
+    """An engine for the HEAL SDK's runtime, its device_t_eng, on a device.
 
-    operations  what may be called beside the built-in ones
+    operations  those that may be called beside the built-in ones
     expand      the order of expand's integers, as for Device.queue()
     """
     return Engine(device.queue(operations=operations, expand=expand))

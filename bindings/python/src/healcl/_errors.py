@@ -9,8 +9,8 @@ from ._native import ffi, lib
 
 
 class Error(Exception):
-    """What healcl refuses, and what fails. The message is one line, and names entry, operation and
-    argument where there are such.
+    """A refusal or failure. The message is one line, and names entry, operation and argument where
+    they apply.
 
     entry      the transcript's entry, or the queue's call, counted from 0; or None
     operation  the operation's name, or None
@@ -48,7 +48,7 @@ class DtypeError(Error, TypeError):
 
 
 class DataError(Error, ValueError):
-    """What only the elements reveal: an index out of range, a modulus of 0."""
+    """An error in the elements: an index out of range, a modulus of 0."""
 
 
 class OperationError(Error, AttributeError):

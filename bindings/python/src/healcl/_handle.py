@@ -29,7 +29,7 @@ def use_opencl() -> None:
 
 
 class Uncopied:
-    """What stands for something of this process: it is neither copied nor pickled."""
+    """A handle of this process, which is neither copied nor pickled."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Uncopied:
 
 
 class Closed(Uncopied):
-    """What a 'with' closes."""
+    """A handle that a 'with' closes."""
 
     def close(self) -> None:
         raise NotImplementedError

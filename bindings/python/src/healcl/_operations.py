@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operations there are: the library's, and those of vendors' manifests."""
+"""Operations: the library's, and those of vendors' manifests."""
 from __future__ import annotations
 
 import os

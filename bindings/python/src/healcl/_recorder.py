@@ -120,7 +120,7 @@ class Recorder(Uncopied):
 
     @contextmanager
     def segment(self, name: str) -> Iterator[None]:
-        """What is called within is a segment of the transcript."""
+        """Puts the calls within into a segment of the transcript."""
         with self._lock:
             if self._segment:
                 raise StateError("segments do not nest")
@@ -248,11 +248,10 @@ def record(path: Union[str, os.PathLike[str]], engine: Engine, *, inputs: bool =
 
     path    of the transcript; packed where it ends in .gz
     inputs  whether uploads are written with their elements: without them, keys and messages stay
-            out of the file, and who runs it brings them
+            out of the file, and whoever runs it supplies them
 
-    Downloads are written with the elements that they had, as what a run of the transcript expects.
-    Calls that are refused are left out. What the program decides on the host is frozen: the
-    transcript is the calls that were made, with the integers that they were made with. After an
-    exception nothing is written.
+    Downloads are written with their elements, as the expected results of the transcript. Refused
+    calls are left out. The host's decisions are frozen: the transcript has the calls that were
+    made, with their integers. After an exception nothing is written.
     """
     return Recorder(path, engine, inputs)

@@ -108,8 +108,7 @@ class Session(Closed):
                 raise
 
     def start(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
-        """The same in the background: until wait(), nothing else can be done but poll() and
-        cancel()."""
+        """Runs in the background: until wait(), only poll() and cancel() can be called."""
         names = self.transcript.segments
         if isinstance(first, str):
             if first not in names:
@@ -150,13 +149,13 @@ class Session(Closed):
 
     @property
     def facts(self) -> Dict[str, Any]:
-        """Of the last run: seconds, bytes_uploaded, fallbacks; of the session: runs."""
+        """Facts about the last run: seconds, bytes_uploaded, fallbacks; about the session: runs."""
         with self._handle.lock:
             return row(lib.healcl_session_facts(self._handle.get()))
 
     @property
     def audit(self) -> Dict[str, Any]:
-        """What was audited in all runs; kernels is a row for each."""
+        """The audits of all runs; kernels is a row for each."""
         with self._handle.lock:
             facts = lib.healcl_session_audit(self._handle.get())
             return {**row(facts), "kernels": rows(facts.kernels, facts.kernel_count),

@@ -62,7 +62,7 @@ def find(infos: Tuple[TensorInfo, ...], name: Name, what: str) -> int:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run has found.
+    """The report of a run.
 
     verified     whether all results are as expected; None where nothing was compared
     seconds      of a repetition with warm kernels: the median
@@ -72,7 +72,7 @@ class Report:
     operations   a row for each operation of each segment; with times where profile was asked for
     differences  a line for each result that differs
     warnings     lines
-    facts        what else there is to tell: bytes, launches, seconds of compiling
+    facts        further values: bytes, launches, seconds of compiling
     """
 
     verified: Optional[bool]
@@ -105,7 +105,7 @@ def _report(report: Any, differences: List[str], warnings: List[str]) -> Report:
 
 
 class _Watch:
-    """What a run calls while it works."""
+    """Functions that a run calls while it works."""
 
     def __init__(self) -> None:
         self.differences: List[str] = []
