@@ -7,7 +7,7 @@ _healcl() {
         words="help --help --version $("$program" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')"
         ;;
     *:-d:* | *:--device:*) words="cpu gpu acc reference" ;;
-    *:*:-*) words=$("$program" "${COMP_WORDS[1]}" --help | grep -Eo '^ {2,}.{2}.{2}--[a-z-]+' |
+    *:*:-*) words=$("$program" "${COMP_WORDS[1]}" --help | grep -Eo '^  (-., |    )--[a-z-]+' |
         grep -Eo -e '--[a-z-]+') ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")

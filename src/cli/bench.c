@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench_report.h"
-#include "cli/cli.h"
-#include "cli/progress.h"
-#include "cli/report_file.h"
+#include "cli/job.h"
+#include "tools/bench.h"
 #include "tools/bench_case.h"
 #include "tools/xmalloc.h"
 
@@ -14,16 +12,13 @@ enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 
 /* One `healcl bench`. */
 struct bench_command {
-    const char *selector, *name;                /* of the one operation, or NULL */
-    const struct healcl_operations *operations; /* of manifests, or NULL */
-    struct report_file json;
+    struct job job;
+    const char *name;                        /* of the one operation, or NULL */
     const struct bench_operation *operation; /* the one; NULL: the suite, or a manifest's alone */
     const struct operation *vendors;         /* the one, if it is a manifest's; or NULL */
     struct bench_settings given;
     struct bench_options options;
     bool list;
-    struct progress progress;
-    struct healcl_device *device;
     struct bench_result results[RESULTS_MAX];
     size_t count;
     struct examples calls;                              /* of operations of manifests */
@@ -55,11 +50,11 @@ static enum healcl_status run_case(struct bench_command *self,
                                    struct healcl_error *error)
 {
     struct bench_case ignored;
-    if (!self->device) /* at first they are only checked */
+    if (!self->job.device) /* at first they are only checked */
         return bench_case_init(&ignored, operation, settings, error);
-    progress_say(&self->progress, "measuring %s", operation->name);
-    TRY(bench_run(self->device, operation, settings, &self->options, &self->results[self->count],
-                  error));
+    progress_say(&self->job.progress, "measuring %s", operation->name);
+    TRY(bench_run(self->job.device, operation, settings, &self->options,
+                  &self->results[self->count], error));
     self->count++;
     return HEALCL_OK;
 }
@@ -92,10 +87,10 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
              next = example_from(next->next, operation)) {
             struct bench_example *example = &self->examples[self->example_count];
             *example = (struct bench_example){.example = next};
-            progress_say(&self->progress, "measuring %s", operation->name);
+            progress_say(&self->job.progress, "measuring %s", operation->name);
             for (int side = EXAMPLE_SIDES; side-- > 0;) {
                 example->kernel = NULL; /* that of the kernel's side stays */
-                TRY(bench_example(self->device, &self->options, &self->calls, next,
+                TRY(bench_example(self->job.device, &self->options, &self->calls, next,
                                   (enum example_side)side, &example->kernel, &example->of[side],
                                   error));
             }
@@ -105,60 +100,193 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
     return HEALCL_OK;
 }
 
-/* Checks the options before it opens anything. */
-static enum healcl_status measure(struct bench_command *self, struct healcl_error *error)
+static enum healcl_status measure(void *context, struct healcl_error *error)
 {
-    TRY(run_cases(self, error));
-    TRY(examples_read(&self->calls, self->operations, error));
+    struct bench_command *self = context;
+    struct job *job = &self->job;
+    TRY(examples_read(&self->calls, job->limits.operations, error));
     if (self->vendors && !example_from(self->calls.first, self->vendors))
         FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",
              self->name);
-    TRY(report_file_open(&self->json, error));
-    progress_say(&self->progress, "opening the device");
-    TRY(healcl_device_open(self->selector, &self->device, error));
+    progress_say(&job->progress, "opening the device");
+    TRY(healcl_device_open(job->selector, &job->device, error));
     self->options.memory_limit = host_memory();
-    self->options.table = self->operations ? self->operations->table : NULL;
+    self->options.table = job_table(job);
     TRY(run_cases(self, error));
     return measure_examples(self, error);
 }
 
-/* ---------------------------------------------------------------- telling */
+/* ---------------------------------------------------------------- JSON */
 
-static int tell(struct bench_command *self)
+enum { CASE_SIZE = 128 };
+
+static void append(char text[CASE_SIZE], const char *before, const char *word)
 {
-    const struct style style = style_of(stdout);
-    cJSON *document = report_bench(&self->device->info, self->results, self->count, self->examples,
-                                   self->example_count);
-    if (!self->json.on_stdout)
-        report_bench_text(document, &style);
-    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
+    size_t used = strlen(text);
+    snprintf(text + used, CASE_SIZE - used, "%s%s", before, word);
 }
 
-static int measure_and_report(struct bench_command *self)
+/* "64x4096 int8 heal": the main input without axes of size 1, and what is not as usual. */
+static const char *describe(const struct bench_result *result, char text[CASE_SIZE])
 {
-    struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&self->progress, true);
-    enum healcl_status status = measure(self, &error);
-    progress_end(&self->progress);
-    if (status == HEALCL_OK)
-        warn_of_device(self->device);
-    int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK)
-        code = tell(self);
-    else if (status == HEALCL_USAGE) /* an option */
-        code = print_error(NULL, &error, false);
+    const int64_t *of = result->parameters.of;
+    char number[32];
+    text[0] = 0;
+    for (uint32_t axis = 0; axis < result->shape.rank; axis++) {
+        snprintf(number, sizeof number, "%" PRId64, result->shape.shape[axis]);
+        if (result->shape.shape[axis] != 1)
+            append(text, *text ? "x" : "", number);
+    }
+    append(text, "", *text ? "" : "1");
+    if (of[BENCH_DTYPE] && of[BENCH_DTYPE] != 1 + DTYPE_INT64)
+        append(text, " ", bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1]);
+    if (of[BENCH_BITS] && of[BENCH_BITS] != 62 && of[BENCH_BITS] != 30) {
+        snprintf(number, sizeof number, " %" PRId64 " bits", of[BENCH_BITS]);
+        append(text, "", number);
+    }
+    append(text, "", of[BENCH_LAYOUT] == BENCH_HEAL ? " heal" : "");
+    append(text, "", of[BENCH_VALUES] == BENCH_ANY ? " any" : "");
+    append(text, "", of[BENCH_PERM] == BENCH_PERM_REVERSE ? " perm" : "");
+    return text;
+}
+
+/* "base-bits" is the option, "base_bits" the key. */
+static void add_parameter(cJSON *parent, enum bench_parameter parameter, int64_t value)
+{
+    const struct bench_parameter_info *info = &bench_parameters[parameter];
+    char key[32];
+    snprintf(key, sizeof key, "%s", info->name);
+    for (char *c = key; *c; c++)
+        if (*c == '-')
+            *c = '_';
+    if (info->choices)
+        json_add_string(parent, key, info->choices[value - 1]);
     else
-        code = report_files_error(&self->json, NULL, NULL, &error, false);
-    healcl_error_clear(&error);
-    examples_release(&self->calls);
-    healcl_device_close(self->device);
-    report_file_discard(&self->json);
-    return finish_output(code);
+        json_add_number(parent, key, (uint64_t)value);
 }
+
+static void add_times(cJSON *object, const struct bench_result *result)
+{
+    JSON_ADD(object, NUMBER("samples", result->samples), NUMBER("launches", result->launches),
+             DECIMAL("median_ns", result->median_ns), DECIMAL("min_ns", result->min_ns),
+             DECIMAL("max_ns", result->max_ns));
+}
+
+static void add_result(cJSON *object, const struct bench_result *result)
+{
+    char text[CASE_SIZE];
+    const double median = result->median_ns;
+    JSON_ADD(object, STRING("op", result->operation->name), STRING("case", describe(result, text)));
+    for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
+        if (result->parameters.of[i] && i != BENCH_BYTES)
+            add_parameter(object, i, result->parameters.of[i]);
+    json_add_integers(object, "shape", result->shape.shape, result->shape.rank);
+    JSON_ADD(object, STRING("unit", bench_unit_names[result->unit]), NUMBER("units", result->units),
+             NUMBER("bytes", result->bytes));
+    add_times(object, result);
+    JSON_ADD(object, DECIMAL("ns_per_unit", result->units > 0 ? median / (double)result->units : 0),
+             DECIMAL("gb_per_s", median > 0 ? (double)result->bytes / median : 0));
+}
+
+/* Without a body there is nothing to compare with. */
+static bool is_checked(const struct bench_example *example)
+{
+    return example_vendor(example->example->operation)->body_count > 0;
+}
+
+/* How many times as long the body takes; 0 where one of both is not measured. */
+static double ratio_of(const struct bench_example *example)
+{
+    const double kernel = example->of[EXAMPLE_KERNEL].median_ns;
+    return kernel > 0 ? example->of[EXAMPLE_BODY].median_ns / kernel : 0;
+}
+
+/* Divides quartiles: the body's lower one by the kernel's upper one, or the other way round. */
+static double ratio_bound(const struct bench_example *example, int which)
+{
+    const double kernel = example->of[EXAMPLE_KERNEL].quartile_ns[1 - which];
+    return kernel > 0 ? example->of[EXAMPLE_BODY].quartile_ns[which] / kernel : 0;
+}
+
+static void add_example(cJSON *object, const struct bench_example *example)
+{
+    JSON_ADD(object, STRING("op", example->example->operation->name),
+             STRING("example", example->example->file), NUMBER("entry", example->example->entry),
+             FLAG("checked", is_checked(example)));
+    for (int i = 0; i < EXAMPLE_SIDES; i++) {
+        const struct bench_result *side = &example->of[i];
+        if (side->samples == 0)
+            continue;
+        cJSON *times = json_add_object(object, example_side_names[i]);
+        if (i == EXAMPLE_KERNEL)
+            json_add_string(times, "name", example->kernel);
+        add_times(times, side);
+    }
+    if (ratio_of(example) <= 0)
+        return;
+    JSON_ADD(object, DECIMAL("ratio", ratio_of(example)),
+             DECIMAL("ratio_low", ratio_bound(example, 0)),
+             DECIMAL("ratio_high", ratio_bound(example, 1)));
+}
+
+static cJSON *report(void *context)
+{
+    const struct bench_command *self = context;
+    cJSON *document = json_report();
+    report_add_device(json_add_object(document, "device"), &self->job.device->info);
+    cJSON *list = json_add_array(document, "results");
+    for (size_t i = 0; i < self->count; i++)
+        add_result(json_add_object(list, NULL), &self->results[i]);
+    list = self->example_count > 0 ? json_add_array(document, "examples") : NULL;
+    for (size_t i = 0; i < self->example_count; i++)
+        add_example(json_add_object(list, NULL), &self->examples[i]);
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+#define SPREAD(of) "{" of "min_ns/" of "median_ns:+}..{" of "max_ns/" of "median_ns:+}"
+#define RUNS(of) "{" of "samples}x{" of "launches}"
+
+static void print(void *context, const cJSON *document, const struct style *style)
+{
+    (void)context;
+    static const struct view_column columns[] = {
+        {"operation", "{op}", VIEW_SHRINKS},    {"case", "{case}", 0},
+        {"ns", "{ns_per_unit:.3}", VIEW_RIGHT}, {"per", "{unit}", 0},
+        {"GB/s", "{gb_per_s:.1}", VIEW_RIGHT},  {"spread", SPREAD(""), VIEW_RIGHT},
+        {"runs", RUNS(""), VIEW_RIGHT},
+    };
+    static const struct view_column example_columns[] = {
+        {"operation", "{op}{checked!, not checked}", VIEW_SHRINKS},
+        {"example", "{example}:{entry}", VIEW_SHRINKS},
+        {"kernel ns", "{kernel.median_ns:.0}", VIEW_RIGHT},
+        {"spread", SPREAD("kernel."), VIEW_RIGHT},
+        {"runs", RUNS("kernel."), VIEW_RIGHT},
+        {"body ns", "{body.median_ns:.0}", VIEW_RIGHT},
+        {"spread", SPREAD("body."), VIEW_RIGHT},
+        {"runs", RUNS("body."), VIEW_RIGHT},
+    };
+    const cJSON *examples = json_at(document, "examples");
+    view_line(style, document, "device", "{device.name}");
+    if (json_number_at(document, "results") > 0) {
+        putc('\n', style->stream);
+        VIEW_TABLE(style, json_at(document, "results"), columns);
+    }
+    if (!examples)
+        return;
+    putc('\n', style->stream);
+    VIEW_TABLE(style, examples, example_columns);
+    (void)view_each(style, examples,
+                    "{op}, {example}:{entry}: the body takes {ratio:.2} ({ratio_low:.2} to "
+                    "{ratio_high:.2}) times as long as the kernel");
+}
+
+/* ---------------------------------------------------------------- options */
 
 static int print_list(const struct bench_command *self)
 {
-    const struct operation_table *table = self->operations ? self->operations->table : NULL;
+    const struct operation_table *table = job_table(&self->job);
     const struct operation *vendors;
     for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
         printf("%s", operation->name);
@@ -171,8 +299,6 @@ static int print_list(const struct bench_command *self)
         printf("%s\n", vendors->name);
     return finish_output(EXIT_VERIFIED);
 }
-
-/* ---------------------------------------------------------------- options */
 
 /* The value of one of a parameter's words. */
 static int take_choice(const struct command *command, const struct bench_parameter_info *info,
@@ -213,54 +339,61 @@ static int take_parameter(const struct command *command, const struct command_op
 /* Finds what --op names, and checks that it takes the parameters. */
 static int find_operation(const struct command *command, struct bench_command *self)
 {
-    const struct operation_table *table = self->operations ? self->operations->table : NULL;
-    if (!self->name)
-        return EXIT_VERIFIED;
-    self->operation = bench_operation_find(self->name);
-    self->vendors = self->operation ? NULL : example_operation_find(table, self->name);
-    if (!self->operation && !self->vendors)
-        return usage_error(command, "no operation '%s' is measured; --list tells which are",
-                           self->name);
-    for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
-        if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
-            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (self->name) {
+        self->operation = bench_operation_find(self->name);
+        self->vendors =
+            self->operation ? NULL : example_operation_find(job_table(&self->job), self->name);
+        if (!self->operation && !self->vendors)
+            return usage_error(command, "no operation '%s' is measured; --list tells which are",
                                self->name);
-    return EXIT_VERIFIED;
+        for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
+            if (self->given.of[i] && (self->vendors || !bench_operation_takes(self->operation, i)))
+                return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
+                                   self->name);
+    }
+    return run_cases(self, &error) == HEALCL_OK ? GOES_ON : end_error(&error, false);
 }
 
+#define PARAMETER(name, value, does) name, 0, OPTION_WORD, value, does, .take = take_parameter
+
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct bench_command, selector)},
-    {"op", 0, OPTION_WORD, KEPT_IN(struct bench_command, name)},
-    OPERATIONS_OPTIONS(struct bench_command, operations),
-    {"n", 0, OPTION_WORD, .take = take_parameter},
-    {"bits", 0, OPTION_WORD, .take = take_parameter},
-    {"batch", 0, OPTION_WORD, .take = take_parameter},
-    {"k", 0, OPTION_WORD, .take = take_parameter},
-    {"r", 0, OPTION_WORD, .take = take_parameter},
-    {"s", 0, OPTION_WORD, .take = take_parameter},
-    {"digits", 0, OPTION_WORD, .take = take_parameter},
-    {"base-bits", 0, OPTION_WORD, .take = take_parameter},
-    {"bytes", 0, OPTION_WORD, .take = take_parameter},
-    {"layout", 0, OPTION_WORD, .take = take_parameter},
-    {"dtype", 0, OPTION_WORD, .take = take_parameter},
-    {"values", 0, OPTION_WORD, .take = take_parameter},
-    {"perm", 0, OPTION_WORD, .take = take_parameter},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct bench_command, options.repeat), .most = REPEAT_MAX},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct bench_command, json)},
-    TIMEOUT_OPTION,
-    {"list", 0, OPTION_FLAG, KEPT_IN(struct bench_command, list), .decides_device = true},
-    END_OF_OPTIONS,
+    {JOB_DEVICE},
+    {"op", 0, OPTION_WORD, "NAME",
+     "one operation; without it a suite of them, and the options below replace those of every case "
+     "that knows them",
+     KEPT_IN(struct bench_command, name)},
+    {"list", 0, OPTION_FLAG, NULL, "list the operations, and which options each one knows",
+     KEPT_IN(struct bench_command, list), .decides_device = true},
+    {PARAMETER("n", "N", "length of a transform, of a row")},
+    {PARAMETER("bits", "B", "bits of the moduli")},
+    {PARAMETER("batch", "L", "size of the first axis")},
+    {PARAMETER("bytes", "SIZE", "of inputs and outputs together: instead of --batch")},
+    {PARAMETER("k", "K", "moduli")},
+    {PARAMETER("r", "R", "size of the axis r")},
+    {PARAMETER("s", "S", "terms of a sum, repetitions of an element")},
+    {PARAMETER("digits", "D", "digits of the gadget")},
+    {PARAMETER("base-bits", "B", "bits of one digit")},
+    {PARAMETER("layout", "LAYOUT", "contiguous: n is the last axis; heal: n is axis -3")},
+    {PARAMETER("dtype", "T", "int8, int32 or int64; a transform of int8 is tiled")},
+    {PARAMETER("values", "VALUES",
+               "reduced: inputs in [0, q), by an operation before; any: of any size and sign")},
+    {PARAMETER("perm", "PERM", "none, or reverse: the bit reversal")},
+    {"repeat", 0, OPTION_COUNT, "R", "take R samples; by default for half a second, 15 at least",
+     KEPT_IN(struct bench_command, options.repeat), .most = REPEAT_MAX},
+    JOB_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
+    static const struct job_steps steps = {measure, report, print, NULL, NULL};
     struct bench_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
-    if (code == GOES_ON) {
+    if (code == GOES_ON)
         code = find_operation(command, self);
-        if (code == EXIT_VERIFIED)
-            code = self->list ? print_list(self) : measure_and_report(self);
-    }
+    if (code == GOES_ON)
+        code = self->list ? print_list(self) : job_run(self, &steps);
+    examples_release(&self->calls);
     free(self);
     return code;
 }
@@ -268,39 +401,12 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_bench = {
     .name = "bench",
     .summary = "measure what operations cost on a device",
-    .help =
-        "Measures single operations the way a transcript runs them, checks their results\n"
-        "against the host reference, and prints the median time. Of results that take the\n"
-        "reference long some rows are checked, from the first one to the last.\n"
-        "\n"
-        "Usage: healcl bench [OPTIONS]\n"
-        "\n"
-        "  -d, --device SEL         the device, as for healcl run\n"
-        "      --op NAME            one operation; without it a suite of them, and the options\n"
-        "                           below replace those of every case that knows "
-        "them\n" OPERATIONS_HELP
-        "      --list               list the operations, and which options each one knows\n"
-        "      --n N                length of a transform, of a row\n"
-        "      --bits B             bits of the moduli\n"
-        "      --batch L            size of the first axis\n"
-        "      --bytes SIZE         of inputs and outputs together: instead of --batch\n"
-        "      --k K, --r R         moduli, and size of the axis r\n"
-        "      --s S                terms of a sum, repetitions of an element\n"
-        "      --digits D           digits of the gadget\n"
-        "      --base-bits B        bits of one digit\n"
-        "      --layout LAYOUT      contiguous: n is the last axis; heal: n is axis -3\n"
-        "      --dtype T            int8, int32 or int64; a transform of int8 is tiled\n"
-        "      --values VALUES      reduced: inputs in [0, q), by an operation before; any: of\n"
-        "                           any size and sign\n"
-        "      --perm PERM          none, or reverse: the bit reversal\n"
-        "      --repeat R           take R samples; by default for half a second, 15 at least\n"
-        "      --timeout S          give up after S seconds, with exit code 4\n"
-        "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
-        "                           (docs/JSON.md)\n"
-        "  -h, --help               this text\n"
-        "\n"
-        "A sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and\n"
-        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.\n",
+    .help = "Measures single operations the way a transcript runs them, checks their results "
+            "against the host reference, and prints the median time. Of results that take the "
+            "reference long some rows are checked, from the first one to the last.",
+    .notes =
+        "A sample is of as many operations as take 20 milliseconds. GB/s: bytes of inputs and "
+        "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

@@ -4,29 +4,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/check_report.h"
-#include "cli/cli.h"
 #include "cli/comparison.h"
-#include "cli/progress.h"
-#include "cli/report_file.h"
-#include "cli/text.h"
+#include "cli/job.h"
+#include "cli/report.h"
 #include "opencl/opening.h"
 #include "opencl/self_test.h"
+#include "tools/coverage.h"
 #include "tools/example.h"
 #include "tools/xmalloc.h"
 
-/* Of them such as are beyond the device: there is room left for what is wrong. */
-enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2, KERNELS_KEPT = 256 };
+/* Failures beyond the device leave room for wrong ones. */
+enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 
 /* One `healcl check`. */
 struct check_command {
-    const char *selector, *operation, *results;
-    const struct healcl_operations *operations; /* of manifests, or NULL */
-    struct report_file json, junit;
+    struct job job;
+    const char *operation, *results;
     bool quick, one_cell;
-    struct coverage_cell cell; /* where one_cell */
-    struct progress progress;
-    struct healcl_device *device;
+    struct coverage_cell cell;     /* where one_cell */
     struct healcl_error self_test; /* what it said */
     struct coverage_sizes sizes;
     struct coverage_row *rows; /* those that are wanted */
@@ -34,27 +29,187 @@ struct check_command {
     struct examples calls;          /* of operations of manifests */
     struct example_check *examples; /* of those that are wanted */
     size_t example_count;
-    struct check_failure failures[FAILURES_KEPT];
-    struct check_kernel kernels[KERNELS_KEPT];
-    struct check_facts facts; /* what was found until now */
+    cJSON *failures; /* some of them, beyond the device or wrong */
+    cJSON *kernels;  /* of manifests, that had a part in wrong calls of the table */
 };
+
+/* ---------------------------------------------------------------- totals */
+
+/* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
+ * or failed; cells that are beyond the device. */
+struct check_totals {
+    uint64_t cells, passed, refused, failures, unsupported;
+};
+
+static void add_counts(struct check_totals *totals, const struct check_counts *counts)
+{
+    totals->cells += counts->calls;
+    totals->passed += counts->passed;
+    totals->unsupported += counts->unsupported;
+    totals->failures += counts->calls - counts->passed - counts->unsupported;
+}
+
+/* Failures of a row may also be dtypes that were not refused: it has no calls then. */
+static void add(struct check_totals *totals, const struct coverage_row *row)
+{
+    const uint64_t calls = totals->cells;
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
+        add_counts(totals, &row->cells[i]);
+    totals->refused += row->refused;
+    totals->failures += calls == totals->cells ? (uint64_t)row->failures : 0;
+}
+
+/* Those of the table and of examples. */
+static struct check_totals totals_of_all(const struct check_command *self)
+{
+    struct check_totals totals = {0};
+    for (size_t i = 0; i < self->row_count; i++)
+        add(&totals, &self->rows[i]);
+    for (size_t i = 0; i < self->example_count; i++)
+        for (int side = 0; side < EXAMPLE_SIDES; side++)
+            add_counts(&totals, &self->examples[i].of[side]);
+    return totals;
+}
+
+static const char *self_test_failure(const struct check_command *self)
+{
+    return self->self_test.status != HEALCL_OK ? self->self_test.message : NULL;
+}
+
+/* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */
+static bool is_right(const struct check_command *self)
+{
+    const struct check_totals totals = totals_of_all(self);
+    return totals.failures == 0 && !self_test_failure(self) && totals.cells + totals.refused > 0;
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static void add_members(cJSON *object, const struct check_counts *counts)
+{
+    JSON_ADD(object, NUMBER("calls", counts->calls), NUMBER("passed", counts->passed),
+             NUMBER("unsupported", counts->unsupported),
+             NUMBER("failed", counts->calls - counts->passed - counts->unsupported));
+}
+
+static void add_row(cJSON *object, const struct coverage_row *row)
+{
+    char dtypes[COVERAGE_DTYPES_SIZE];
+    struct check_totals totals = {0};
+    add(&totals, row);
+    JSON_ADD(object, STRING("op", row->form->operation->name), STRING("form", row->form->name),
+             STRING("dtypes", coverage_dtypes_text(row, dtypes)), NUMBER("case", row->number),
+             FLAG("refused", row->refused), NUMBER("calls", totals.cells),
+             NUMBER("passed", totals.passed), NUMBER("unsupported", totals.unsupported),
+             NUMBER("failed", totals.failures), NUMBER("ns", row->nanoseconds));
+    if (row->table)
+        json_add_number(object, "by_manifests", (uint64_t)row->replaced);
+    cJSON *layouts = json_add_object(object, "layouts");
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++)
+        if (row->cells[i].calls > 0)
+            add_members(json_add_object(layouts, arrangement_name((enum arrangement)i)),
+                        &row->cells[i]);
+}
+
+/* Adds the error, with the command that repeats the call. */
+static void add_why(cJSON *object, const struct check_command *self, const char *option,
+                    const char *operand, const struct healcl_error *why)
+{
+    if (why->status == HEALCL_OK)
+        return;
+    report_add_command(object, "check", &self->job.device->info, self->job.limits.operations,
+                       option, operand);
+    json_add_string(object, "message", why->message);
+    if (why->detail)
+        json_add_string(object, "detail", why->detail);
+}
+
+static void add_kernel(cJSON *object, const struct manifest_kernel *kernel)
+{
+    if (!kernel->name)
+        return;
+    JSON_ADD(object, STRING("name", kernel->name), STRING("manifest", kernel->file));
+}
+
+/* A call that is wrong, or beyond the device. */
+static void add_failure(const struct check_command *self, const struct coverage_row *row,
+                        const struct coverage_cell *at, const struct manifest_kernel *kernel,
+                        const struct healcl_error *why)
+{
+    char cell[COVERAGE_CELL_SIZE], dtypes[COVERAGE_DTYPES_SIZE];
+    const enum arrangement layout = at->arrangement;
+    cJSON *object = json_add_object(self->failures, NULL);
+    JSON_ADD(object, STRING("op", row->form->operation->name), STRING("form", row->form->name),
+             STRING("dtypes", coverage_dtypes_text(row, dtypes)),
+             STRING("dtype", dtype_name(row->dtypes.value)), NUMBER("n", (uint64_t)at->size.n),
+             NUMBER("k", (uint64_t)at->size.k),
+             STRING("layout", layout < ARRANGEMENT_COUNT ? arrangement_name(layout) : "any layout"),
+             STRING("case", coverage_cell_text(at, cell)),
+             FLAG("unsupported", why->status == HEALCL_REFUSED));
+    if (kernel->name)
+        add_kernel(json_add_object(object, "kernel"), kernel);
+    add_why(object, self, "--case ", cell, why);
+}
+
+static void add_example(cJSON *object, const struct check_command *self,
+                        const struct example_check *check)
+{
+    JSON_ADD(object, STRING("op", check->operation->name), FLAG("checked", !check->unchecked));
+    if (check->unchecked)
+        json_add_string(object, "not_checked", check->unchecked);
+    json_add_number(object, "ns", check->nanoseconds);
+    for (int side = 0; side < EXAMPLE_SIDES; side++) {
+        cJSON *calls = json_add_object(object, example_side_names[side]);
+        if (side == EXAMPLE_KERNEL)
+            add_kernel(calls, &check->kernel);
+        add_members(calls, &check->of[side]);
+    }
+    add_why(object, self, "--op ", check->operation->name, &check->why);
+}
+
+static cJSON *report(void *context)
+{
+    struct check_command *self = context;
+    const bool has_manifests = self->job.limits.operations != NULL;
+    const char *failure = self_test_failure(self);
+    uint64_t unchecked = 0;
+    for (size_t i = 0; i < self->example_count; i++)
+        unchecked += self->examples[i].unchecked != NULL;
+    const struct check_totals totals = totals_of_all(self);
+    cJSON *document = json_report();
+    report_add_device(json_add_object(document, "device"), &self->job.device->info);
+    report_add_self_test(document, failure ? SELF_TEST_FAILED : SELF_TEST_PASSED, failure);
+    JSON_ADD(document, FLAG("verified", is_right(self)), NUMBER("calls", totals.cells),
+             NUMBER("passed", totals.passed), NUMBER("failed", totals.failures),
+             NUMBER("unsupported", totals.unsupported), NUMBER("refused", totals.refused),
+             NUMBER("unchecked", unchecked));
+    cJSON *rows = json_add_array(document, "rows");
+    for (size_t i = 0; i < self->row_count; i++)
+        add_row(json_add_object(rows, NULL), &self->rows[i]);
+    cJSON *examples = has_manifests ? json_add_array(document, "examples") : NULL;
+    for (size_t i = 0; i < self->example_count; i++)
+        add_example(json_add_object(examples, NULL), self, &self->examples[i]);
+    if (has_manifests)
+        cJSON_AddItemToObject(document, "kernels", cJSON_Duplicate(self->kernels, true));
+    cJSON_AddItemToObject(document, "failures", cJSON_Duplicate(self->failures, true));
+    return document;
+}
 
 /* ---------------------------------------------------------------- checking */
 
-/* The texts of a kernel live as long as its manifest. */
-static void count_kernel(struct check_command *self, const struct manifest_kernel *kernel)
+static void count_kernel(const struct check_command *self, const struct manifest_kernel *kernel)
 {
-    size_t i = 0, count = self->facts.kernel_count;
-    while (i < count && self->kernels[i].kernel.name != kernel->name)
-        i++;
-    if (i == KERNELS_KEPT)
-        return;
-    if (i == count)
-        self->kernels[self->facts.kernel_count++] = (struct check_kernel){.kernel = *kernel};
-    self->kernels[i].failures++;
+    cJSON *object;
+    cJSON_ArrayForEach(object, self->kernels)
+    {
+        if (json_is(object, "name", kernel->name) && json_is(object, "manifest", kernel->file))
+            break;
+    }
+    if (!object)
+        add_kernel(object = json_add_object(self->kernels, NULL), kernel);
+    json_increase(object, "failed", 1);
 }
 
-/* Keeps a failure, with a copy of its detail. */
 static void on_failure(void *context, const struct coverage_row *row,
                        const struct coverage_cell *cell, const struct manifest_kernel *kernel,
                        const struct healcl_error *why)
@@ -62,12 +217,9 @@ static void on_failure(void *context, const struct coverage_row *row,
     struct check_command *self = context;
     if (why->status != HEALCL_REFUSED && kernel->name)
         count_kernel(self, kernel);
-    size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
-    if (self->facts.failure_count >= most)
-        return;
-    struct check_failure *kept = &self->failures[self->facts.failure_count++];
-    *kept = (struct check_failure){row, *cell, *why, *kernel};
-    kept->why.detail = why->detail ? xstrdup(why->detail) : NULL;
+    if (cJSON_GetArraySize(self->failures) <
+        (why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT))
+        add_failure(self, row, cell, kernel, why);
 }
 
 static bool is_wanted(const struct check_command *self, const struct coverage_row *row)
@@ -79,24 +231,19 @@ static bool is_wanted(const struct check_command *self, const struct coverage_ro
            strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
 }
 
-static const struct operation_table *table_of(const struct check_command *self)
-{
-    return self->operations ? self->operations->table : NULL;
-}
-
 static void choose_rows(struct check_command *self)
 {
     size_t all = coverage_rows(&self->rows);
     for (size_t i = 0; i < all; i++)
         if (is_wanted(self, &self->rows[i])) {
             self->rows[self->row_count] = self->rows[i];
-            self->rows[self->row_count++].table = table_of(self);
+            self->rows[self->row_count++].table = job_table(&self->job);
         }
 }
 
 static void choose_examples(struct check_command *self)
 {
-    const struct operation_table *table = table_of(self);
+    const struct operation_table *table = job_table(&self->job);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
     if (!table || self->one_cell)
@@ -107,31 +254,29 @@ static void choose_examples(struct check_command *self)
             self->examples[self->example_count++].operation = operation;
 }
 
-/* Once the device is open. */
-static void describe(struct check_command *self)
-{
-    bool failed = self->self_test.status != HEALCL_OK;
-    self->facts = (struct check_facts){.device = &self->device->info,
-                                       .self_test_failure = failed ? self->self_test.message : NULL,
-                                       .rows = self->rows,
-                                       .row_count = self->row_count,
-                                       .failures = self->failures,
-                                       .operations = self->operations,
-                                       .kernels = self->kernels,
-                                       .examples = self->examples,
-                                       .example_count = self->example_count};
-}
-
-/* Whether standard output is for people. */
-static bool prints_text(const struct check_command *self)
-{
-    return !self->json.on_stdout && !self->junit.on_stdout;
-}
-
-/* Whether it gets lines of operations. */
+/* Whether standard output gets lines of operations. */
 static bool prints_lines(const struct check_command *self)
 {
-    return prints_text(self) && !self->one_cell;
+    return !self->job.json.on_stdout && !self->job.junit.on_stdout && !self->one_cell;
+}
+
+static void print_name(enum operation_id operation)
+{
+    printf("%-24s", operations[operation].name);
+    fflush(stdout);
+}
+
+static void print_counts(const struct check_command *self, enum operation_id operation)
+{
+    struct check_totals totals = {0};
+    for (size_t i = 0; i < self->row_count; i++)
+        if (form_id(self->rows[i].form) == operation)
+            add(&totals, &self->rows[i]);
+    printf("%6" PRIu64 "/%" PRIu64 " right%s\n", totals.passed, totals.cells,
+           totals.failures > 0      ? ", some WRONG"
+           : totals.unsupported > 0 ? ", the others beyond this device"
+                                    : "");
+    fflush(stdout);
 }
 
 /* The report grows while it is made: a driver that crashes does not take it along. In a file, or a
@@ -139,34 +284,34 @@ static bool prints_lines(const struct check_command *self)
  * where progress is shown. */
 static void begin_operation(const struct check_command *self, enum operation_id operation)
 {
-    const struct style style = style_of(stdout);
-    if (!prints_lines(self) || isatty(STDOUT_FILENO))
-        return;
-    report_check_name(operation, &style);
-    fflush(stdout);
+    if (prints_lines(self) && !isatty(STDOUT_FILENO))
+        print_name(operation);
 }
 
 static void end_operation(struct check_command *self, enum operation_id operation)
 {
-    const struct style style = style_of(stdout);
     if (!prints_lines(self))
         return;
-    progress_pause(&self->progress);
+    progress_pause(&self->job.progress);
     if (isatty(STDOUT_FILENO))
-        report_check_name(operation, &style);
-    report_check_counts(&self->facts, operation, &style);
-    fflush(stdout);
-    progress_resume(&self->progress);
+        print_name(operation);
+    print_counts(self, operation);
+    progress_resume(&self->job.progress);
 }
 
 static void begin_table(struct check_command *self)
 {
     const struct style style = style_of(stdout);
+    const struct device_info *info = &self->job.device->info;
+    const char *failure = self_test_failure(self);
     if (!prints_lines(self))
         return;
-    progress_pause(&self->progress);
-    report_check_head(&self->facts, &style);
-    progress_resume(&self->progress);
+    progress_pause(&self->job.progress);
+    report_label(&style, "device", "%s", info->name);
+    report_label(&style, "driver", "%s, %s", info->platform, info->driver);
+    report_label(&style, "self-test", "%s", failure ? failure : "passed");
+    putchar('\n');
+    progress_resume(&self->job.progress);
 }
 
 /* The rows of an operation lie together. */
@@ -179,9 +324,9 @@ static void check_rows(struct check_command *self)
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
             begin_operation(self, operation);
-        progress_say(&self->progress, "%zu of %zu: %s %s", i + 1, self->row_count, row->form->name,
-                     dtype_name(row->dtypes.value));
-        coverage_check(self->device, &self->sizes, self->one_cell ? &self->cell : NULL, row,
+        progress_say(&self->job.progress, "%zu of %zu: %s %s", i + 1, self->row_count,
+                     row->form->name, dtype_name(row->dtypes.value));
+        coverage_check(self->job.device, &self->sizes, self->one_cell ? &self->cell : NULL, row,
                        &observer);
         if (i + 1 == self->row_count || form_id(row[1].form) != operation)
             end_operation(self, operation);
@@ -192,123 +337,249 @@ static void check_examples(struct check_command *self)
 {
     for (size_t i = 0; i < self->example_count; i++) {
         struct example_check *check = &self->examples[i];
-        progress_say(&self->progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
+        progress_say(&self->job.progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
                      check->operation->name);
-        example_check(self->device, &self->calls, check);
+        example_check(self->job.device, &self->calls, check);
     }
 }
 
 /* A device that fails its self-test is checked nevertheless: what works and what does not is what
  * its makers want to know. */
-static enum healcl_status check(struct check_command *self, struct healcl_error *error)
+static enum healcl_status check(void *context, struct healcl_error *error)
 {
-    TRY(report_file_open(&self->json, error));
-    TRY(report_file_open(&self->junit, error));
+    struct check_command *self = context;
+    struct job *job = &self->job;
     if (self->results)
         TRY(compare_make_results(self->results, error));
-    TRY(examples_read(&self->calls, self->operations, error));
-    progress_say(&self->progress, "opening the device");
-    TRY(device_open(&opencl_loader, self->selector, &self->device, error));
-    if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
+    TRY(examples_read(&self->calls, job->limits.operations, error));
+    progress_say(&job->progress, "opening the device");
+    TRY(device_open(&opencl_loader, job->selector, &job->device, error));
+    if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();
-    describe(self);
     check_rows(self);
     check_examples(self);
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- telling */
+/* ---------------------------------------------------------------- text */
 
-/* Puts this device into the document. Only a check of the whole table counts. */
-static void describe_device(const struct check_command *self, struct comparison *comparison)
+/* Operations of manifests. */
+static void print_examples(const cJSON *document, const struct style *style)
 {
-    const struct device_info *info = &self->device->info;
-    const struct check_totals totals = check_totals_of_all(&self->facts);
-    const char *failure = self->facts.self_test_failure;
-    cJSON *device = compare_add_device(comparison, NULL);
-    compare_put_text(device, "name", info->name);
-    compare_put_text(device, "type", device_type_name(info->type));
-    compare_put_text(device, "platform", info->platform);
-    compare_put_text(device, "platform_version", info->platform_version);
-    compare_put_text(device, "vendor", info->vendor);
-    compare_put_text(device, "driver", info->driver);
-    compare_put_text(device, "version", info->version);
-    compare_put(device, "emulator", cJSON_CreateBool(device_is_emulator(info)));
-    compare_put_number(device, "compute_units", info->compute_units);
-    compare_put_number(device, "clock_mhz", info->clock_mhz);
-    compare_put(device, "check.quick", cJSON_CreateBool(self->quick));
-    compare_put(device, "check.verified", cJSON_CreateBool(check_is_right(&self->facts)));
-    compare_put_number(device, "check.calls", (double)totals.cells);
-    compare_put_number(device, "check.failed", (double)totals.failures);
-    compare_put_number(device, "check.unsupported", (double)totals.unsupported);
-    compare_put_text(device, "check.message", failure ? failure : "");
+    static const struct view_column columns[] = {
+        {"operation", "{op}", 0},
+        {"kernel", "{kernel.passed}/{kernel.calls:#?}", VIEW_RIGHT},
+        {"body", "{body.passed}/{body.calls:#?}", VIEW_RIGHT},
+        {"", "[not checked: {not_checked}]", VIEW_SHRINKS}};
+    const cJSON *examples = json_at(document, "examples"), *row;
+    uint64_t replaced = 0;
+    if (json_number_at(document, "examples") > 0) {
+        fputs("\noperations of manifests, right of the calls derived from examples/\n",
+              style->stream);
+        VIEW_TABLE(style, examples, columns);
+    }
+    cJSON_ArrayForEach(row, json_at(document, "rows")) replaced +=
+        json_number_at(row, "by_manifests");
+    if (examples && json_number_at(document, "rows") > 0)
+        fprintf(style->stream,
+                "\nkernels of manifests had a part in %" PRIu64 " calls of the table\n", replaced);
 }
 
-/* Into the file of the device. Returns an exit code. */
+static bool have_same(const cJSON *a, const cJSON *b, const char *key)
+{
+    return cJSON_Compare(json_at(a, key), json_at(b, key), true);
+}
+
+/* Whether another failure of the same cell of the table goes before: what is wrong before what is
+ * beyond the device, then an earlier one. */
+static bool is_repeated(const cJSON *failures, const cJSON *failure)
+{
+    const cJSON *other;
+    bool is_behind = false;
+    const bool is_beyond = cJSON_IsTrue(json_at(failure, "unsupported"));
+    cJSON_ArrayForEach(other, failures)
+    {
+        is_behind |= other == failure;
+        if (have_same(other, failure, "op") && have_same(other, failure, "dtype") &&
+            (have_same(other, failure, "unsupported") ? !is_behind : is_beyond))
+            return true;
+    }
+    return false;
+}
+
+#define WITH_KERNEL "[\n  with the kernel {kernel.name}, of {kernel.manifest}]"
+#define FAILURE "{form}, {dtypes}, n {n}, k {k}, {layout}: {message}" WITH_KERNEL
+
+static void print_report(const cJSON *document, const struct style *style)
+{
+    const cJSON *object, *failures = json_at(document, "failures");
+    print_examples(document, style);
+    putc('\n', style->stream);
+    cJSON_ArrayForEach(object, json_at(document, "examples"))
+    {
+        if (!view_text(style, object, "{op}, {message}"))
+            continue;
+        if (json_at(object, "detail")) /* a compiler's log */
+            fputs(json_text(object, "detail"), style->stream);
+        (void)view_text(style, object,
+                        "[  with the kernel {kernel.name}, of {kernel.manifest}\n]  {repeat}");
+    }
+    cJSON_ArrayForEach(object, failures)
+    {
+        if (!is_repeated(failures, object))
+            (void)view_text(style, object, FAILURE "\n  {repeat}");
+    }
+    (void)view_each(style, json_at(document, "kernels"),
+                    "{name}, of {manifest}: {failed} wrong calls of the table");
+    char *end = view_fill(
+        document,
+        json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls"
+        : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
+            ? "nothing is checked"
+        : json_number_at(document, "unsupported") > 0 ? "the other {passed} calls are right"
+                                                      : "all {passed} calls are right");
+    fputs(end, style->stream);
+    free(end);
+    (void)view_text(style, document,
+                    "[; {unsupported:#?} are beyond this device]"
+                    "[; {refused:#?} combinations of dtypes are refused as they must be]"
+                    "[; {unchecked:#?} operation{unchecked:s} not checked]");
+}
+
+static void print_call(const cJSON *document, const struct style *style)
+{
+    const cJSON *failure;
+    cJSON_ArrayForEach(failure, json_at(document, "failures"))
+    {
+        (void)view_text(style, failure, FAILURE);
+        if (json_at(failure, "detail"))
+            fputs(json_text(failure, "detail"), style->stream);
+        else
+            (void)view_text(style, failure, "  {repeat}");
+    }
+    if (json_number_at(document, "failures") == 0)
+        (void)view_each(style, json_at(document, "rows"), "{form}: right");
+}
+
+static void print(void *self, const cJSON *document, const struct style *style)
+{
+    (((const struct check_command *)self)->one_cell ? print_call : print_report)(document, style);
+}
+
+/* ---------------------------------------------------------------- JUnit */
+
+static void put_text(struct junit *junit, const cJSON *object, const char *template)
+{
+    char *text = view_fill(object, template);
+    if (text)
+        junit_line(junit, text);
+    free(text);
+}
+
+static void put_failures(struct junit *junit, const cJSON *document, const cJSON *row)
+{
+    const cJSON *failure;
+    cJSON_ArrayForEach(failure, json_at(document, "failures"))
+    {
+        if (have_same(failure, row, "form") && have_same(failure, row, "dtypes"))
+            put_text(junit, failure, "n {n}, k {k}, {layout}: {message}\n  {repeat}");
+    }
+}
+
+/* How the calls of a row ended. */
+static void put_outcome(struct junit *junit, const cJSON *row)
+{
+    char *message = view_fill(row, "{failed} of {calls} calls are not right");
+    if (json_number_at(row, "failed") > 0)
+        junit_outcome(junit, JUNIT_FAILURE, "wrong", message);
+    else if (cJSON_IsTrue(json_at(row, "refused")))
+        junit_line(junit, "these dtypes are refused, as they must be");
+    else if (json_number_at(row, "calls") == 0)
+        junit_outcome(junit, JUNIT_SKIPPED, "no call", "no call is for this device");
+    else if (json_number_at(row, "calls") == json_number_at(row, "unsupported"))
+        junit_outcome(junit, JUNIT_SKIPPED, "beyond the device",
+                      "all calls are beyond this device");
+    else
+        put_text(junit, row, "{passed} calls are right, {unsupported} are beyond this device");
+    free(message);
+}
+
+/* The kernel and the body of an operation of a manifest. */
+static void put_example(struct junit *junit, const cJSON *example)
+{
+    const char *unchecked = json_text(example, "not_checked");
+    junit_suite(junit, json_text(example, "op"));
+    for (int side = 0; side < EXAMPLE_SIDES; side++) {
+        const char *name = example_side_names[side];
+        junit_case(junit, name, side == 0 ? json_number_at(example, "ns") : 0);
+        if (*unchecked)
+            junit_outcome(junit, JUNIT_SKIPPED, "not checked", unchecked);
+        else
+            put_outcome(junit, json_at(example, name));
+        put_text(junit, example, "{message}");
+    }
+}
+
+static void print_junit(void *self, const cJSON *document, FILE *stream)
+{
+    (void)self;
+    struct junit junit;
+    const cJSON *row, *last = NULL, *example;
+    char *name = view_fill(document, "healcl check of {device.name}");
+    const char *failure = json_text(document, "self_test_failure");
+    junit_init(&junit, name);
+    free(name);
+    junit_suite(&junit, "self-test");
+    junit_case(&junit, "self-test", 0);
+    if (*failure)
+        junit_outcome(&junit, JUNIT_FAILURE, "wrong", failure);
+    cJSON_ArrayForEach(row, json_at(document, "rows"))
+    {
+        if (!last || !have_same(row, last, "op"))
+            junit_suite(&junit, json_text(row, "op"));
+        last = row;
+        /* Forms share names; the number is the one that --case begins with. */
+        name = view_fill(row, "{form}, {dtypes} (case {case})");
+        junit_case(&junit, name, json_number_at(row, "ns"));
+        free(name);
+        put_outcome(&junit, row);
+        put_failures(&junit, document, row);
+    }
+    cJSON_ArrayForEach(example, json_at(document, "examples")) put_example(&junit, example);
+    junit_print(&junit, stream);
+}
+
+/* ---------------------------------------------------------------- the end */
+
+/* Into the file of the device. Only a check of the whole table counts. */
 static int write_results(const struct check_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     struct comparison comparison;
-    int code = EXIT_VERIFIED;
-    if (!self->results)
-        return EXIT_VERIFIED;
+    const struct check_totals totals = totals_of_all(self);
+    const char *failure = self_test_failure(self);
     comparison_init(&comparison, host_memory());
-    describe_device(self, &comparison);
+    cJSON *about = cJSON_CreateObject();
+    report_add_device(about, &self->job.device->info);
+    cJSON *device = compare_add_device(&comparison, about);
+    JSON_ADD(json_add_object(device, "check"), FLAG("quick", self->quick),
+             FLAG("verified", is_right(self)), NUMBER("calls", totals.cells),
+             NUMBER("failed", totals.failures), NUMBER("unsupported", totals.unsupported),
+             STRING("message", failure ? failure : ""));
     compare_describe_load(&comparison, "load_after");
     compare_conclude(&comparison);
-    if (compare_write_results(&comparison, self->results, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
+    (void)compare_write_results(&comparison, self->results, &error);
     comparison_release(&comparison);
-    return code;
+    cJSON_Delete(about);
+    return end_error(&error, false);
 }
 
-static int tell(struct check_command *self)
+static int conclude(void *context, int code)
 {
-    const struct style style = style_of(stdout);
-    cJSON *document = report_check(&self->facts);
-    int code = EXIT_VERIFIED;
-    if (prints_text(self) && self->one_cell)
-        report_check_call_text(document, &style);
-    else if (prints_text(self))
-        report_check_text(document, &style);
-    FILE *stream = report_file_stream(&self->junit);
-    if (stream) {
-        report_check_junit(document, stream);
-        code = report_file_end(&self->junit, code, false);
-    }
-    code = finish_output(report_file_json(&self->json, document, code, false));
-    if (code == EXIT_VERIFIED)
+    const struct check_command *self = context;
+    if (code == EXIT_VERIFIED && self->results)
         code = write_results(self);
-    if (code != EXIT_VERIFIED)
-        return code;
-    return check_is_right(&self->facts) ? EXIT_VERIFIED : EXIT_DIFFERENT;
-}
-
-static int check_and_tell(struct check_command *self)
-{
-    struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&self->progress, true);
-    enum healcl_status status = check(self, &error);
-    progress_end(&self->progress);
-    if (status == HEALCL_OK)
-        warn_of_device(self->device);
-    warn_of_builds(self->device);
-    int code =
-        status == HEALCL_OK
-            ? tell(self)
-            : finish_output(report_files_error(&self->json, &self->junit, NULL, &error, false));
-    healcl_error_clear(&error);
-    healcl_error_clear(&self->self_test);
-    for (size_t i = 0; i < self->facts.failure_count; i++)
-        healcl_error_clear(&self->failures[i].why);
-    for (size_t i = 0; i < self->example_count; i++)
-        healcl_error_clear(&self->examples[i].why);
-    examples_release(&self->calls);
-    healcl_device_close(self->device);
-    report_file_discard(&self->json);
-    report_file_discard(&self->junit);
-    return code;
+    return code != EXIT_VERIFIED || is_right(self) ? code : EXIT_DIFFERENT;
 }
 
 /* ---------------------------------------------------------------- options */
@@ -325,30 +596,38 @@ static int take_case(const struct command *command, const struct command_option 
 }
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct check_command, selector)},
-    {"op", 0, OPTION_WORD, KEPT_IN(struct check_command, operation)},
-    OPERATIONS_OPTIONS(struct check_command, operations),
-    {"quick", 0, OPTION_FLAG, KEPT_IN(struct check_command, quick)},
-    {"case", 0, OPTION_WORD, .take = take_case},
-    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct check_command, results)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct check_command, json)},
-    {"junit", 0, OPTION_REPORT, KEPT_IN(struct check_command, junit)},
-    TIMEOUT_OPTION,
-    END_OF_OPTIONS,
+    {JOB_DEVICE},
+    {"op", 0, OPTION_WORD, "NAME", "one operation, or one form of it (healcl ops)",
+     KEPT_IN(struct check_command, operation)},
+    {"quick", 0, OPTION_FLAG, NULL, "few sizes, below 1000 elements: seconds instead of minutes",
+     KEPT_IN(struct check_command, quick)},
+    {"case", 0, OPTION_WORD, "CASE", "one call, as a failure names it, with its tensors' layouts",
+     .take = take_case},
+    {"results", 0, OPTION_NEW_FOLDER, "DIR",
+     "write how many calls were right into DIR/VENDOR-DEVICE.json, for others to check "
+     "(docs/COMPARE.md); all operations count",
+     KEPT_IN(struct check_command, results)},
+    {"junit", 0, OPTION_REPORT, "FILE|-",
+     "the same as JUnit XML, a test case for each form and dtype (docs/CI.md)",
+     KEPT_IN(struct job, junit)},
+    JOB_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
+    static const struct job_steps steps = {check, report, print, print_junit, conclude};
     struct check_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON && self->results && (self->operation || self->one_cell))
         code = usage_error(command, "--results keeps checks of all operations, and one is named");
     if (code == GOES_ON) {
         coverage_sizes_init(&self->sizes, self->quick);
+        self->failures = cJSON_CreateArray();
+        self->kernels = cJSON_CreateArray();
         choose_rows(self);
         choose_examples(self);
         if (self->row_count + self->example_count > 0)
-            code = check_and_tell(self);
+            code = job_run(self, &steps);
         else if (self->one_cell)
             code = usage_error(command, "there is no such case");
         else
@@ -356,6 +635,12 @@ static int run(const struct command *command, int argc, char **argv)
                 command, "unknown operation '%s', or one without kernels; healcl ops lists them",
                 self->operation);
     }
+    for (size_t i = 0; i < self->example_count; i++)
+        healcl_error_clear(&self->examples[i].why);
+    healcl_error_clear(&self->self_test);
+    examples_release(&self->calls);
+    cJSON_Delete(self->failures);
+    cJSON_Delete(self->kernels);
     free(self->rows);
     free(self->examples);
     free(self);
@@ -365,35 +650,15 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_check = {
     .name = "check",
     .summary = "check every kernel of a device against the host reference",
-    .help =
-        "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
-        "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
-        "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
-        "\n"
-        "Usage: healcl check [OPTIONS]\n"
-        "\n"
-        "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
-        "      --op NAME      one operation, or one form of it (healcl ops)\n"
-        "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
-        "                     operations by calls derived from the transcripts in\n"
-        "                     DIR/examples (docs/VENDORS.md); may be repeated\n"
-        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
-        "                     and any options of compilers\n"
-        "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
-        "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
-        "      --results DIR  write how many calls were right into DIR/VENDOR-DEVICE.json, for\n"
-        "                     others to check (docs/COMPARE.md); all operations count\n"
-        "      --timeout S    give up after S seconds, with exit code 4\n"
-        "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
-        "                     (docs/JSON.md)\n"
-        "      --junit FILE|-  the same as JUnit XML, a test case for each form and dtype\n"
-        "                     (docs/CI.md)\n"
-        "  -h, --help         this text\n"
-        "\n"
-        "Counts are of calls that were right, of all: for each dtype, each layout\n"
-        "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
-        "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
-        "nothing could be checked; what is only too large for the device is not wrong.\n",
+    .help = "Runs every operation with every dtype it takes on tensors of all layouts and of many "
+            "sizes, and compares whole storages with the host reference, bit for bit: the first "
+            "thing to do on a new device, which may fail its self-test. Nothing is read; all data "
+            "are random from a fixed seed. Operations of manifests are checked by calls derived "
+            "from the transcripts in DIR/examples (docs/VENDORS.md).",
+    .notes = "Counts are of calls that were right, of all: for each dtype, each layout "
+             "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each "
+             "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or "
+             "nothing could be checked; what is only too large for the device is not wrong.",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

@@ -1,4 +1,4 @@
-/* What the subcommands share. */
+/* Options, printing and limits, which the commands share. */
 #ifndef HEALCL_CLI_CLI_H
 #define HEALCL_CLI_CLI_H
 
@@ -10,7 +10,7 @@
 #include "cli/report.h"
 #include "core/process.h"
 
-/* What the process exits with. */
+/* Exit codes of the process. */
 enum exit_code {
     EXIT_VERIFIED,
     EXIT_DIFFERENT,
@@ -29,7 +29,7 @@ enum command_operands {
     OPERANDS_ANY,   /* several, or none */
 };
 
-/* What the value of an option is, and what of it is kept. */
+/* Kinds of values of options, and how each is stored. */
 enum option_kind {
     OPTION_HELP,
     OPTION_FLAG,   /* it takes none; a bool becomes true */
@@ -45,7 +45,6 @@ enum option_kind {
     OPTION_SECONDS, /* of --timeout, a uint32_t: supervise.h knows of it too */
     OPTION_TIMEOUT, /* the same, which supervise.h alone keeps */
     OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
-    OPTION_NUMBER,  /* the same */
 };
 
 struct command;
@@ -53,9 +52,10 @@ struct command;
 enum { OPTIONS_MAX = 64 };
 
 struct command_option {
-    const char *name; /* "repeat"; NULL behind the last one */
+    const char *name; /* "repeat" */
     char letter;      /* 0: it has none */
     enum option_kind kind;
+    const char *value, *help; /* for --help: "N", or NULL; and what it does */
     bool decides_device; /* with it the command opens a device where it does not else, or none */
     size_t member;       /* where the value is kept: an offset in what the command keeps */
     uint32_t most;
@@ -65,11 +65,9 @@ struct command_option {
 };
 
 #define KEPT_IN(type, name) .member = offsetof(type, name)
-#define END_OF_OPTIONS                       \
-    {"help", 'h', OPTION_HELP, .member = 0}, \
-    {                                        \
-        NULL, 0, OPTION_HELP, .member = 0    \
-    }
+
+/* Rows that several commands have, without their braces; HELP_OPTION is the last one of each. */
+#define HELP_OPTION "help", 'h', OPTION_HELP, .help = "print this text"
 
 /* Where drivers run: supervise.h. */
 enum device_use {
@@ -81,10 +79,10 @@ enum device_use {
 struct command {
     const char *name;
     const char *summary;
-    const char *help;
-    const char *more_help; /* the paragraphs behind it, for compilers need not take longer strings;
-                              or NULL */
-    const struct command_option *options; /* up to END_OF_OPTIONS */
+    const char *help;                     /* a paragraph before the options */
+    const char *usage;                    /* NULL: as the operands want it */
+    const char *notes;                    /* paragraphs behind the options; or NULL */
+    const struct command_option *options; /* up to HELP_OPTION */
     enum command_operands operands;
     enum device_use device; /* where its options do not decide */
     /* argv[0] is the command's name. Returns an exit code. */
@@ -126,7 +124,7 @@ int take_arguments(const struct command *command, int argc, char **argv, void *s
 
 /* Prints a warning where the device's driver does not tell what kernels of manifests take. */
 void warn_of_device(const struct healcl_device *device);
-/* The same of what compilers have said of vendors' sources. */
+/* Prints the warnings of compilers about vendors' sources. */
 void warn_of_builds(const struct healcl_device *device);
 
 /* Whether it is --trust, which takes folders of manifests as --ops does, and more that they say. */
@@ -137,25 +135,52 @@ bool is_trust(const struct command_option *option);
 int take_operations(const struct command *command, const struct command_option *option,
                     void *session, const char *text);
 
-/* --ops and --trust, kept in a member of a type. */
-#define OPERATIONS_OPTIONS(type, name)                                          \
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations},    \
-    {                                                                           \
-        "trust", 0, OPTION_FOLDER, KEPT_IN(type, name), .take = take_operations \
-    }
-
-#define OPERATIONS_HELP                                                                          \
-    "      --ops DIR            take operations and kernels from the manifests of a folder\n"    \
-    "                           (docs/VENDORS.md), and native code that they name; repeatable\n" \
-    "      --trust DIR          the same where manifests may name sources elsewhere, and any\n"  \
-    "                           options of compilers\n"
+#define FOLDER_OPTION(name, does, type, member, taker) \
+    name, 0, OPTION_FOLDER, "DIR", does, KEPT_IN(type, member), .take = (taker)
+#define OPS_OPTION(type, member, taker)                                                            \
+    FOLDER_OPTION("ops",                                                                           \
+                  "take operations and kernels from the manifests of a folder (docs/VENDORS.md), " \
+                  "and native code that they name; repeatable",                                    \
+                  type, member, taker)
+#define TRUST_OPTION(type, member, taker)                                                          \
+    FOLDER_OPTION(                                                                                 \
+        "trust",                                                                                   \
+        "the same where manifests may name sources elsewhere, and any options of compilers", type, \
+        member, taker)
+#define DEVICE_OPTION(type, member) \
+    "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", KEPT_IN(type, member)
+#define JSON_OPTION(type, member)                                                  \
+    "json", 0, OPTION_REPORT, "FILE|-",                                            \
+        "write it as JSON too, or with - alone on standard output (docs/JSON.md)", \
+        KEPT_IN(type, member)
+#define MEMORY_OPTION(type, member)                                                     \
+    "memory-limit", 0, OPTION_BYTES, "SIZE",                                            \
+        "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
+        "(docs/MEMORY.md)",                                                             \
+        KEPT_IN(type, member)
+#define WORK_OPTION(type, member)       \
+    "work-limit", 0, OPTION_BYTES, "N", \
+        "refuse an operation that visits more elements; 4T by default", KEPT_IN(type, member)
+#define EXPAND_OPTION(type, member)                                                             \
+    "expand", 0, OPTION_WORD, "spec|sdk", "the order of expand's arguments (docs/HEAL-SDK.md)", \
+        KEPT_IN(type, member), .take = take_expand
 
 /* --timeout of a command that opens a device: supervise.h. */
 enum { TIMEOUT_MAX = 1000000 }; /* seconds */
-#define TIMEOUT_OPTION                                    \
-    {                                                     \
-        "timeout", 0, OPTION_TIMEOUT, .most = TIMEOUT_MAX \
-    }
+#define TIMEOUT_OPTION                                                              \
+    "timeout", 0, OPTION_TIMEOUT, "S", "give up after S seconds, with exit code 4", \
+        .most = TIMEOUT_MAX
+
+/* Values of an option that may be repeated, or arguments; of is for free(). */
+struct words {
+    const char **of; /* with a NULL behind them, unless there are none */
+    size_t count;
+};
+void words_add(struct words *words, const char *text);
+
+/* Adds the value to the struct words that the option is kept in. */
+int take_word(const struct command *command, const struct command_option *option, void *session,
+              const char *text);
 
 int print_help(const struct command *command);
 
@@ -173,6 +198,9 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count);
 /* "PROGRAM: FILE: message" on stderr, in one line, and the details below it. verbose adds the place
  * in the source. Returns the exit code. */
 int print_error(const char *file, const struct healcl_error *error, bool verbose);
+
+/* Prints an error unless its status is HEALCL_OK, and clears it. Returns the exit code. */
+int end_error(struct healcl_error *error, bool verbose);
 
 /* A line on stderr that begins with the program's name and ": ". */
 __attribute__((format(printf, 1, 2))) void print_notice(const char *format, ...);

@@ -1,16 +1,21 @@
+#include "cli/cli.h"
+
 #include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/signals.h"
+#include "cli/report_file.h"
 #include "cli/supervise.h"
 #include "cli/text.h"
 #include "core/control_group.h"
 #include "opencl/programs.h"
+#include "tools/xmalloc.h"
 
 const struct program *this_program;
 
@@ -65,6 +70,13 @@ int print_error(const char *file, const struct healcl_error *error, bool verbose
     return exit_code(error->status);
 }
 
+int end_error(struct healcl_error *error, bool verbose)
+{
+    const int code = error->status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, error, verbose);
+    healcl_error_clear(error);
+    return code;
+}
+
 bool is_smart_terminal(FILE *stream)
 {
     const char *terminal = getenv("TERM");
@@ -111,12 +123,55 @@ int usage_error(const struct command *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
+enum { HELP_INDENT = 27, HELP_WIDTH = 84 };
+
+static void print_paragraphs(const char *text)
+{
+    for (size_t length; *text; text += length + (text[length] == '\n')) {
+        length = strcspn(text, "\n");
+        char *paragraph = xasprintf("%.*s", (int)length, text);
+        text_wrap(stdout, paragraph, 0, 0, HELP_WIDTH);
+        free(paragraph);
+    }
+}
+
 int print_help(const struct command *command)
 {
-    fputs(command->help, stdout);
-    if (command->more_help)
-        fputs(command->more_help, stdout);
+    static const char *const operands[] = {"", " FILE", " FILE...", " [FILE...]"};
+    const struct command_option *option = command->options;
+    print_paragraphs(command->help);
+    if (command->usage)
+        printf("\nUsage: %s\n\n", command->usage);
+    else
+        printf("\nUsage: %s %s [OPTIONS]%s\n\n", this_program->name, command->name,
+               operands[command->operands]);
+    do {
+        int used = option->letter ? printf("  -%c, ", option->letter) : printf("      ");
+        used += printf("--%s%s%s", option->name, option->value ? " " : "",
+                       option->value ? option->value : "");
+        used += printf("%*s", used + 2 > HELP_INDENT ? 2 : HELP_INDENT - used, "");
+        text_wrap(stdout, option->help, (size_t)used, HELP_INDENT, HELP_WIDTH);
+    } while ((option++)->kind != OPTION_HELP);
+    if (command->notes) {
+        putchar('\n');
+        print_paragraphs(command->notes);
+    }
     return finish_output(EXIT_VERIFIED);
+}
+
+void words_add(struct words *words, const char *text)
+{
+    words->of = xrealloc(words->of, words->count + 2, sizeof *words->of);
+    words->of[words->count++] = text;
+    words->of[words->count] = NULL;
+}
+
+int take_word(const struct command *command, const struct command_option *option, void *session,
+              const char *text)
+{
+    (void)command;
+    words_add((struct words *)(void *)((char *)session + option->member), text);
+    return EXIT_VERIFIED;
 }
 
 /* Digits at the start of text; *end is behind them. */
@@ -195,13 +250,10 @@ int take_operations(const struct command *command, const struct command_option *
     (void)command;
     static struct healcl_operations *loaded; /* lives as long as the process, as signals do */
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = is_trust(option)
-                                    ? healcl_operations_load_trusted(text, &loaded, &error)
-                                    : healcl_operations_load(text, &loaded, &error);
-    memcpy((char *)session + option->member, &loaded, sizeof loaded);
-    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    if ((is_trust(option) ? healcl_operations_load_trusted
+                          : healcl_operations_load)(text, &loaded, &error) == HEALCL_OK)
+        memcpy((char *)session + option->member, &loaded, sizeof loaded);
+    return end_error(&error, false);
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -223,4 +275,294 @@ uint64_t host_memory(void)
     uint64_t bytes = pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : INT64_MAX;
     uint64_t group = control_group_memory("");
     return group < bytes ? group : bytes;
+}
+
+/* ---------------------------------------------------------------- options */
+
+/* ---------------------------------------------------------------- files */
+
+#define STANDARD_OUTPUT "/dev/fd/1"
+
+/* A file or folder that the command line names, or standard output, which has no option. */
+struct named_file {
+    const struct command_option *option; /* NULL: an operand, or standard output */
+    const char *text;
+    bool is_written, is_known; /* known: no pipe and no device */
+    dev_t device;
+    ino_t node;       /* of the file, or of the folder where it may come to be */
+    const char *name; /* there; "" of a file that is there itself */
+};
+
+/* Hard links are one file. */
+static void find_place(struct named_file *file, const char *path)
+{
+    struct stat about;
+    file->name = "";
+    if (stat(path, &about) != 0) {
+        const char *slash = strrchr(path, '/');
+        file->name = slash ? slash + 1 : path;
+        char *folder = xasprintf("%.*s.", (int)(file->name - path), path);
+        const bool is_there = stat(folder, &about) == 0;
+        free(folder);
+        if (!is_there)
+            return;
+    }
+    file->is_known = S_ISREG(about.st_mode) || S_ISDIR(about.st_mode);
+    file->device = about.st_dev;
+    file->node = about.st_ino;
+}
+
+static bool is_written_by(const struct command_option *option)
+{
+    return option && (option->kind == OPTION_REPORT || option->kind == OPTION_NEW_FILE ||
+                      option->kind == OPTION_NEW_FOLDER);
+}
+
+static struct named_file name_file(const struct command_option *option, const char *text)
+{
+    const bool is_output = option && option->kind == OPTION_REPORT && strcmp(text, "-") == 0;
+    if (option && option->kind == OPTION_INPUT)
+        text += strcspn(text, "=") + 1;
+    struct named_file file = {.option = option, .text = text, .is_written = is_written_by(option)};
+    find_place(&file, is_output ? STANDARD_OUTPUT : text);
+    file.is_known |= is_output; /* a pipe takes one report all the same */
+    return file;
+}
+
+static bool is_same_place(const struct named_file *a, const struct named_file *b)
+{
+    return a->is_known && b->is_known && a->device == b->device && a->node == b->node &&
+           strcmp(a->name, b->name) == 0;
+}
+
+/* Whether commands read the file from such a folder, or write it there. */
+static bool is_of_folder(const struct named_file *file, const struct named_file *folder)
+{
+    static const char *const read[] = {"*.json", "examples/*.json", "*.cl",     "*.so", "*.npy",
+                                       "*.bin",  "*.aocx",          "binary_*", NULL};
+    static const char *const written[] = {"entry_*.npy", "results.json", "manifest.json", NULL};
+    const char *const *pattern = folder->is_written ? written : read;
+    bool is_found = false;
+    if (!folder->option || folder->option->kind == OPTION_FILE ||
+        folder->option->kind == OPTION_REPORT || folder->option->kind == OPTION_NEW_FILE)
+        return false;
+    for (; *pattern && !is_found; pattern++) {
+        glob_t found;
+        struct named_file member = {.option = NULL};
+        char *path = xasprintf("%s/%s", folder->text, *pattern);
+        if (glob(path, GLOB_NOCHECK, NULL, &found) == 0) {
+            for (size_t i = 0; i < found.gl_pathc && !is_found; i++) {
+                find_place(&member, found.gl_pathv[i]);
+                is_found = is_same_place(file, &member);
+            }
+            globfree(&found);
+        }
+        free(path);
+    }
+    return is_found;
+}
+
+static bool is_same(const struct named_file *a, const struct named_file *b)
+{
+    return is_same_place(a, b) || is_of_folder(a, b) || is_of_folder(b, a);
+}
+
+/* A report on standard output takes the place of what else would stand there. */
+static bool is_for_stdout(const struct named_file *file)
+{
+    return strcmp(file->text, "-") == 0 || strncmp(file->text, "/dev/", 5) == 0;
+}
+
+static int check_pair(const struct command *command, const struct named_file *written,
+                      const struct named_file *other)
+{
+    const char *dashes = written->option ? "--" : "";
+    const char *name = written->option ? written->option->name : "standard output";
+    const bool is_folder = !written->option || written->option->kind == OPTION_NEW_FOLDER;
+    if (!other->is_written && is_same(written, other))
+        return usage_error(command, "%s%s writes over the input '%.400s'", dashes, name,
+                           is_folder ? other->text : written->text);
+    if (!other->is_written || other <= written || !is_same(other, written) ||
+        other->option == written->option || (!written->option && is_for_stdout(other)))
+        return GOES_ON;
+    return usage_error(command, "%s%s and --%s both write '%.400s'", dashes, name,
+                       other->option->name, is_folder ? other->text : written->text);
+}
+
+/* Refuses to replace what is read, or to write a file twice. */
+static int check_files(const struct command *command, const struct named_file *files, size_t count)
+{
+    int code = GOES_ON;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; files[i].is_written && j < count && code == GOES_ON; j++)
+            code = check_pair(command, &files[i], &files[j]);
+    return code;
+}
+
+/* ---------------------------------------------------------------- options */
+
+/* For getopt_long, with the letters as "d:qvh". */
+static void list_options(const struct command_option *list, struct option options[OPTIONS_MAX],
+                         char letters[2 * OPTIONS_MAX])
+{
+    int count = 0;
+    do {
+        const bool takes_value = list->kind != OPTION_FLAG && list->kind != OPTION_HELP;
+        options[count] = (struct option){list->name, takes_value ? required_argument : no_argument,
+                                         NULL, list->letter ? list->letter : 256 + count};
+        if (list->letter)
+            *letters++ = list->letter;
+        if (list->letter && takes_value)
+            *letters++ = ':';
+        count++;
+    } while ((list++)->kind != OPTION_HELP);
+    options[count] = (struct option){NULL, 0, NULL, 0};
+    *letters = 0;
+}
+
+static uint32_t timeout; /* seconds; 0: none */
+
+static int take_value(const struct command *command, const struct command_option *option,
+                      void *session)
+{
+    void *member = (char *)session + option->member;
+    if (option->take)
+        return option->take(command, option, session, optarg);
+    switch (option->kind) {
+    case OPTION_HELP: break;
+    case OPTION_FLAG: *(bool *)member = true; break;
+    case OPTION_DEVICE:
+    case OPTION_WORD:
+    case OPTION_FILE:
+    case OPTION_FOLDER:
+    case OPTION_NEW_FILE:
+    case OPTION_NEW_FOLDER:
+    case OPTION_INPUT: *(const char **)member = optarg; break;
+    case OPTION_REPORT:
+        if (!*optarg || (*optarg == '-' && optarg[1]))
+            return usage_error(command, "--%s takes a FILE, or - for standard output, not '%s'",
+                               option->name, optarg);
+        report_file_set(member, optarg, strcmp(option->name, "junit") == 0);
+        break;
+    case OPTION_TIMEOUT:
+    case OPTION_COUNT:
+    case OPTION_SECONDS:
+        if (option->kind == OPTION_TIMEOUT)
+            member = &timeout;
+        if (!parse_count(optarg, option->most, member))
+            return usage_error(command, "--%s takes a number from 1 to %" PRIu32 ", not '%s'",
+                               option->name, option->most, optarg);
+        if (option->kind == OPTION_SECONDS)
+            memcpy(&timeout, member, sizeof timeout);
+        break;
+    case OPTION_BYTES:
+        if (!parse_size(optarg, member))
+            return usage_error(command, "'%s' is no number such as 512M", optarg);
+        break;
+    }
+    return EXIT_VERIFIED;
+}
+
+/* ---------------------------------------------------------------- the command line */
+
+/* A command line that is taken. */
+struct taken {
+    const struct command *command;
+    void *session;
+    struct named_file *files;
+    size_t count;
+    struct supervision supervision;
+};
+
+static int take_option(struct taken *taken, const struct command_option *option)
+{
+    const struct command *command = taken->command;
+    struct supervision *supervision = &taken->supervision;
+    if (option->kind == OPTION_HELP)
+        return print_help(command);
+    const int code = option->take == take_operations ? EXIT_VERIFIED
+                                                     : take_value(command, option, taken->session);
+    if (code != EXIT_VERIFIED)
+        return code;
+    if (option->decides_device)
+        supervision->opens_device = command->device != DEVICE_HERE;
+    if (option->kind == OPTION_REPORT && supervision->report_count < REPORTS_MAX) {
+        struct report_file *report = (void *)((char *)taken->session + option->member);
+        report->number = (uint32_t)supervision->report_count;
+        supervision->reports[supervision->report_count++] = report;
+    }
+    if (is_written_by(option) || option->kind == OPTION_FILE || option->kind == OPTION_FOLDER ||
+        option->kind == OPTION_INPUT)
+        taken->files[taken->count++] = name_file(option, optarg);
+    return GOES_ON;
+}
+
+static int take_operands(struct taken *taken, int argc, char **argv)
+{
+    const struct command *command = taken->command;
+    const enum command_operands operands = command->operands;
+    const int count = argc - optind;
+    if (operands == OPERANDS_NONE && count > 0)
+        return usage_error(command, "unexpected argument '%s'", argv[optind]);
+    if (operands == OPERANDS_FILE && count > 1)
+        return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
+    if ((operands == OPERANDS_FILE || operands == OPERANDS_FILES) && count == 0)
+        return usage_error(command, "no FILE is named");
+    for (int i = optind; i < argc; i++)
+        taken->files[taken->count++] = name_file(NULL, argv[i]);
+    taken->supervision.file = operands == OPERANDS_ANY ? NULL : argv[optind];
+    return check_files(command, taken->files, taken->count);
+}
+
+/* getopt_long says itself what is wrong with the words. */
+static int take_all(struct taken *taken, int argc, char **argv)
+{
+    struct option options[OPTIONS_MAX];
+    char letters[2 * OPTIONS_MAX];
+    list_options(taken->command->options, options, letters);
+    opterr = is_first_rank();
+    for (int found; (found = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
+        size_t at = 0;
+        if (found == '?')
+            return EXIT_USAGE;
+        while (options[at].val != found)
+            at++;
+        const int code = take_option(taken, &taken->command->options[at]);
+        if (code != GOES_ON)
+            return code;
+    }
+    return take_operands(taken, argc, argv);
+}
+
+/* Loads the folders of --ops and --trust, whose native code runs in the child. */
+static int load_operations(const struct taken *taken)
+{
+    int code = EXIT_VERIFIED;
+    for (size_t i = 0; i < taken->count && code == EXIT_VERIFIED; i++) {
+        const struct named_file *file = &taken->files[i];
+        if (file->option && file->option->take == take_operations)
+            code = take_operations(taken->command, file->option, taken->session, file->text);
+    }
+    return code == EXIT_VERIFIED ? GOES_ON : code;
+}
+
+int take_arguments(const struct command *command, int argc, char **argv, void *session)
+{
+    struct taken taken = {.command = command,
+                          .session = session,
+                          .files = xcalloc((size_t)argc + 1, sizeof *taken.files),
+                          .supervision.opens_device = command->device == DEVICE_HERE};
+    taken.files[taken.count] = (struct named_file){.text = "-", .is_written = true};
+    find_place(&taken.files[taken.count++], STANDARD_OUTPUT);
+    char *const name = argv[0];
+    argv[0] = (char *)(uintptr_t)this_program->name; /* as messages of getopt_long begin */
+    int code = take_all(&taken, argc, argv);
+    argv[0] = name; /* a part of the command that compare tells */
+    taken.supervision.timeout = timeout;
+    if (code == GOES_ON)
+        supervise(command, &taken.supervision);
+    if (code == GOES_ON)
+        code = load_operations(&taken);
+    free(taken.files);
+    return code;
 }

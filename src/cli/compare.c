@@ -9,7 +9,6 @@
 #include "cli/comparison.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "core/clock.h"
 #include "tools/xmalloc.h"
 
 enum {
@@ -43,12 +42,6 @@ static const int exit_codes[] = {
     [COMPARED_DIFFERENT] = EXIT_DIFFERENT,
 };
 
-/* Arguments, or values of an option that may be repeated. */
-struct words {
-    const char **of; /* with a NULL behind them, unless there are none */
-    size_t count;
-};
-
 /* One `healcl compare`. */
 struct compare_command {
     struct words devices, baselines, kept; /* kept: segments that steady requests do not upload */
@@ -58,28 +51,21 @@ struct compare_command {
     char **files;
     size_t file_count;
     bool no_measure, no_fallback, judges_times;
+    bool is_of_driver;  /* that no device was found */
     double fail_slower; /* percent */
     uint32_t repeat, timeout;
     struct report_file outputs[OUTPUT_COUNT];
     struct progress progress;
     struct comparison comparison;
     size_t run_count, made; /* runs here: baselines' are behind them */
-    uint64_t begin;         /* of the first run */
     int interrupted;        /* the signal, or 0 */
 };
-
-static void add_word(struct words *words, const char *text)
-{
-    words->of = xrealloc(words->of, words->count + 2, sizeof *words->of);
-    words->of[words->count++] = text;
-    words->of[words->count] = NULL;
-}
 
 /* texts: up to NULL. */
 static void add_words(struct words *words, const char *const *texts)
 {
     for (; texts && *texts; texts++)
-        add_word(words, *texts);
+        words_add(words, *texts);
 }
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -116,51 +102,34 @@ static void add_reference(struct compare_command *self)
     compare_put_text(device, "version", healcl_compiler);
 }
 
-/* What `healcl devices` says. With selector, the device that it names is the default. */
-static enum healcl_status ask_for_devices(struct compare_command *self, const char *selector,
-                                          struct process_result *result, struct healcl_error *error)
-{
-    char seconds[16];
-    snprintf(seconds, sizeof seconds, "%" PRIu32, self->timeout);
-    progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
-    return run_child(self,
-                     WORDS(PROCESS_NAME, "devices", json_for_us, "--no-self-test", "--timeout",
-                           seconds, selector ? "-d" : NULL, selector),
-                     self->timeout, result, error);
-}
-
-/* The device that selector names. Where even asking for it kills the child it is added by its
- * selector alone, and its runs will tell. */
-static enum healcl_status add_selected(struct compare_command *self, const char *selector,
+/* Adds the device that selector names, or all that can be used. Where even asking for it kills the
+ * child, a device is added by its selector alone, and its runs will tell. */
+static enum healcl_status list_devices(struct compare_command *self, const char *selector,
                                        struct healcl_error *error)
 {
     struct process_result result;
-    TRY(ask_for_devices(self, selector, &result, error));
     enum healcl_status status = HEALCL_OK;
-    if (compare_add_devices(&self->comparison, result.text, true) == 0) {
-        if (result.end == PROCESS_EXITED && result.code == EXIT_USAGE)
-            status = ERROR(error, HEALCL_USAGE, "%.600s", last_words(&result));
-        else if (result.end == PROCESS_EXITED && result.code == EXIT_DEVICE)
-            status = ERROR(error, HEALCL_DEVICE, "%.600s", last_words(&result));
-        else
-            compare_put_text(compare_add_device(&self->comparison, NULL), "index", selector);
-    }
-    process_result_release(&result);
-    return status;
-}
-
-static enum healcl_status add_all_usable(struct compare_command *self, struct healcl_error *error)
-{
-    struct process_result result;
-    TRY(ask_for_devices(self, NULL, &result, error));
-    enum healcl_status status = HEALCL_OK;
-    const bool none = compare_add_devices(&self->comparison, result.text, false) == 0;
-    if (none && result.end == PROCESS_EXITED)
-        status = ERROR(error, HEALCL_DEVICE, "%.600s",
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%" PRIu32, self->timeout);
+    progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
+    TRY(run_child(self,
+                  WORDS(PROCESS_NAME, "devices", json_for_us, "--no-self-test", "--timeout",
+                        seconds, selector ? "-d" : NULL, selector),
+                  self->timeout, &result, error));
+    const bool is_usage = selector && result.code == EXIT_USAGE;
+    const bool none = compare_add_devices(&self->comparison, result.text, selector != NULL,
+                                          &self->is_of_driver) == 0;
+    if (none && result.end == PROCESS_EXITED &&
+        (!selector || is_usage || result.code == EXIT_DEVICE))
+        status = ERROR(error, is_usage ? HEALCL_USAGE : HEALCL_DEVICE, "%.600s",
                        *result.last_line ? last_words(&result) : "no device can be used");
+    else if (none && selector)
+        compare_put_text(compare_add_device(&self->comparison, NULL), "index", selector);
     else if (none)
         status = ERROR(error, HEALCL_DEVICE, "listing the devices %s; name one with --device",
                        result.end == PROCESS_KILLED ? "crashed" : "took too long");
+    self->is_of_driver |= result.end != PROCESS_EXITED;
+    self->is_of_driver &= status != HEALCL_OK;
     process_result_release(&result);
     return status;
 }
@@ -168,12 +137,12 @@ static enum healcl_status add_all_usable(struct compare_command *self, struct he
 static enum healcl_status add_devices(struct compare_command *self, struct healcl_error *error)
 {
     if (self->devices.count == 0)
-        return add_all_usable(self, error);
+        return list_devices(self, NULL, error);
     for (size_t i = 0; i < self->devices.count; i++) {
         if (strcmp(self->devices.of[i], COMPARE_REFERENCE) == 0)
             add_reference(self);
         else
-            TRY(add_selected(self, self->devices.of[i], error));
+            TRY(list_devices(self, self->devices.of[i], error));
     }
     return HEALCL_OK;
 }
@@ -182,8 +151,8 @@ static enum healcl_status add_devices(struct compare_command *self, struct healc
 static enum healcl_status measure(struct compare_command *self, cJSON *device,
                                   struct healcl_error *error)
 {
-    const char *selector = compare_text(device, "index");
-    if (self->no_measure || compare_is_reference(device))
+    const char *selector = json_text(device, "index");
+    if (self->no_measure || json_is(device, "index", COMPARE_REFERENCE))
         return HEALCL_OK;
     struct process_result result;
     progress_say(&self->progress, "measuring %s", selector);
@@ -210,11 +179,11 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     snprintf(requests, sizeof requests, "%" PRIu32, repeat < STEADY_MAX ? repeat : STEADY_MAX);
     add_words(&arguments, WORDS(PROCESS_NAME, "run"));
     if (strcmp(selector, COMPARE_REFERENCE) == 0)
-        add_word(&arguments, "--reference");
+        words_add(&arguments, "--reference");
     else
         add_words(&arguments, WORDS("-d", selector));
     if (self->no_fallback)
-        add_word(&arguments, "--no-fallback");
+        words_add(&arguments, "--no-fallback");
     add_words(&arguments, self->folders.of);
     add_words(&arguments, WORDS("--repeat", times));
     if (run)
@@ -222,7 +191,7 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
     for (size_t i = 0; run && i < self->kept.count; i++)
         add_words(&arguments, WORDS("--keep", self->kept.of[i]));
     if (run) {
-        add_word(&arguments, file);
+        words_add(&arguments, file);
         compare_put_command(run, "run", arguments.of + 2, arguments.count - 2);
         arguments.count--;
     }
@@ -234,14 +203,13 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
 
 static const char *selector_of(const struct compare_command *self, const cJSON *run)
 {
-    return compare_text(compare_device(&self->comparison, compare_index(run, "device_at")),
-                        "index");
+    return json_text(compare_device_of(&self->comparison, run), "index");
 }
 
 static enum healcl_status run_one(struct compare_command *self, cJSON *run,
                                   struct healcl_error *error)
 {
-    const size_t transcript = compare_index(run, "transcript_at");
+    const size_t transcript = json_number_at(run, "transcript_at");
     struct process_result result;
     progress_say(&self->progress, "%zu of %zu: %s: %s", self->made + 1, self->run_count,
                  selector_of(self, run), self->files[transcript]);
@@ -272,12 +240,9 @@ static enum healcl_status judge(struct compare_command *self, size_t transcript,
 static enum healcl_status make_runs(struct compare_command *self, struct healcl_error *error)
 {
     cJSON *run = self->comparison.runs->child;
-    self->begin = monotonic_nanoseconds();
     for (size_t i = 0; i < self->run_count; i++, run = run->next) {
         TRY(run_one(self, run, error));
         self->made++;
-        progress_estimate(&self->progress, (monotonic_nanoseconds() - self->begin) / self->made *
-                                               (self->run_count - self->made));
     }
     run = self->comparison.runs->child;
     for (size_t i = 0; i < self->run_count; i++, run = run->next) {
@@ -332,7 +297,7 @@ static enum healcl_status prepare(struct compare_command *self, struct healcl_er
     if (self->results)
         TRY(compare_make_results(self->results, error));
     TRY(add_devices(self, error));
-    const size_t devices = compare_device_count(comparison);
+    const size_t devices = json_number_at(comparison->top, "devices");
     for (size_t i = 0; i < self->file_count; i++)
         for (size_t j = 0; j < devices; j++)
             compare_add_run(comparison, i, j);
@@ -344,7 +309,7 @@ static enum healcl_status compare(struct compare_command *self, struct healcl_er
 {
     TRY(prepare(self, error));
     enum healcl_status status = run_all(self, error);
-    /* What was measured until then is not lost. */
+    /* Runs made before the interruption are reported. */
     if (self->interrupted && compare_end_early(&self->comparison) > 0)
         status = HEALCL_OK;
     if (status == HEALCL_OK) {
@@ -373,33 +338,30 @@ static int print_all(struct compare_command *self)
     return code;
 }
 
-/* Of a comparison that is whole. Returns an exit code. */
+/* Writes the files of devices unless interrupted. Returns an exit code. */
 static int write_results(const struct compare_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code = EXIT_VERIFIED;
-    if (self->results && !self->interrupted &&
-        compare_write_results(&self->comparison, self->results, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    if (self->results && !self->interrupted)
+        (void)compare_write_results(&self->comparison, self->results, &error);
+    return end_error(&error, false);
 }
 
-/* What is slower than allowed, and what could not be judged. */
+/* Prints slowdowns beyond the limit, and those that could not be judged. */
 static void print_slowdowns(const struct comparison *comparison)
 {
     const cJSON *run, *slowdown;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
-        cJSON_ArrayForEach(slowdown, compare_at(run, "slowdowns"))
+        const cJSON *device = compare_device_of(comparison, run);
+        cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
         {
-            const bool is_judged = !compare_at(slowdown, "not_judged_because");
+            const bool is_judged = !json_at(slowdown, "not_judged_because");
             char *text = compare_slowdown_text(comparison, slowdown);
-            if (!is_judged || cJSON_IsTrue(compare_at(slowdown, "slower")))
-                print_notice("%s: %s%s %s: %s", compare_text(run, "transcript"),
-                             is_judged ? "" : "warning: ", compare_text(device, "index"),
-                             compare_text(device, "name"), text);
+            if (!is_judged || cJSON_IsTrue(json_at(slowdown, "slower")))
+                print_notice("%s: %s%s %s: %s", json_text(run, "transcript"),
+                             is_judged ? "" : "warning: ", json_text(device, "index"),
+                             json_text(device, "name"), text);
             free(text);
         }
     }
@@ -416,7 +378,7 @@ static int compare_and_report(struct compare_command *self)
         code = print_all(self);
     else if (!self->interrupted)
         code = report_files_error(&self->outputs[OUTPUT_JSON], &self->outputs[OUTPUT_JUNIT], NULL,
-                                  &error, false);
+                                  &error, self->is_of_driver, false);
     if (status == HEALCL_OK && code == EXIT_VERIFIED)
         code = write_results(self);
     if (status == HEALCL_OK && code == EXIT_VERIFIED && !self->interrupted) {
@@ -434,14 +396,6 @@ static int compare_and_report(struct compare_command *self)
 }
 
 /* ---------------------------------------------------------------- options */
-
-static int take_word(const struct command *command, const struct command_option *option,
-                     void *context, const char *text)
-{
-    (void)command;
-    add_word((struct words *)(void *)((char *)context + option->member), text);
-    return EXIT_VERIFIED;
-}
 
 static int take_folder(const struct command *command, const struct command_option *option,
                        void *context, const char *text)
@@ -462,24 +416,53 @@ static int take_percent(const struct command *command, const struct command_opti
                              text);
 }
 
+#define OUTPUT(name, number, does) \
+    name, 0, OPTION_REPORT, "FILE|-", does, KEPT_IN(struct compare_command, outputs[number])
+
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct compare_command, devices), .take = take_word},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, KEPT_IN(struct compare_command, kept), .take = take_word},
-    {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
-    {"baseline", 0, OPTION_FILE, KEPT_IN(struct compare_command, baselines), .take = take_word},
-    {"fail-slower", 0, OPTION_WORD, .take = take_percent},
-    {"no-measure", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_measure)},
-    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_fallback)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
-    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct compare_command, results)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JSON])},
-    {"junit", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JUNIT])},
-    {"csv", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_CSV])},
-    {"markdown", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_MARKDOWN])},
-    {"html", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_HTML])},
-    END_OF_OPTIONS,
+    {"device", 'd', OPTION_DEVICE, "SEL",
+     "a device, as for healcl run, or 'reference': the host reference, slow and plain; repeatable. "
+     "Speed-ups are against the first. By default all devices that can be used, the best first",
+     KEPT_IN(struct compare_command, devices), .take = take_word},
+    {"repeat", 0, OPTION_COUNT, "N",
+     "run N times in each process; 5 by default, 15 with --fail-slower",
+     KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
+    {"keep", 0, OPTION_WORD, "SEGMENT",
+     "in steady requests only uploads of this segment stay on the device; repeatable; by default "
+     "all but those of segments upload_ct..., or where there are none of the last segment that "
+     "uploads",
+     KEPT_IN(struct compare_command, kept), .take = take_word},
+    {"timeout", 0, OPTION_SECONDS, "S", "seconds that one process may take, 600 by default",
+     KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
+    {"baseline", 0, OPTION_FILE, "FILE",
+     "a comparison saved by --json, maybe on another machine: its runs of the same transcripts "
+     "stand beside today's; repeatable",
+     KEPT_IN(struct compare_command, baselines), .take = take_word},
+    {"fail-slower", 0, OPTION_WORD, "PERCENT",
+     "exit with 5 where a run's compute, or a steady request, takes more than so much longer than "
+     "the baseline's, and the whole interval (95 %, at least 7 of each) says so, in a second "
+     "process too",
+     .take = take_percent},
+    {"no-measure", 0, OPTION_FLAG, NULL,
+     "do not measure how fast each device copies and multiplies",
+     KEPT_IN(struct compare_command, no_measure)},
+    {"no-fallback", 0, OPTION_FLAG, NULL,
+     "run with healcl run --no-fallback: what a device cannot run fails; otherwise the host runs "
+     "that, and tables and pages say so",
+     KEPT_IN(struct compare_command, no_fallback)},
+    {OPS_OPTION(struct compare_command, operations, take_folder)},
+    {TRUST_OPTION(struct compare_command, operations, take_folder)},
+    {"results", 0, OPTION_NEW_FOLDER, "DIR",
+     "write what each device did into DIR/VENDOR-DEVICE.json, for others to check "
+     "(docs/COMPARE.md); healcl check adds to it",
+     KEPT_IN(struct compare_command, results)},
+    {OUTPUT("html", OUTPUT_HTML, "write a page that sorts and filters, and needs no other file")},
+    {OUTPUT("markdown", OUTPUT_MARKDOWN, "write tables for an issue or a pull request")},
+    {OUTPUT("csv", OUTPUT_CSV, "write a line for each run")},
+    {OUTPUT("json", OUTPUT_JSON, "write everything as JSON (docs/COMPARE.md)")},
+    {OUTPUT("junit", OUTPUT_JUNIT,
+            "write a test case for each transcript and device as JUnit XML (docs/CI.md)")},
+    {HELP_OPTION},
 };
 
 static int run(const struct command *command, int argc, char **argv)
@@ -508,52 +491,14 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_compare = {
     .name = "compare",
     .summary = "run transcripts on several devices, and compare results and times",
-    .help =
-        "Runs transcripts on several devices, one after the other, and tells which are right\n"
-        "and how fast each is. Every run is a process of its own: a driver that crashes or\n"
-        "hangs becomes a row that says so.\n"
-        "\n"
-        "Usage: healcl compare [OPTIONS] FILE...\n"
-        "\n"
-        "  -d, --device SEL   a device, as for healcl run, or 'reference': the host reference,\n"
-        "                     slow and plain; may be repeated. Speed-ups are against the first.\n"
-        "                     By default all devices that can be used, the best first\n"
-        "      --repeat N     run N times in each process; 5 by default, 15 with --fail-slower\n"
-        "      --keep SEGMENT in steady requests only uploads of this segment stay on the device;\n"
-        "                     may be repeated; by default all but those of segments upload_ct...,\n"
-        "                     or where there are none of the last segment that uploads\n"
-        "      --timeout S    seconds that one process may take, 600 by default\n"
-        "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
-        "                     of the same transcripts stand beside today's; may be repeated\n"
-        "      --no-fallback  run with healcl run --no-fallback: what a device cannot run fails;\n"
-        "                     otherwise the host runs that, and tables and pages say so\n"
-        "      --ops DIR      take operations and kernels from the manifests of a folder, as\n"
-        "                     healcl run --ops; may be repeated\n"
-        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
-        "                     and any options of compilers\n"
-        "      --no-measure   do not measure how fast each device copies and multiplies\n"
-        "      --fail-slower PERCENT  exit with 5 where a run's compute, or a steady request, "
-        "takes\n"
-        "                     more than so much longer than the baseline's, and the whole\n"
-        "                     interval (95 %, at least 7 of each) says so, in a second process "
-        "too\n"
-        "      --results DIR  write what each device did into DIR/VENDOR-DEVICE.json, for others "
-        "to\n"
-        "                     check (docs/COMPARE.md); healcl check adds to it\n"
-        "      --html FILE|-  write a page that sorts and filters, and needs no other file\n"
-        "      --markdown FILE|-  write tables for an issue or a pull request\n"
-        "      --csv FILE|-   write a line for each run\n"
-        "      --json FILE|-  write everything as JSON (docs/COMPARE.md)\n"
-        "      --junit FILE|-  write a test case for each transcript and device as JUnit XML\n"
-        "                     (docs/CI.md)\n"
-        "  -h, --help         this text\n"
-        "\n"
-        "What is written to - goes to standard output, alone. Without a terminal, standard error\n"
-        "gets a line of progress a minute. Interrupted, it writes what it has measured.\n"
-        "\n"
-        "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
-        "failed, crashed or timed out; else 3 a transcript is refused; else 5 slower than\n"
-        "--fail-slower allows; 2 wrong usage.\n",
+    .help = "Runs transcripts on several devices, one after the other, and tells which are right "
+            "and how fast each is. Every run is a process of its own: a driver that crashes or "
+            "hangs becomes a row that says so.",
+    .notes = "What is written to - goes to standard output, alone. Without a terminal, standard "
+             "error gets a line of progress a minute. Interrupted, it writes what it has "
+             "measured.\n\nExit codes: 0 verified, or nothing to verify; else 1 a result differs; "
+             "else 4 a device failed, crashed or timed out; else 3 a transcript is refused; else 5 "
+             "slower than --fail-slower allows; 2 wrong usage.",
     .options = options,
     .operands = OPERANDS_FILES,
     .device = DEVICE_IN_CHILDREN,

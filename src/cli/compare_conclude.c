@@ -1,4 +1,4 @@
-/* What the runs of a comparison come to: figures, faults, speed-ups and geometric means. */
+/* Concludes a comparison: figures, faults, speed-ups, geometric means and slowdowns. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ const struct compare_figure compare_figures[COMPARE_FIGURES] = {
 enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* for 5 and 1 % to be one of them at least */
 enum { OVERHEAD_SAMPLES = 3 };
 
-uint64_t *compare_sorted(const cJSON *list, size_t *count)
+/* A list of samples, the smallest first; to be freed. NULL: there are none. */
+static uint64_t *sorted_samples(const cJSON *list, size_t *count)
 {
     const cJSON *item;
     *count = 0;
@@ -39,7 +40,7 @@ static size_t put_figure(cJSON *run, const char *samples, const char *median, co
                          const char *high)
 {
     size_t count;
-    uint64_t *sorted = compare_sorted(compare_at(run, samples), &count);
+    uint64_t *sorted = sorted_samples(json_at(run, samples), &count);
     if (!sorted)
         return 0;
     compare_put_number(run, median, (double)sort_to_median(sorted, count));
@@ -70,11 +71,11 @@ bool compare_spreads(const cJSON *run, const struct compare_figure *figure)
     return spread_of(run, figure) > COMPARE_SPREAD_MAX;
 }
 
-/* What it costs to time operations. */
+/* Puts how much longer runs take whose operations are timed. */
 static void put_overhead(cJSON *run, size_t samples)
 {
     size_t count;
-    uint64_t *sorted = compare_sorted(compare_at(run, "profile.runs_ns"), &count);
+    uint64_t *sorted = sorted_samples(json_at(run, "profile.runs_ns"), &count);
     if (sorted && samples >= OVERHEAD_SAMPLES && count >= OVERHEAD_SAMPLES)
         compare_put_factor(run, "profile.overhead",
                            ratio_of_times(sort_to_median(sorted, count),
@@ -115,20 +116,19 @@ void compare_add_figures(cJSON *run)
 /* The host reference's run of the same transcript at the same place and time, or NULL. */
 static const cJSON *reference_beside(const struct comparison *comparison, const cJSON *run)
 {
-    const size_t transcript = compare_index(run, "transcript_at");
-    const char *baseline =
-        compare_text(compare_device(comparison, compare_index(run, "device_at")), "baseline");
+    const size_t transcript = json_number_at(run, "transcript_at");
+    const char *baseline = json_text(compare_device_of(comparison, run), "baseline");
     const cJSON *device, *judge;
     size_t at = 0;
     cJSON_ArrayForEach(device, comparison->devices)
     {
-        if (strcmp(compare_text(device, "baseline"), baseline) == 0 && compare_is_reference(device))
+        if (json_is(device, "baseline", baseline) && json_is(device, "index", COMPARE_REFERENCE))
             return compare_find(comparison, transcript, at);
         at++;
     }
     cJSON_ArrayForEach(judge, comparison->judges)
     {
-        if (!*baseline && compare_index(judge, "transcript_at") == transcript)
+        if (!*baseline && json_number_at(judge, "transcript_at") == transcript)
             return judge;
     }
     return NULL;
@@ -140,7 +140,7 @@ static bool is_verified(const struct comparison *comparison, size_t transcript)
     const cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
-        if (compare_has_outcome(run, "verified"))
+        if (json_is(run, "outcome", "verified"))
             return true;
     }
     return false;
@@ -150,7 +150,7 @@ static bool is_verified(const struct comparison *comparison, size_t transcript)
 static bool differ_alike(const cJSON *a, const cJSON *b)
 {
     static const char later[] = "repetition "; /* one of them may have but the first */
-    const cJSON *x = compare_at(a, "differences"), *y = compare_at(b, "differences");
+    const cJSON *x = json_at(a, "differences"), *y = json_at(b, "differences");
     x = x ? x->child : NULL;
     y = y ? y->child : NULL;
     if (compare_number(a, "results.different") < compare_number(b, "results.different") ||
@@ -169,14 +169,13 @@ static const char *fault_of(const struct comparison *comparison, const cJSON *ru
 {
     if (compare_is_right(run))
         return "";
-    if (compare_has_outcome(run, "refused") ||
-        strcmp(compare_text(run, "fault"), "transcript") == 0)
+    if (json_is(run, "outcome", "refused") || json_is(run, "fault", "transcript"))
         return "transcript";
-    if (!compare_has_outcome(run, "different") ||
-        is_verified(comparison, compare_index(run, "transcript_at")))
+    if (!json_is(run, "outcome", "different") ||
+        is_verified(comparison, json_number_at(run, "transcript_at")))
         return "device";
     const cJSON *reference = reference_beside(comparison, run);
-    return reference && compare_has_outcome(reference, "different") && differ_alike(reference, run)
+    return reference && json_is(reference, "outcome", "different") && differ_alike(reference, run)
                ? "transcript"
                : "device";
 }
@@ -187,8 +186,7 @@ bool compare_is_at_fault(const struct comparison *comparison, size_t device)
     bool failed = false;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        failed |= compare_index(run, "device_at") == device &&
-                  strcmp(compare_text(run, "fault"), "device") == 0;
+        failed |= json_number_at(run, "device_at") == device && json_is(run, "fault", "device");
     }
     return failed;
 }
@@ -197,7 +195,7 @@ bool compare_is_at_fault(const struct comparison *comparison, size_t device)
 
 static bool is_timed(const cJSON *run, const struct compare_figure *figure)
 {
-    return run && compare_is_right(run) && compare_at(run, figure->median);
+    return run && compare_is_right(run) && json_at(run, figure->median);
 }
 
 static double ratio(const cJSON *base, const char *over, const cJSON *run, const char *under)
@@ -225,7 +223,7 @@ static void put_speedup(cJSON *object, const char *key, const struct compare_spe
     compare_put(object, key, about);
 }
 
-/* Of each run over that of the first device which has times. */
+/* Puts the speed-up of each run over the first device that has times. */
 static void put_speedups(const struct comparison *comparison, size_t transcript,
                          const struct compare_figure *figure)
 {
@@ -255,10 +253,10 @@ _Static_assert(COMPARE_LEAST_NANOSECONDS == 100000 && LEAST_BYTES == 16 << 10,
 static bool has_small_operations(const cJSON *run)
 {
     double bytes = 0, count = 0;
-    const cJSON *kinds = compare_at(run, "ops"), *kind;
+    const cJSON *kinds = json_at(run, "ops"), *kind;
     cJSON_ArrayForEach(kind, kinds)
     {
-        const char *name = compare_text(kind, "name");
+        const char *name = json_text(kind, "name");
         if (compare_number(kind, "bytes") <= 0 || strcmp(name, "host_to_device") == 0 ||
             strcmp(name, "device_to_host") == 0)
             continue;
@@ -280,10 +278,11 @@ static bool is_too_small(const struct comparison *comparison, size_t transcript)
         if (!compare_is_own(comparison, run) || !is_timed(run, compute))
             continue;
         is_small |= has_small_operations(run);
-        if (!compare_is_reference(compare_device(comparison, compare_index(run, "device_at"))))
+        if (!json_is(compare_device_of(comparison, run), "index", COMPARE_REFERENCE))
             least = fmin(least, compare_number(run, compute->median));
     }
-    return compare_device_count(comparison) > 1 && (is_small || least < COMPARE_LEAST_NANOSECONDS);
+    return json_number_at(comparison->top, "devices") > 1 &&
+           (is_small || least < COMPARE_LEAST_NANOSECONDS);
 }
 
 /* Whether a device has to have run all transcripts that count. */
@@ -293,7 +292,7 @@ static bool is_compared(const struct comparison *comparison, size_t device)
     const cJSON *run;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        timed |= compare_index(run, "device_at") == device &&
+        timed |= json_number_at(run, "device_at") == device &&
                  is_timed(run, &compare_figures[COMPARE_COMPUTE]);
     }
     return timed && !compare_is_at_fault(comparison, device);
@@ -302,7 +301,8 @@ static bool is_compared(const struct comparison *comparison, size_t device)
 /* Chooses the base, and the transcripts that count. */
 static void choose_means(struct comparison *comparison)
 {
-    const size_t own = compare_own_devices(comparison), none = compare_device_count(comparison);
+    const size_t own = compare_own_devices(comparison),
+                 none = json_number_at(comparison->top, "devices");
     bool *compared = xcalloc(own, sizeof *compared);
     comparison->base = none;
     for (size_t j = own; j-- > 0;) {
@@ -310,7 +310,7 @@ static void choose_means(struct comparison *comparison)
         comparison->base = compared[j] ? j : comparison->base;
     }
     comparison->counting = 0;
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
         cJSON *transcript = compare_transcript(comparison, i);
         const bool too_small = is_too_small(comparison, i);
         bool counts = comparison->base < none && !too_small;
@@ -332,8 +332,8 @@ bool compare_mean_against(const struct comparison *comparison, const struct comp
     struct compare_speedup sum = {0, 0, 0};
     const double count = (double)comparison->counting;
     *mean = (struct compare_mean){.most = 0};
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++) {
-        if (!cJSON_IsTrue(compare_at(compare_transcript(comparison, i), "in_mean")))
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
+        if (!cJSON_IsTrue(json_at(compare_transcript(comparison, i), "in_mean")))
             continue;
         const cJSON *run = compare_find(comparison, i, device),
                     *against = compare_find(comparison, i, other);
@@ -379,10 +379,183 @@ void compare_conclude(struct comparison *comparison)
         compare_put_text(run, "fault", fault_of(comparison, run));
         (void)compare_judge(comparison, run);
     }
-    for (size_t i = 0; i < compare_transcript_count(comparison); i++)
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++)
         for (size_t j = 0; j < COMPARE_FIGURES; j++)
             put_speedups(comparison, i, &compare_figures[j]);
     choose_means(comparison);
-    for (size_t j = 0; j < compare_device_count(comparison); j++)
+    for (size_t j = 0; j < json_number_at(comparison->top, "devices"); j++)
         put_means(comparison, j);
+}
+
+/* ---------------------------------------------------------------- slower than a baseline */
+
+/*
+ * Times beside those of a baseline, with intervals that no distribution is assumed for.
+ *
+ * A sample is below the median of what it is drawn from like heads of a coin. So the r-th smallest
+ * and the r-th largest of n samples have it between them unless fewer than r of n coins fall on one
+ * side, however the times are distributed. The interval of a median misses it in 2.5 % of cases at
+ * most, and so that of the ratio of two in 5 % at most.
+ */
+enum { SAMPLES_LEAST = 7 }; /* of both runs, for an interval */
+
+struct interval {
+    uint64_t median, low, high;
+};
+
+/* False where there are too few samples. */
+static bool interval_of(const cJSON *samples, struct interval *interval)
+{
+    const double confidence = 0.975;
+    size_t count;
+    uint64_t *sorted = sorted_samples(samples, &count);
+    const size_t rank = median_rank(count, confidence);
+    if (rank > 0)
+        *interval = (struct interval){.median = sort_to_median(sorted, count),
+                                      .low = sorted[rank - 1],
+                                      .high = sorted[count - rank]};
+    free(sorted);
+    return rank > 0;
+}
+
+/* ---------------------------------------------------------------- which runs belong together */
+
+static bool is_called_as(const cJSON *a, const cJSON *b)
+{
+    return compare_same(a, b, "name") && compare_same(a, b, "platform");
+}
+
+/* Whether saved is what a device here was: called the same, in a host with the same processor.
+ * Where its baseline has several of them it is the one with the same index, if there is one. */
+static bool is_same_device(const struct comparison *comparison, const cJSON *device,
+                           const cJSON *saved)
+{
+    if (!json_at(saved, "baseline") || !is_called_as(device, saved) ||
+        !compare_same(comparison->top, saved, "host.processor"))
+        return false;
+    if (compare_same(device, saved, "index"))
+        return true;
+    const cJSON *other;
+    cJSON_ArrayForEach(other, comparison->devices)
+    {
+        if (compare_same(other, saved, "baseline") && is_called_as(device, other) &&
+            compare_same(device, other, "index"))
+            return false;
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------- slowdowns */
+
+static void hold_against(const struct comparison *comparison, const cJSON *run, const cJSON *saved,
+                         const struct compare_figure *figure, cJSON *slowdown)
+{
+    struct interval now, before;
+    const cJSON *here = json_at(run, figure->samples), *there = json_at(saved, figure->samples);
+    const double allowed = 1 + compare_number(comparison->top, "fail_slower_percent") / 100;
+    const char *reason = NULL;
+    if (!compare_is_right(saved))
+        reason = "it was not right there";
+    else if (compare_spreads(run, figure))
+        reason = "its times here spread by more than 30 %";
+    else if (compare_spreads(saved, figure))
+        reason = "its times there spread by more than 30 %";
+    if (reason) {
+        compare_put_text(slowdown, "not_judged_because", reason);
+    } else if (!interval_of(here, &now) || !interval_of(there, &before)) {
+        char *text = xasprintf("too few runs for an interval (%d here, %d there, %d of each are "
+                               "needed)",
+                               cJSON_GetArraySize(here), cJSON_GetArraySize(there), SAMPLES_LEAST);
+        compare_put_text(slowdown, "not_judged_because", text);
+        free(text);
+    } else {
+        const double low = ratio_of_times(now.low, before.high);
+        compare_put_factor(slowdown, "factor", ratio_of_times(now.median, before.median));
+        compare_put_factor(slowdown, "low", low);
+        compare_put_factor(slowdown, "high", ratio_of_times(now.high, before.low));
+        compare_put(slowdown, "slower", cJSON_CreateBool(low > allowed));
+    }
+}
+
+/* One for each figure of each baseline that has the device. */
+static void add_slowdowns(const struct comparison *comparison, const cJSON *run, cJSON *list)
+{
+    const cJSON *device = compare_device_of(comparison, run), *other;
+    size_t at = 0;
+    cJSON_ArrayForEach(other, comparison->devices)
+    {
+        const cJSON *saved = compare_find(comparison, json_number_at(run, "transcript_at"), at++);
+        if (!saved || !is_same_device(comparison, device, other))
+            continue;
+        for (size_t i = 0; i < COMPARE_FIGURES; i++) {
+            cJSON *slowdown = json_add_object(list, NULL);
+            compare_put_text(slowdown, "figure", compare_figures[i].name);
+            compare_put_text(slowdown, "baseline", json_text(other, "baseline"));
+            hold_against(comparison, run, saved, &compare_figures[i], slowdown);
+        }
+    }
+}
+
+static bool is_slower(const cJSON *run)
+{
+    const cJSON *slowdown;
+    cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
+    {
+        if (cJSON_IsTrue(json_at(slowdown, "slower")))
+            return true;
+    }
+    return false;
+}
+
+bool compare_judge(const struct comparison *comparison, cJSON *run)
+{
+    if (!json_at(comparison->top, "fail_slower_percent") || !compare_is_own(comparison, run) ||
+        !compare_is_right(run))
+        return false;
+    cJSON *list = cJSON_CreateArray();
+    add_slowdowns(comparison, run, list);
+    if (!list->child)
+        compare_put_text(json_add_object(list, NULL), "not_judged_because",
+                         "no baseline has this transcript on this device and processor");
+    compare_put(run, "slowdowns", list);
+    return is_slower(run);
+}
+
+char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown)
+{
+    if (!json_at(slowdown, "figure"))
+        return view_fill(slowdown, "its time is not judged: {not_judged_because}");
+    if (json_at(slowdown, "not_judged_because"))
+        return view_fill(slowdown,
+                         "{figure}: it is not judged by {baseline}: {not_judged_because}");
+    char *text = view_fill(slowdown, "{figure}: {factor:factor} times the time in {baseline} "
+                                     "({low:factor} to {high:factor} at 95 %), "
+                                     "{slower=more than}{slower!not certainly more than}");
+    char *whole =
+        xasprintf("%s %g %% slower", text, compare_number(comparison->top, "fail_slower_percent"));
+    free(text);
+    return whole;
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+static enum compare_news news_of(const cJSON *run)
+{
+    if (compare_is_right(run))
+        return is_slower(run) ? COMPARED_SLOWER : COMPARED_RIGHT;
+    return json_is(run, "outcome", "different") ? COMPARED_DIFFERENT
+           : json_is(run, "outcome", "refused") ? COMPARED_REFUSED
+                                                : COMPARED_FAILED;
+}
+
+enum compare_news compare_worst(const struct comparison *comparison)
+{
+    enum compare_news worst = COMPARED_RIGHT;
+    const cJSON *run;
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        if (compare_is_own(comparison, run) && news_of(run) > worst)
+            worst = news_of(run);
+    }
+    return worst;
 }

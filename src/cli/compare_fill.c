@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare_columns.h"
+#include "cli/comparison.h"
 #include "cli/json.h"
 #include "core/file.h"
 #include "core/json_tree.h"
@@ -12,7 +12,7 @@
 
 enum { DIFFERENCES_KEPT = 20 };
 
-/* Of a process, or of a saved comparison: those of one run are some hundred. */
+/* Limits for the JSON of a process or of a saved comparison: a run has some hundred values. */
 enum { VALUES_MAX = 1 << 20, FILE_MAX = 32 << 20 };
 
 /* ---------------------------------------------------------------- trees */
@@ -26,7 +26,7 @@ static void clean(cJSON *value)
     }
 }
 
-/* What a process wrote; NULL where that is no JSON or too much. Freed with cJSON_Delete. */
+/* Parses the output of a process; NULL: it is no JSON or too large. Freed with cJSON_Delete. */
 static cJSON *tree_of(const char *text)
 {
     cJSON *tree = NULL;
@@ -75,31 +75,27 @@ enum healcl_status compare_read_file(const char *path, cJSON **tree, struct heal
     return HEALCL_USAGE;
 }
 
-static bool is_text(const cJSON *object, const char *path, const char *text)
-{
-    return strcmp(compare_text(object, path), text) == 0;
-}
-
 /* ---------------------------------------------------------------- devices */
 
 cJSON *compare_add_device(struct comparison *comparison, const cJSON *source)
 {
-    cJSON *device = cJSON_CreateObject();
-    compare_copy(device, source, &compare_device_columns);
-    cJSON_AddItemToArray(comparison->devices, device);
+    cJSON *device = json_add_object(comparison->devices, NULL);
+    compare_copy(device, source, compare_device_columns);
     return device;
 }
 
-size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only)
+size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only,
+                           bool *is_of_driver)
 {
     cJSON *top = tree_of(text);
     const cJSON *source;
     size_t added = 0;
+    *is_of_driver = json_is(top, "error.cause", "driver");
     for (int others = 0; others <= !default_only; others++)
-        cJSON_ArrayForEach(source, compare_at(top, "devices"))
+        cJSON_ArrayForEach(source, json_at(top, "devices"))
         {
-            const bool is_default = cJSON_IsTrue(compare_at(source, "default"));
-            if (others ? is_default || !cJSON_IsTrue(compare_at(source, "usable")) : !is_default)
+            const bool is_default = cJSON_IsTrue(json_at(source, "default"));
+            if (others ? is_default || !cJSON_IsTrue(json_at(source, "usable")) : !is_default)
                 continue;
             compare_add_device(comparison, source);
             added++;
@@ -112,10 +108,10 @@ void compare_take_rates(cJSON *device, const char *text)
 {
     cJSON *top = tree_of(text);
     const cJSON *source;
-    cJSON_ArrayForEach(source, compare_at(top, "devices"))
+    cJSON_ArrayForEach(source, json_at(top, "devices"))
     {
-        if (cJSON_IsTrue(compare_at(source, "default")))
-            compare_copy(device, source, &compare_device_columns);
+        if (cJSON_IsTrue(json_at(source, "default")))
+            compare_copy(device, source, compare_device_columns);
     }
     cJSON_Delete(top);
 }
@@ -133,46 +129,29 @@ static void put_times(cJSON *run, const char *path, const cJSON *list)
     compare_put(run, path, times);
 }
 
-/* Older comparisons have but the time of the segments with kernels. It is that of the kernels where
- * none of these segments transfers anything. */
-static void put_older_compute(cJSON *run, const cJSON *source)
-{
-    const double told = compare_number(source, "compute_ns");
-    double apart = 0;
-    const cJSON *segment;
-    cJSON_ArrayForEach(segment, compare_at(source, "segments"))
-    {
-        apart += compare_number(segment, "bytes") > 0 ? 0 : compare_number(segment, "time_ns");
-    }
-    if (told > 0 && told <= apart)
-        compare_put(run, "split.compute_ns", cJSON_CreateDoubleArray(&told, 1));
-}
-
 /* key: of the whole times, which a process and a saved comparison name differently. */
 static void put_samples(cJSON *run, const cJSON *source, const char *key)
 {
     static const char *const paths[] = {"split.decode_ns", "split.transfer_ns", "split.compute_ns",
                                         "steady.requests_ns"};
-    put_times(run, "samples_ns", compare_at(source, key));
+    put_times(run, "samples_ns", json_at(source, key));
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-        if (cJSON_GetArraySize(compare_at(source, paths[i])) > 0)
-            put_times(run, paths[i], compare_at(source, paths[i]));
-    if (!compare_at(source, "split"))
-        put_older_compute(run, source);
-    if (compare_at(run, "split.compute_ns"))
+        if (cJSON_GetArraySize(json_at(source, paths[i])) > 0)
+            put_times(run, paths[i], json_at(source, paths[i]));
+    if (json_at(run, "split.compute_ns"))
         compare_put_text(run, "split.clock", "host");
-    if (cJSON_GetArraySize(compare_at(run, "samples_ns")) == 0)
+    if (cJSON_GetArraySize(json_at(run, "samples_ns")) == 0)
         return;
-    const bool by_host = is_text(source, "profile.clock", "host");
+    const bool by_host = json_is(source, "profile.clock", "host");
     compare_put_text(run, "profile.clock", by_host ? "host" : "device");
-    put_times(run, "profile.runs_ns", compare_at(source, "profile.runs_ns"));
+    put_times(run, "profile.runs_ns", json_at(source, "profile.runs_ns"));
 }
 
 static void put_differences(cJSON *run, const cJSON *source)
 {
     cJSON *list = cJSON_CreateArray();
     const cJSON *item;
-    cJSON_ArrayForEach(item, compare_at(source, "differences"))
+    cJSON_ArrayForEach(item, json_at(source, "differences"))
     {
         if (cJSON_IsString(item) && cJSON_GetArraySize(list) < DIFFERENCES_KEPT)
             cJSON_AddItemToArray(list, cJSON_CreateString(item->valuestring));
@@ -188,15 +167,13 @@ static void add_up(cJSON *part, const char *key, double number)
 /* Adds a segment or operations of a kind to a list; where merged to those of the same name. */
 static void add_part(cJSON *list, const cJSON *source, const char *count_key, bool merged)
 {
-    const char *name = compare_text(source, "name"),
-               *reason = compare_text(source, "fallback_reason");
+    const char *name = json_text(source, "name"), *reason = json_text(source, "fallback_reason");
     cJSON *part = merged ? list->child : NULL;
-    while (part && !is_text(part, "name", name))
+    while (part && !json_is(part, "name", name))
         part = part->next;
     if (!part) {
-        part = cJSON_CreateObject();
+        part = json_add_object(list, NULL);
         compare_put_text(part, "name", name);
-        cJSON_AddItemToArray(list, part);
     }
     add_up(part, count_key, compare_number(source, count_key));
     add_up(part, "bytes",
@@ -206,7 +183,7 @@ static void add_part(cJSON *list, const cJSON *source, const char *count_key, bo
     if (compare_number(source, "fallbacks") == 0)
         return;
     add_up(part, "fallbacks", compare_number(source, "fallbacks"));
-    if (!*compare_text(part, "fallback_reason"))
+    if (!*json_text(part, "fallback_reason"))
         compare_put_text(part, "fallback_reason", reason);
 }
 
@@ -214,15 +191,15 @@ static void put_parts(cJSON *run, const cJSON *source)
 {
     cJSON *segments = cJSON_CreateArray(), *kinds = cJSON_CreateArray();
     const cJSON *segment, *kind;
-    cJSON_ArrayForEach(segment, compare_at(source, "segments"))
+    cJSON_ArrayForEach(segment, json_at(source, "segments"))
     {
         add_part(segments, segment, "operations", false);
-        cJSON_ArrayForEach(kind, compare_at(segment, "operations_by_kind"))
+        cJSON_ArrayForEach(kind, json_at(segment, "operations_by_kind"))
         {
             add_part(kinds, kind, "count", true);
         }
     }
-    cJSON_ArrayForEach(kind, compare_at(source, "ops"))
+    cJSON_ArrayForEach(kind, json_at(source, "ops"))
     {
         add_part(kinds, kind, "count", true);
     }
@@ -243,17 +220,18 @@ static const char *outcome_of_claim(const cJSON *run)
     return agrees ? "verified" : "unproven";
 }
 
-/* What a process that ended by itself says with its exit code (src/cli/cli.h) and its JSON. */
+/* Reads the outcome from the exit code (src/cli/cli.h) and the JSON of a process that ended by
+ * itself. */
 static const char *outcome_of_exit(const cJSON *top, const cJSON *run, int code)
 {
-    const cJSON *verified = compare_at(top, "verified");
+    const cJSON *verified = json_at(top, "verified");
     if (code == 0 && cJSON_IsTrue(verified))
         return outcome_of_claim(run);
     if (code == 0 && cJSON_IsNull(verified))
         return "nothing to verify";
     if (code == 1 && cJSON_IsFalse(verified))
         return "different";
-    return code == 3 && is_text(top, "error.status", "refused") ? "refused" : "failed";
+    return code == 3 && json_is(top, "error.status", "refused") ? "refused" : "failed";
 }
 
 static const char *outcome_of_end(const cJSON *top, cJSON *run,
@@ -284,18 +262,18 @@ static void put_outcome(cJSON *run, const char *outcome, const char *message)
 
 /* ---------------------------------------------------------------- runs */
 
-/* What a process wrote and what was saved have alike. */
+/* Copies what JSON of a process and saved JSON have in common. */
 static void put_run(const struct comparison *comparison, cJSON *run, const cJSON *source,
                     const char *samples)
 {
-    const cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
-    const cJSON *transcript = compare_transcript(comparison, compare_index(run, "transcript_at"));
-    const cJSON *kernels = compare_at(source, "manifest_kernels");
-    compare_put_text(run, "transcript", compare_text(transcript, "file"));
-    compare_put_text(run, "device", compare_text(device, "name"));
-    compare_put_text(run, "platform", compare_text(device, "platform"));
-    compare_put_text(run, "driver", compare_text(device, "driver"));
-    compare_copy(run, source, &compare_run_columns);
+    const cJSON *device = compare_device_of(comparison, run);
+    const cJSON *transcript = compare_transcript(comparison, json_number_at(run, "transcript_at"));
+    const cJSON *kernels = json_at(source, "manifest_kernels");
+    compare_put_text(run, "transcript", json_text(transcript, "file"));
+    compare_put_text(run, "device", json_text(device, "name"));
+    compare_put_text(run, "platform", json_text(device, "platform"));
+    compare_put_text(run, "driver", json_text(device, "driver"));
+    compare_copy(run, source, compare_run_columns);
     put_differences(run, source);
     put_samples(run, source, samples);
     put_parts(run, source);
@@ -307,11 +285,11 @@ void compare_take_run(struct comparison *comparison, cJSON *run,
                       const struct process_result *process)
 {
     cJSON *top = tree_of(process->text);
-    cJSON *device = compare_device(comparison, compare_index(run, "device_at"));
-    const cJSON *tuned = compare_at(top, "device.tuned");
-    const char *message = compare_text(top, "error.message");
+    cJSON *device = compare_device_of(comparison, run);
+    const cJSON *tuned = json_at(top, "device.tuned");
+    const char *message = json_text(top, "error.message");
     put_run(comparison, run, top, "runs_ns");
-    if (cJSON_IsBool(tuned) && compare_at(device, "tuning"))
+    if (cJSON_IsBool(tuned) && json_at(device, "tuning"))
         compare_put(device, "tuned", cJSON_CreateBool(cJSON_IsTrue(tuned)));
     compare_put_number(run, "process_ns", (double)process->nanoseconds);
     compare_put_number(run, "host_memory_peak", (double)process->bytes_peak);
@@ -331,15 +309,15 @@ static void take_saved_run(const struct comparison *comparison, cJSON *run, cons
     static const char *const codes[] = {"exit_code", "signal"};
     const char *outcome = "failed";
     for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++)
-        outcome = is_text(source, "outcome", outcomes[i]) ? outcomes[i] : outcome;
+        outcome = json_is(source, "outcome", outcomes[i]) ? outcomes[i] : outcome;
     put_run(comparison, run, source, "samples_ns");
     for (size_t i = 0; i < 2; i++)
-        if (cJSON_IsNumber(compare_at(source, codes[i])))
+        if (cJSON_IsNumber(json_at(source, codes[i])))
             compare_put_number(run, codes[i], (uint64_t)compare_number(source, codes[i]) & 0xff);
     put_outcome(run, strcmp(outcome, "verified") == 0 ? outcome_of_claim(run) : outcome,
-                compare_text(source, "message"));
-    compare_put_text(run, "command", compare_text(source, "command"));
-    if (compare_has_outcome(run, "different") && is_text(source, "fault", "transcript"))
+                json_text(source, "message"));
+    compare_put_text(run, "command", json_text(source, "command"));
+    if (json_is(run, "outcome", "different") && json_is(source, "fault", "transcript"))
         compare_put_text(run, "fault", "transcript");
     compare_add_figures(run);
 }
@@ -348,13 +326,13 @@ static void take_saved_run(const struct comparison *comparison, cJSON *run, cons
 static size_t find_transcript(const struct comparison *comparison, const cJSON *top, double place)
 {
     const cJSON *there =
-        place < INT32_MAX ? cJSON_GetArrayItem(compare_at(top, "transcripts"), (int)place) : NULL;
+        place < INT32_MAX ? cJSON_GetArrayItem(json_at(top, "transcripts"), (int)place) : NULL;
     size_t i = 0;
     const cJSON *here;
     cJSON_ArrayForEach(here, comparison->transcripts)
     {
         if (compare_number(here, "bytes") == compare_number(there, "bytes") &&
-            is_text(there, "digest", compare_text(here, "digest")))
+            json_is(there, "digest", json_text(here, "digest")))
             break;
         i++;
     }
@@ -368,24 +346,25 @@ static size_t add_saved_device(struct comparison *comparison, const cJSON *top, 
     cJSON *device = NULL;
     const cJSON *saved;
     size_t added = 0;
-    cJSON_ArrayForEach(saved, compare_at(top, "runs"))
+    cJSON_ArrayForEach(saved, json_at(top, "runs"))
     {
         const size_t transcript =
             find_transcript(comparison, top, compare_number(saved, "transcript_at"));
-        if (compare_index(saved, "device_at") != place ||
-            transcript == compare_transcript_count(comparison))
+        if (json_number_at(saved, "device_at") != place ||
+            transcript == json_number_at(comparison->top, "transcripts"))
             continue;
         if (!device) {
             cJSON *host = cJSON_CreateObject();
             device = compare_add_device(comparison, source);
-            compare_copy(host, compare_at(top, "host"), &compare_host_columns);
+            compare_copy(host, json_at(top, "host"), compare_host_columns);
             compare_put_text(device, "baseline", path);
-            compare_put_text(device, "date", compare_text(top, "date"));
+            compare_put_text(device, "date", json_text(top, "date"));
             compare_put(device, "host", host);
         }
         take_saved_run(
             comparison,
-            compare_add_run(comparison, transcript, compare_device_count(comparison) - 1), saved);
+            compare_add_run(comparison, transcript, json_number_at(comparison->top, "devices") - 1),
+            saved);
         added++;
     }
     return added;
@@ -399,13 +378,13 @@ enum healcl_status compare_add_baseline(struct comparison *comparison, const cha
     size_t place = 0;
     *added = 0;
     TRY(compare_read_file(path, &top, error));
-    if (!cJSON_IsArray(compare_at(top, "devices")) || !cJSON_IsArray(compare_at(top, "runs"))) {
+    if (!cJSON_IsArray(json_at(top, "devices")) || !cJSON_IsArray(json_at(top, "runs"))) {
         cJSON_Delete(top);
         FAIL(error, HEALCL_USAGE, "'%.480s' is no JSON of healcl compare", path);
     }
-    cJSON_ArrayForEach(source, compare_at(top, "devices"))
+    cJSON_ArrayForEach(source, json_at(top, "devices"))
     {
-        if (!compare_at(source, "baseline")) /* its own baselines are not this one's */
+        if (!json_at(source, "baseline")) /* its own baselines are not this one's */
             *added += add_saved_device(comparison, top, place, source, path);
         place++;
     }

@@ -1,245 +1,394 @@
-/* A comparison as text: for a terminal, as Markdown, as the page's plain table, as CSV and JSON,
- * all by the columns of columns.h. */
+/* A comparison as text: for a terminal, as Markdown, CSV and JSON, as a page, as JUnit XML; tables
+ * by one list of columns. */
+#include "cli/comparison.h"
+
 #include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare_columns.h"
-#include "cli/table.h"
+#include "cli/report.h"
+#include "cli/view.h"
 #include "tools/xmalloc.h"
 
-enum { LEAD_WIDTH = 100, COLUMNS_MAX = 32, HEADING_SIZE = 32 };
+enum { CELL_SIZE = 160, LEAD_WIDTH = 100, COLUMNS_MAX = 32 };
+enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN | ON_PAGE, MEASURED = COPIED | ALWAYS | IN_CSV };
 
-void compare_print_json(const struct comparison *comparison, FILE *stream)
-{
-    char *text = cJSON_Print(comparison->top);
-    fprintf(stream, "%s\n", text);
-    cJSON_free(text);
-}
-
-/* ---------------------------------------------------------------- cells */
-
-static void put_markdown(FILE *stream, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<' || *text == '>' || *text == '&') {
-            fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", stream);
-            continue;
-        }
-        if (strchr("\\`*_{}[]()#+!|~@:", *text))
-            putc('\\', stream);
-        putc(*text, stream);
-    }
-}
-
-void compare_print_text(FILE *stream, const char *text)
-{
-    static const struct text_escape escapes[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
-                                                 {'"', "&quot;"}, {'\'', "&#39;"}, {0, NULL}};
-    text_print_escaped(stream, text, escapes);
-}
-
-enum print_form { PRINT_TERMINAL, PRINT_MARKDOWN, PRINT_HTML };
-
-/* A table that is printed. Its headings come first, a name for a column of text. */
-struct printed {
-    enum print_form form;
-    const struct style *style; /* of a terminal */
-    FILE *stream;
-    struct table_column columns[COLUMNS_MAX];
-    char headings[COLUMNS_MAX][HEADING_SIZE];
-    size_t count;
-    struct table *table;
+const struct compare_column compare_run_columns[] = {
+    {"transcript", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {"index", NULL, KIND_TEXT, .places = OF_DEVICE | IN_CSV},
+    {"device", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {"platform", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {"driver", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {"baseline", NULL, KIND_TEXT, .places = OF_DEVICE | IN_CSV},
+    {"outcome", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {"message", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {"warning", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {"results.total", NULL, KIND_COUNT, .places = MEASURED, .csv = "results"},
+    {"results.compared", NULL, KIND_COUNT, .places = MEASURED, .csv = "compared"},
+    {"results.different", NULL, KIND_COUNT, .places = MEASURED, .csv = "different"},
+    {"samples_ns", NULL, KIND_COUNT, .places = IN_CSV, .csv = "samples"},
+    {"compute_ns", "compute", KIND_TIME, .places = IN_CSV | FOR_PEOPLE | NOTE_IN_TERMINAL,
+     .note = NOTE_NOISY},
+    {"compute_low_ns", NULL, KIND_TIME, .places = IN_CSV},
+    {"compute_high_ns", NULL, KIND_TIME, .places = IN_CSV},
+    {"spread_percent", "spread", KIND_PERCENT, .places = IN_MARKDOWN | IN_DETAILS},
+    {"speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | FOR_PEOPLE, .csv = "speedup",
+     .note = NOTE_RANGE},
+    {"speedup.low", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_low"},
+    {"speedup.high", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_high"},
+    {"steady_ns", "steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE,
+     .meaning = "a request of a session, which uploads live inputs alone, from memory"},
+    {"steady_low_ns", NULL, KIND_TIME, .places = IN_CSV},
+    {"steady_high_ns", NULL, KIND_TIME, .places = IN_CSV},
+    {"steady_speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | IN_MARKDOWN | ON_PAGE,
+     .csv = "steady_speedup", .note = NOTE_RANGE},
+    {"steady_speedup.low", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "steady_speedup_low"},
+    {"steady_speedup.high", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "steady_speedup_high"},
+    {"per_second", "inferences/s", KIND_FACTOR,
+     .places = IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN,
+     .meaning = "steady requests in a second, one after the other"},
+    {"transfer_ns", "transfer", KIND_TIME, .places = IN_CSV | FOR_PEOPLE},
+    {"decode_ns", "decode", KIND_TIME, .places = IN_CSV | FOR_PEOPLE},
+    {"median_ns", "whole run", KIND_TIME, .places = IN_CSV | IN_MARKDOWN | IN_DETAILS},
+    {"low_ns", NULL, KIND_TIME, .places = IN_CSV},
+    {"high_ns", NULL, KIND_TIME, .places = IN_CSV},
+    {"p95_ns", "p95", KIND_TIME, .places = IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN},
+    {"p99_ns", "p99", KIND_TIME, .places = IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN},
+    {"profile.clock", NULL, KIND_TEXT, .places = IN_CSV, .csv = "profile_clock"},
+    {"profile.overhead", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "profile_overhead"},
+    {"open_device_ns", "start-up", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"open_transcript_ns", "reading", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"compile_ns", "kernels", KIND_TIME, .places = MEASURED | IN_MARKDOWN | IN_DETAILS,
+     .note = NOTE_CACHED},
+    {"warm_up_ns", "warm-up", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"process_ns", "process", KIND_TIME, .places = MEASURED | IN_DETAILS},
+    {"first_result_ns", "first result", KIND_TIME,
+     .places = COPIED | IN_CSV | IN_MARKDOWN | IN_DETAILS | WHERE_KNOWN,
+     .meaning = "from the start of the process, with the caches that there were"},
+    {"fallbacks", "on the host", KIND_COUNT, .places = COPIED | IN_CSV | FOR_PEOPLE | WHERE_KNOWN,
+     .meaning = "steps that the host ran, for the device could not"},
+    {"roofline_ns", NULL, KIND_TIME, .places = COPIED | IN_CSV},
+    {"rates_percent", "of its rates", KIND_SHARE, .places = IN_MARKDOWN | WHERE_KNOWN | ON_PAGE,
+     .note = NOTE_CACHES,
+     .meaning = "the share of the compute time that the device's measured rates of copies and "
+                "products allow; caches make some faster than that"},
+    {"programs_built", NULL, KIND_COUNT, .places = MEASURED},
+    {"programs_loaded", NULL, KIND_COUNT, .places = MEASURED},
+    {"device_memory_peak", "memory", KIND_BYTES, .places = MEASURED | IN_DETAILS},
+    {"host_memory_peak", "memory of the host", KIND_BYTES, .places = MEASURED | IN_DETAILS},
+    {"tuned", NULL, KIND_FLAG, .places = OF_DEVICE | IN_CSV},
+    {"fault", NULL, KIND_TEXT, .places = ALWAYS | IN_CSV},
+    {.path = NULL},
 };
 
-static void add_heading(struct printed *to, const char *heading, bool is_text)
+enum { KNOWN = COPIED | ALWAYS };
+
+const struct compare_column compare_device_columns[] = {
+    {"index", "Selector", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"name", "Name", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"type", "Type", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"platform", "Platform", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"platform_version", "Platform's version", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"vendor", "Vendor", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"driver", "Driver", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"version", "Version", KIND_TEXT, .places = KNOWN | ON_PAGE},
+    {"emulator", "Emulator", KIND_FLAG, .places = COPIED | ON_PAGE},
+    {"compute_units", "Compute units", KIND_COUNT, .places = KNOWN | ON_PAGE},
+    {"clock_mhz", "Clock, MHz", KIND_COUNT, .places = KNOWN | ON_PAGE},
+    {"global_memory", "Memory", KIND_BYTES, .places = KNOWN | ON_PAGE},
+    {"max_allocation", "Largest buffer", KIND_BYTES, .places = KNOWN | ON_PAGE},
+    {"local_memory", "Local memory", KIND_BYTES, .places = KNOWN | ON_PAGE},
+    {"max_work_group_size", "Work-items of a group", KIND_COUNT, .places = KNOWN | ON_PAGE},
+    {"tuned", "Tuned", KIND_FLAG, .places = COPIED | ON_PAGE},
+    {"tuned_by", "Tuned by", KIND_TEXT, .places = COPIED | ON_PAGE},
+    {"tuning", NULL, KIND_TEXT, .places = COPIED},
+    {"copied_bytes_per_s", "Copies in a second", KIND_BYTES, .places = COPIED | ON_PAGE},
+    {"products_per_s", "Products in a second", KIND_COUNT, .places = COPIED | ON_PAGE},
+    {.path = NULL},
+};
+
+const struct compare_column compare_host_columns[] = {
+    {"system", NULL, KIND_TEXT, .places = KNOWN},
+    {"processor", NULL, KIND_TEXT, .places = KNOWN},
+    {"model", NULL, KIND_TEXT, .places = KNOWN},
+    {"processors", NULL, KIND_COUNT, .places = KNOWN},
+    {"memory", NULL, KIND_BYTES, .places = KNOWN},
+    {"load_before", NULL, KIND_FACTOR, .places = KNOWN},
+    {"load_after", NULL, KIND_FACTOR, .places = KNOWN},
+    {.path = NULL},
+};
+
+/* ---------------------------------------------------------------- values */
+
+static const cJSON *value_of(const struct compare_column *column,
+                             const struct comparison *comparison, const cJSON *run)
 {
-    char *lower = to->headings[to->count];
-    snprintf(lower, HEADING_SIZE, "%s", heading);
-    lower[0] = to->form == PRINT_TERMINAL ? (char)tolower((unsigned char)lower[0]) : lower[0];
-    to->columns[to->count] =
-        (struct table_column){lower, is_text ? TABLE_LEFT : TABLE_RIGHT, to->count == 0};
-    to->count++;
+    return json_at(column->places & OF_DEVICE ? compare_device_of(comparison, run) : run,
+                   column->path);
 }
 
-static void put_cell(const struct printed *to, const char *text)
+/* Columns that every run has are 0 where the value is not known. */
+static bool is_known(const struct compare_column *column, const cJSON *value)
 {
-    if (to->form == PRINT_TERMINAL) {
-        table_cell(to->table, "%s", text);
-    } else if (to->form == PRINT_MARKDOWN) {
-        fputs("| ", to->stream);
-        put_markdown(to->stream, text);
-        putc(' ', to->stream);
-    } else {
-        fputs("<td>", to->stream);
-        compare_print_text(to->stream, text);
+    return cJSON_IsNumber(value) && (value->valuedouble > 0 || !(column->places & ALWAYS));
+}
+
+static bool is_shown(const struct compare_column *column, const struct comparison *comparison)
+{
+    const cJSON *run = column->places & WHERE_KNOWN ? comparison->runs->child : NULL;
+    while (run && !is_known(column, value_of(column, comparison, run)))
+        run = run->next;
+    return run || !(column->places & WHERE_KNOWN);
+}
+
+/* Those of runs that are shown in a place to people. */
+#define FOR_EACH_SHOWN(column, comparison, place)       \
+    FOR_EACH_COLUMN(column, compare_run_columns, place) \
+    if (is_shown(column, comparison))
+
+static void put_range(const cJSON *run, const char *path, char note[CELL_SIZE])
+{
+    char figure[32];
+    snprintf(figure, sizeof figure, "%.*s", (int)strcspn(path, "."), path);
+    const cJSON *speedup = json_at(run, figure);
+    const double low = compare_number(speedup, "low"), high = compare_number(speedup, "high");
+    if (low >= 1 && high <= 1)
+        strcpy(note, "the first");
+    else if (low <= 1 && high >= 1)
+        strcpy(note, "no difference");
+    else
+        snprintf(note, CELL_SIZE, "%s to %s", TEXT_FACTOR(low), TEXT_FACTOR(high));
+}
+
+static void put_remark(const struct compare_column *column, const cJSON *run, char note[CELL_SIZE])
+{
+    const double built = compare_number(run, "programs_built"),
+                 loaded = compare_number(run, "programs_loaded");
+    switch (column->note) {
+    case NO_NOTE: break;
+    case NOTE_NOISY:
+        strcpy(note, compare_spreads(run, &compare_figures[COMPARE_COMPUTE]) ? "noisy" : "");
+        break;
+    case NOTE_RANGE: put_range(run, column->path, note); break;
+    case NOTE_CACHED:
+        if (loaded > 0)
+            snprintf(note, CELL_SIZE, "%.0f of %.0f cached", loaded, built + loaded);
+        break;
+    case NOTE_CACHES: strcpy(note, compare_number(run, column->path) > 100 ? "caches" : ""); break;
     }
 }
 
-static void end_row(const struct printed *to)
+/* "3.81 ms", "1.73 (1.70 to 1.76)" with its note, "-" where there is none; to be freed. */
+static char *cell_text(const struct compare_column *column, const struct comparison *comparison,
+                       const cJSON *run, bool with_note)
 {
-    if (to->form != PRINT_TERMINAL)
-        fputs(to->form == PRINT_MARKDOWN ? "|\n" : "<tr>\n", to->stream);
-}
-
-static void end_headings(struct printed *to)
-{
-    if (to->form == PRINT_TERMINAL) {
-        to->table = table_create(to->columns, to->count);
-        return;
+    const cJSON *value = value_of(column, comparison, run);
+    char unit[UNIT_TEXT_SIZE] = "-", note[CELL_SIZE] = "";
+    if (!is_known(column, value))
+        return xstrdup("-");
+    const double number = value->valuedouble;
+    switch (column->kind) {
+    case KIND_TEXT:
+    case KIND_FLAG: break; /* for programs alone */
+    case KIND_COUNT: snprintf(unit, sizeof unit, "%.0f", number); break;
+    case KIND_TIME: text_time((uint64_t)number, unit); break;
+    case KIND_BYTES: text_bytes((uint64_t)number, unit); break;
+    case KIND_FACTOR: text_factor(number, unit); break;
+    case KIND_PERCENT: snprintf(unit, sizeof unit, "%.1f %%", number); break;
+    case KIND_SHARE: snprintf(unit, sizeof unit, "%.3g %%", fmin(number, 100)); break;
     }
-    fputs(to->form == PRINT_HTML ? "<table><tr>" : "\n", to->stream);
-    for (size_t i = 0; i < to->count; i++)
-        put_cell(to, to->headings[i]);
-    end_row(to);
-    for (size_t i = 0; i < to->count && to->form == PRINT_MARKDOWN; i++)
-        fputs(to->columns[i].align == TABLE_LEFT ? "|---" : "|--:", to->stream);
-    if (to->form == PRINT_MARKDOWN)
-        end_row(to);
-}
-
-static void end_table(const struct printed *to)
-{
-    if (to->form == PRINT_TERMINAL)
-        (void)table_print(to->table, to->stream, to->style->width);
-    else if (to->form == PRINT_HTML)
-        fputs("</table>", to->stream);
+    if (with_note)
+        put_remark(column, run, note);
+    return xasprintf(*note ? "%s (%s)" : "%s", unit, note);
 }
 
 /* ---------------------------------------------------------------- tables */
 
-static void put_device(const struct printed *to, const cJSON *device)
+void compare_copy(cJSON *target, const cJSON *source, const struct compare_column *table)
 {
-    const bool is_terminal = to->form == PRINT_TERMINAL;
-    char *text = xasprintf("%s%s%s", is_terminal ? compare_text(device, "index") : "",
-                           is_terminal ? "  " : "", compare_text(device, "label"));
-    put_cell(to, text);
+    FOR_EACH_COLUMN(column, table, COPIED)
+    {
+        const char *path = column->path;
+        const cJSON *item = json_at(source, path);
+        const double number = compare_number(source, path);
+        const bool always = column->places & ALWAYS;
+        if (column->kind == KIND_FLAG) {
+            if (always || cJSON_IsBool(item))
+                compare_put(target, path, cJSON_CreateBool(cJSON_IsTrue(item)));
+        } else if (column->kind == KIND_TEXT) {
+            if (always || *json_text(source, path))
+                compare_put_text(target, path, json_text(source, path));
+        } else if (always || number > 0) {
+            compare_put_number(target, path, column->kind == KIND_FACTOR ? number : floor(number));
+        }
+    }
+}
+
+/* For scripts: a list of objects with path, heading, kind and meaning. */
+static cJSON *columns_json(const struct compare_column *table, const struct comparison *comparison,
+                           unsigned place)
+{
+    static const char *const kinds[] = {
+        [KIND_TEXT] = "text",       [KIND_FLAG] = "flag",   [KIND_COUNT] = "count",
+        [KIND_TIME] = "time",       [KIND_BYTES] = "bytes", [KIND_FACTOR] = "factor",
+        [KIND_PERCENT] = "percent", [KIND_SHARE] = "share"};
+    cJSON *list = cJSON_CreateArray();
+    FOR_EACH_COLUMN(column, table, place)
+    {
+        if (!is_shown(column, comparison))
+            continue;
+        cJSON *object = json_add_object(list, NULL);
+        compare_put_text(object, "path", column->path);
+        compare_put_text(object, "heading", column->heading);
+        char *heading = cJSON_GetObjectItem(object, "heading")->valuestring;
+        *heading = (char)toupper((unsigned char)*heading);
+        compare_put_text(object, "kind", kinds[column->kind]);
+        compare_put_text(object, "meaning", column->meaning ? column->meaning : "");
+    }
+    return list;
+}
+
+/* ---------------------------------------------------------------- printing */
+
+void compare_print_json(const struct comparison *comparison, FILE *stream)
+{
+    json_print(comparison->top, stream);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+/* Where text goes, and in which form. */
+struct output {
+    FILE *stream;
+    enum table_form form;
+    unsigned width; /* of a terminal; 0: there is no limit */
+};
+
+/* Adds a text, and frees it. */
+static void put_text(struct table *table, char *text)
+{
+    table_cell(table, text);
     free(text);
 }
 
-static void put_run(const struct printed *to, const struct comparison *comparison, const cJSON *run,
-                    unsigned place)
+static char *device_text(const struct output *to, const cJSON *device)
 {
-    char text[CELL_SIZE];
-    put_device(to, compare_device(comparison, compare_index(run, "device_at")));
-    put_cell(to, compare_outcome_text(comparison, run, text));
-    FOR_EACH_SHOWN(column, comparison, place)
-    {
-        const bool with_note = to->form != PRINT_TERMINAL || column->places & NOTE_IN_TERMINAL;
-        put_cell(to, compare_cell(column, comparison, run, with_note, text));
-    }
-    end_row(to);
+    return view_fill(device, to->form == TABLE_TEXT ? "{index}  {label}" : "{label}");
 }
 
-static void put_runs(struct printed to, const struct comparison *comparison, unsigned place)
+static void put_run(struct table *table, const struct output *to,
+                    const struct comparison *comparison, const cJSON *run, unsigned place)
 {
-    const size_t transcripts = compare_transcript_count(comparison);
-    if (to.form != PRINT_TERMINAL)
-        add_heading(&to, "Transcript", true);
-    add_heading(&to, "Device", true);
-    add_heading(&to, "Verdict", true);
+    put_text(table, device_text(to, compare_device_of(comparison, run)));
+    put_text(table, compare_outcome_text(comparison, run));
     FOR_EACH_SHOWN(column, comparison, place)
     {
-        add_heading(&to, column->heading, false);
+        const bool with_note = to->form != TABLE_TEXT || column->places & NOTE_IN_TERMINAL;
+        put_text(table, cell_text(column, comparison, run, with_note));
     }
-    end_headings(&to);
+}
+
+static void put_runs(const struct output *to, const struct comparison *comparison, unsigned place)
+{
+    struct table_column columns[COLUMNS_MAX] = {{"transcript", TABLE_LEFT, true},
+                                                {"device", TABLE_LEFT, true},
+                                                {"verdict", TABLE_LEFT, false}};
+    const size_t transcripts = json_number_at(comparison->top, "transcripts");
+    const bool is_named = to->form != TABLE_TEXT || transcripts > 1;
+    size_t count = 3;
+    FOR_EACH_SHOWN(column, comparison, place)
+    {
+        columns[count++] = (struct table_column){column->heading, TABLE_RIGHT, false};
+    }
+    struct table *table = table_create(columns + !is_named, count - !is_named);
     for (size_t i = 0; i < transcripts; i++) {
         const cJSON *transcript = compare_transcript(comparison, i), *run;
+        const char *file = json_text(transcript, "file");
         char *name =
-            xasprintf("%s%s", compare_text(transcript, "file"),
-                      cJSON_IsTrue(compare_at(transcript, "too_small")) ? " (too small)" : "");
-        if (to.form == PRINT_TERMINAL && transcripts > 1)
-            table_line(to.table, name); /* above its rows: paths are long */
+            xasprintf("%s%s", to->form == TABLE_TEXT ? compare_base_name(file) : file,
+                      cJSON_IsTrue(json_at(transcript, "too_small")) ? " (too small)" : "");
         FOR_EACH_RUN_OF(run, comparison, i)
         {
-            if (to.form != PRINT_TERMINAL)
-                put_cell(&to, name);
-            put_run(&to, comparison, run, place);
+            if (is_named)
+                table_cell(table, name);
+            put_run(table, to, comparison, run, place);
         }
         free(name);
     }
-    end_table(&to);
+    table_print(table, to->stream, to->form, to->width);
 }
 
 /* Where there are several transcripts and devices: a row for each device. */
-static void put_means(struct printed to, const struct comparison *comparison)
+static void put_means(const struct output *to, const struct comparison *comparison)
 {
-    static const char *const headings[] = {"Compute", "Least", "Most", "Steady", "Least", "Most"},
-                             *const keys[] = {"factor", "least", "most"};
+    static const struct table_column columns[] = {
+        {"speed-up", TABLE_LEFT, true}, {"compute", TABLE_RIGHT, false},
+        {"least", TABLE_RIGHT, false},  {"most", TABLE_RIGHT, false},
+        {"steady", TABLE_RIGHT, false}, {"least", TABLE_RIGHT, false},
+        {"most", TABLE_RIGHT, false}};
+    static const char *const keys[] = {"factor", "least", "most"};
     const cJSON *device;
-    if (compare_transcript_count(comparison) < 2 || compare_device_count(comparison) < 2 ||
-        comparison->base == compare_device_count(comparison))
+    if (json_number_at(comparison->top, "transcripts") < 2 ||
+        json_number_at(comparison->top, "devices") < 2 ||
+        comparison->base == json_number_at(comparison->top, "devices"))
         return;
-    add_heading(&to, "Speed-up", true);
-    for (size_t i = 0; i < 6; i++)
-        add_heading(&to, headings[i], false);
-    putc('\n', to.stream);
-    end_headings(&to);
+    struct table *table = table_create(columns, 7);
     cJSON_ArrayForEach(device, comparison->devices)
     {
-        put_device(&to, device);
+        put_text(table, device_text(to, device));
         for (size_t i = 0; i < 6; i++) {
-            const cJSON *mean = compare_at(device, compare_figures[i / 3].mean);
-            put_cell(&to, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
+            const cJSON *mean = json_at(device, compare_figures[i / 3].mean);
+            table_cell(table, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
         }
-        end_row(&to);
     }
-    end_table(&to);
-    fprintf(to.stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
-            to.form == PRINT_TERMINAL ? "" : "\n", comparison->counting,
-            compare_transcript_count(comparison),
-            compare_text(compare_device(comparison, comparison->base), "label"));
-}
-
-void compare_print_plain(const struct comparison *comparison, FILE *stream)
-{
-    put_runs((struct printed){.form = PRINT_HTML, .stream = stream}, comparison, ON_PAGE);
+    putc('\n', to->stream);
+    table_print(table, to->stream, to->form, to->width);
+    fprintf(to->stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
+            to->form == TABLE_TEXT ? "" : "\n", comparison->counting,
+            json_number_at(comparison->top, "transcripts"),
+            json_text(compare_device(comparison, comparison->base), "label"));
 }
 
 /* ---------------------------------------------------------------- notes */
 
-static void put_note(const struct printed *to, const char *text)
+static void put_note(const struct output *to, const char *text)
 {
-    if (to->form == PRINT_TERMINAL) {
+    if (to->form == TABLE_TEXT) {
         fprintf(to->stream, "%s\n", text);
         return;
     }
     fputs("- ", to->stream);
-    put_markdown(to->stream, text);
+    print_markup(to->stream, to->form, text);
     putc('\n', to->stream);
 }
 
-/* What went wrong first. */
-static void put_problem(const struct printed *to, const struct comparison *comparison,
+/* Prints the first problem of a run. */
+static void put_problem(const struct output *to, const struct comparison *comparison,
                         const cJSON *run)
 {
-    const cJSON *device = compare_device(comparison, compare_index(run, "device_at")),
-                *first = cJSON_GetArrayItem(compare_at(run, "differences"), 0);
-    const char *problem = first ? first->valuestring : compare_text(run, "message");
-    char *text = xasprintf("%s: %s: %s", compare_text(run, "transcript"),
-                           compare_text(device, "index"), problem);
+    const cJSON *device = compare_device_of(comparison, run),
+                *first = cJSON_GetArrayItem(json_at(run, "differences"), 0);
+    const char *problem = first ? first->valuestring : json_text(run, "message");
+    char *text =
+        xasprintf("%s: %s: %s", json_text(run, "transcript"), json_text(device, "index"), problem);
     if (*problem)
         put_note(to, text);
     free(text);
 }
 
-static void put_facts(const struct printed *to, const cJSON *device)
+static void put_facts(const struct output *to, const cJSON *device)
 {
-    const double copied = compare_number(device, "copied_bytes_per_s");
-    char *text = xasprintf("%s%s: %s of %s %s%s%s%s%s%s",
-                           compare_at(device, "baseline") ? "(baseline) " : "",
-                           compare_text(device, "index"), compare_text(device, "name"),
-                           compare_text(device, "platform"), compare_text(device, "driver"),
-                           cJSON_IsTrue(compare_at(device, "emulator")) ? ", an emulator" : "",
-                           cJSON_IsTrue(compare_at(device, "tuned")) ? ", tuned" : "",
-                           copied > 0 ? ", copies memory at " : "",
-                           copied > 0 ? TEXT_BYTES((uint64_t)copied) : "", copied > 0 ? "/s" : "");
+    char *text = view_fill(device, "{baseline=(baseline) }{index}: {name} of {platform} {driver}"
+                                   "{emulator=, an emulator}{tuned=, tuned}"
+                                   "[, copies memory at {copied_bytes_per_s:bytes}/s]");
     put_note(to, text);
     free(text);
 }
 
-/* What the tables mean, what went wrong, and what is known of the devices. */
-static void put_notes(const struct printed *to, const struct comparison *comparison, unsigned place)
+/* Prints meanings of columns, problems, and facts about the devices. */
+static void put_notes(const struct output *to, const struct comparison *comparison, unsigned place)
 {
     const cJSON *item;
     bool any_is_small = false;
@@ -252,7 +401,7 @@ static void put_notes(const struct printed *to, const struct comparison *compari
     }
     cJSON_ArrayForEach(item, comparison->transcripts)
     {
-        any_is_small |= cJSON_IsTrue(compare_at(item, "too_small"));
+        any_is_small |= cJSON_IsTrue(json_at(item, "too_small"));
     }
     if (any_is_small)
         put_note(to, compare_too_small);
@@ -262,23 +411,22 @@ static void put_notes(const struct printed *to, const struct comparison *compari
     }
     cJSON_ArrayForEach(item, comparison->devices)
     {
-        if (!compare_is_reference(item))
+        if (!json_is(item, "index", COMPARE_REFERENCE))
             put_facts(to, item);
     }
 }
 
 void compare_print_table(const struct comparison *comparison, const struct style *style)
 {
-    const struct printed to = {.form = PRINT_TERMINAL, .style = style, .stream = style->stream};
+    const struct output to = {style->stream, TABLE_TEXT, style->width};
     char *lead = compare_lead(comparison);
-    if (compare_transcript_count(comparison) == 1)
-        fprintf(to.stream, "transcript  %s\n",
-                compare_text(comparison->transcripts->child, "file"));
+    if (json_number_at(comparison->top, "transcripts") == 1)
+        fprintf(to.stream, "transcript  %s\n", json_text(comparison->transcripts->child, "file"));
     fprintf(to.stream, "runs        %.0f of each\n\n", compare_number(comparison->top, "repeat"));
-    put_runs(to, comparison, IN_TERMINAL);
-    put_means(to, comparison);
+    put_runs(&to, comparison, IN_TERMINAL);
+    put_means(&to, comparison);
     putc('\n', to.stream);
-    text_wrap(to.stream, lead, 0, LEAD_WIDTH);
+    text_wrap(to.stream, lead, 0, 0, LEAD_WIDTH);
     putc('\n', to.stream);
     put_notes(&to, comparison, IN_TERMINAL);
     free(lead);
@@ -286,20 +434,21 @@ void compare_print_table(const struct comparison *comparison, const struct style
 
 void compare_print_markdown(const struct comparison *comparison, FILE *stream)
 {
-    const struct printed to = {.form = PRINT_MARKDOWN, .stream = stream};
+    const struct output to = {stream, TABLE_MARKDOWN, 0};
     const cJSON *top = comparison->top;
     char *lead = compare_lead(comparison);
-    put_markdown(stream, lead);
+    print_markup(stream, TABLE_MARKDOWN, lead);
     putc('\n', stream);
-    put_runs(to, comparison, IN_MARKDOWN);
-    put_means(to, comparison);
+    put_runs(&to, comparison, IN_MARKDOWN);
+    put_means(&to, comparison);
     putc('\n', stream);
     put_notes(&to, comparison, IN_MARKDOWN);
-    fprintf(stream, "\nMedians and quartiles of %.0f runs each, healcl %s (%s), ",
-            compare_number(top, "repeat"), compare_text(top, "healcl"),
-            compare_text(top, "commit"));
-    put_markdown(stream, compare_text(top, "host.processor"));
-    fprintf(stream, ", %s.\n\n    %s\n", compare_text(top, "date"), compare_text(top, "command"));
+    char *made = view_fill(top, "Medians and quartiles of {repeat} runs each, healcl {healcl} "
+                                "({commit}), {host.processor}, {date}.");
+    putc('\n', stream);
+    print_markup(stream, TABLE_MARKDOWN, made);
+    fprintf(stream, "\n\n    %s\n", json_text(top, "command"));
+    free(made);
     free(lead);
 }
 
@@ -331,7 +480,7 @@ static void put_value(const struct compare_column *column, const cJSON *value, F
 void compare_print_csv(const struct comparison *comparison, FILE *stream)
 {
     const char *comma = "";
-    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+    FOR_EACH_COLUMN(column, compare_run_columns, IN_CSV)
     {
         fprintf(stream, "%s%s", comma, column->csv ? column->csv : column->path);
         comma = ",";
@@ -341,12 +490,150 @@ void compare_print_csv(const struct comparison *comparison, FILE *stream)
     cJSON_ArrayForEach(run, comparison->runs)
     {
         comma = "";
-        FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
+        FOR_EACH_COLUMN(column, compare_run_columns, IN_CSV)
         {
             fputs(comma, stream);
-            put_value(column, compare_value(column, comparison, run), stream);
+            put_value(column, value_of(column, comparison, run), stream);
             comma = ",";
         }
         fputs("\r\n", stream);
     }
+}
+
+/* ---------------------------------------------------------------- the page */
+
+extern const char healcl_cli_page_html[]; /* embedded */
+
+static void put_lead(const struct comparison *comparison, FILE *stream)
+{
+    char *lead = compare_lead(comparison);
+    print_markup(stream, TABLE_HTML, lead);
+    free(lead);
+}
+
+static void put_plain(const struct comparison *comparison, FILE *stream)
+{
+    put_runs(&(struct output){stream, TABLE_HTML, 0}, comparison, ON_PAGE);
+}
+
+/* The document, what the page says of it, and the columns of its tables. In a script element "<"
+ * could end it. */
+static void put_json(const struct comparison *comparison, FILE *stream)
+{
+    cJSON *all = cJSON_CreateObject(), *run;
+    cJSON *verdicts = cJSON_AddArrayToObject(all, "verdicts");
+    cJSON_ArrayForEach(run, comparison->runs)
+    {
+        char *outcome = compare_outcome_text(comparison, run);
+        json_add_string(verdicts, NULL, outcome);
+        free(outcome);
+    }
+    cJSON_AddItemReferenceToObject(all, "comparison", comparison->top);
+    compare_put(all, "columns", columns_json(compare_run_columns, comparison, ON_PAGE));
+    compare_put(all, "details", columns_json(compare_run_columns, comparison, IN_DETAILS));
+    compare_put(all, "facts", columns_json(compare_device_columns, comparison, ON_PAGE));
+    compare_put_text(all, "too_small", compare_too_small);
+    char *text = cJSON_PrintUnformatted(all);
+    for (const char *c = text; *c; c++)
+        fputs(*c == '<' ? "\\u003c" : (char[]){*c, 0}, stream);
+    cJSON_free(text);
+    cJSON_Delete(all);
+}
+
+void compare_print_html(const struct comparison *comparison, FILE *stream)
+{
+    static const struct {
+        const char *mark;
+        void (*put)(const struct comparison *comparison, FILE *stream);
+    } places[] = {{"{{lead}}", put_lead}, {"{{table}}", put_plain}, {"{{json}}", put_json}};
+    const char *text = healcl_cli_page_html;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *mark = strstr(text, places[i].mark);
+        if (!mark)
+            break;
+        (void)fwrite(text, 1, (size_t)(mark - text), stream);
+        places[i].put(comparison, stream);
+        text = mark + strlen(places[i].mark);
+    }
+    fputs(text, stream);
+}
+
+/* ---------------------------------------------------------------- JUnit */
+
+/* A suite for each transcript; in it a case for each device that runs it here, and for each
+ * baseline. */
+
+static void put_details(struct junit *junit, const cJSON *run)
+{
+    const cJSON *line;
+    if (*json_text(run, "message"))
+        junit_line(junit, json_text(run, "message"));
+    cJSON_ArrayForEach(line, json_at(run, "differences"))
+    {
+        junit_line(junit, line->valuestring);
+    }
+    junit_line(junit, json_text(run, "command"));
+}
+
+static void put_verdict_case(struct junit *junit, const struct comparison *comparison,
+                             const cJSON *run, const char *name)
+{
+    const char *type = json_text(run, "outcome"), *message = json_text(run, "message");
+    const enum junit_outcome outcome = strcmp(type, "verified") == 0            ? JUNIT_PASSED
+                                       : strcmp(type, "nothing to verify") == 0 ? JUNIT_SKIPPED
+                                       : strcmp(type, "different") == 0         ? JUNIT_FAILURE
+                                                                                : JUNIT_ERROR;
+    char *text = compare_outcome_text(comparison, run),
+         *whole = xasprintf("%s%s%.400s", text, *message ? ": " : "", message);
+    junit_case(junit, name, (uint64_t)compare_number(run, "process_ns"));
+    if (outcome != JUNIT_PASSED)
+        junit_outcome(junit, outcome, type, whole);
+    put_details(junit, run);
+    free(whole);
+    free(text);
+}
+
+static void put_slowdown(struct junit *junit, const struct comparison *comparison, const cJSON *run,
+                         const cJSON *slowdown, const char *name)
+{
+    const char *figure = json_text(slowdown, "figure");
+    const bool is_steady = strcmp(figure, compare_figures[COMPARE_STEADY].name) == 0;
+    char *text = compare_slowdown_text(comparison, slowdown),
+         *against = view_fill(slowdown,
+                              *figure ? "{figure} against {baseline}" : "time against a baseline"),
+         *title = xasprintf("%s: %s", name, against);
+    junit_case(junit, title, (uint64_t)compare_number(run, compare_figures[is_steady].median));
+    if (json_at(slowdown, "not_judged_because"))
+        junit_outcome(junit, JUNIT_SKIPPED, "not judged", text);
+    else if (cJSON_IsTrue(json_at(slowdown, "slower")))
+        junit_outcome(junit, JUNIT_FAILURE, "slower", text);
+    else
+        junit_line(junit, text);
+    free(title);
+    free(against);
+    free(text);
+}
+
+void compare_print_junit(const struct comparison *comparison, FILE *stream)
+{
+    struct junit junit;
+    const cJSON *run, *slowdown;
+    junit_init(&junit, "healcl compare");
+    for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
+        junit_suite(&junit, json_text(compare_transcript(comparison, i), "file"));
+        FOR_EACH_RUN_OF(run, comparison, i)
+        {
+            if (!compare_is_own(comparison, run))
+                continue;
+            const cJSON *device = compare_device_of(comparison, run);
+            char *name = view_fill(device, "{index} {name} ({platform})");
+            put_verdict_case(&junit, comparison, run, name);
+            cJSON_ArrayForEach(slowdown, json_at(run, "slowdowns"))
+            {
+                put_slowdown(&junit, comparison, run, slowdown, name);
+            }
+            free(name);
+        }
+    }
+    (void)junit_print(&junit, stream);
 }

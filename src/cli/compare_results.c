@@ -1,4 +1,4 @@
-/* What is known of a device, in a file of its own that others can check: docs/COMPARE.md. */
+/* Writes a file for each device, which others can check: docs/COMPARE.md. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -34,10 +34,10 @@ static void append_word(char name[FILE_NAME_SIZE], const char *text)
 static char *path_of(const char *folder, const cJSON *device)
 {
     char name[FILE_NAME_SIZE] = "";
-    const char *vendor = compare_text(device, "vendor");
+    const char *vendor = json_text(device, "vendor");
     append_word(name, *vendor ? vendor : "unknown");
     append_word(name, "-");
-    append_word(name, compare_text(device, "name"));
+    append_word(name, json_text(device, "name"));
     for (size_t length = strlen(name); length > 0 && name[length - 1] == '-'; length--)
         name[length - 1] = 0;
     return xasprintf("%s/%s.json", folder, *name ? name : "unknown");
@@ -49,7 +49,7 @@ static char *path_of(const char *folder, const cJSON *device)
 static void copy_items(cJSON *target, const cJSON *source, const char *const *keys)
 {
     for (; *keys; keys++) {
-        const cJSON *item = compare_at(source, *keys);
+        const cJSON *item = json_at(source, *keys);
         if (item)
             compare_put(target, *keys, cJSON_Duplicate(item, true));
     }
@@ -64,14 +64,14 @@ static cJSON *new_part(const struct comparison *comparison, const cJSON *device)
     cJSON *part = cJSON_CreateObject();
     COPY(part, comparison->top, "date", "healcl", "commit");
     COPY(part, device, "driver", "platform_version");
-    COPY(part, compare_at(comparison->top, "host"), "load_before", "load_after");
+    COPY(part, json_at(comparison->top, "host"), "load_before", "load_after");
     return part;
 }
 
 static cJSON *new_run(const cJSON *run)
 {
     cJSON *object = cJSON_CreateObject();
-    const cJSON *results = compare_at(run, "results");
+    const cJSON *results = json_at(run, "results");
     COPY(object, run, "outcome", "fallbacks");
     compare_put_number(object, "results", compare_number(results, "total"));
     COPY(object, results, "compared", "different");
@@ -87,13 +87,13 @@ static cJSON *new_compare(const struct comparison *comparison, size_t device)
     const cJSON *run;
     cJSON_ArrayForEach(run, comparison->runs)
     {
-        if (compare_index(run, "device_at") != device)
+        if (json_number_at(run, "device_at") != device)
             continue;
         const cJSON *transcript =
-            compare_transcript(comparison, compare_index(run, "transcript_at"));
+            compare_transcript(comparison, json_number_at(run, "transcript_at"));
         cJSON *object = new_run(run);
-        compare_put_text(object, "transcript", compare_base_name(compare_text(transcript, "file")));
-        compare_put_text(object, "digest", compare_text(transcript, "digest"));
+        compare_put_text(object, "transcript", compare_base_name(json_text(transcript, "file")));
+        compare_put_text(object, "digest", json_text(transcript, "digest"));
         cJSON_AddItemToArray(list, object);
     }
     cJSON *part = list->child ? new_part(comparison, compare_device(comparison, device)) : NULL;
@@ -108,12 +108,12 @@ static cJSON *new_compare(const struct comparison *comparison, size_t device)
 
 static cJSON *new_check(const struct comparison *comparison, const cJSON *device)
 {
-    const cJSON *check = compare_at(device, "check");
+    const cJSON *check = json_at(device, "check");
     if (!check)
         return NULL;
     cJSON *part = new_part(comparison, device);
     COPY(part, check, "quick", "verified", "calls", "failed", "unsupported");
-    if (*compare_text(check, "message"))
+    if (*json_text(check, "message"))
         COPY(part, check, "message");
     return part;
 }
@@ -131,11 +131,10 @@ static cJSON *new_results(const struct comparison *comparison, size_t at, cJSON 
     const cJSON *device = compare_device(comparison, at);
     cJSON *top = cJSON_CreateObject();
     COPY(top, comparison->top, "healcl");
-    compare_put_text(top, "level",
-                     cJSON_IsTrue(compare_at(device, "emulator")) ? "emulated" : "ran");
+    compare_put_text(top, "level", cJSON_IsTrue(json_at(device, "emulator")) ? "emulated" : "ran");
     COPY(top, device, "title", "name", "vendor", "type", "platform", "driver", "version",
          "compute_units", "clock_mhz");
-    COPY(top, compare_at(comparison->top, "host"), "processor", "model", "system");
+    COPY(top, json_at(comparison->top, "host"), "processor", "model", "system");
     put_part(top, "compare", new_compare(comparison, at), before);
     put_part(top, "check", new_check(comparison, device), before);
     return top;
@@ -151,13 +150,13 @@ static enum healcl_status read_before(const char *path, const cJSON *device, cJS
     if (access(path, F_OK) != 0)
         return HEALCL_OK;
     TRY(compare_read_file(path, before, error));
-    const char *name = cJSON_GetStringValue(compare_at(*before, "name"));
-    if (name && strcmp(name, compare_text(device, "name")) == 0)
+    const char *name = json_text(*before, "name");
+    if (strcmp(name, json_text(device, "name")) == 0)
         return HEALCL_OK;
     cJSON_Delete(*before);
     *before = NULL;
     FAIL(error, HEALCL_USAGE, PATH_FORMAT " has no results of %.200s", path,
-         compare_text(device, "name"));
+         json_text(device, "name"));
 }
 
 static enum healcl_status write_file(const struct comparison *comparison, size_t device,
@@ -169,10 +168,7 @@ static enum healcl_status write_file(const struct comparison *comparison, size_t
     enum healcl_status status = new_file_open(&file, path, error);
     if (status == HEALCL_OK) {
         cJSON *top = new_results(comparison, device, before);
-        char *text = cJSON_Print(top);
-        fprintf(file.stream, "%s\n", text);
-        cJSON_free(text);
-        cJSON_Delete(top);
+        json_write(top, file.stream);
         status = new_file_commit(&file, error);
     }
     new_file_discard(&file);
@@ -207,7 +203,7 @@ enum healcl_status compare_write_results(const struct comparison *comparison, co
 {
     for (size_t i = 0; i < compare_own_devices(comparison); i++) {
         const cJSON *device = compare_device(comparison, i);
-        if (!*compare_text(device, "name") || compare_is_reference(device) ||
+        if (!*json_text(device, "name") || json_is(device, "index", COMPARE_REFERENCE) ||
             !is_first(comparison, device))
             continue;
         char *path = path_of(folder, device);

@@ -1,60 +1,43 @@
 /* The document of a comparison: its values, runs and devices. */
 #include "cli/comparison.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
 
 #include "cli/text.h"
+#include "core/file.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- values */
 
-enum { KEY_SIZE = 32 };
-
-/* What is behind the first dot of a path, and in name what is before it. NULL: there is no dot. */
-static const char *split_path(const char *path, char name[KEY_SIZE])
-{
-    const char *dot = strchr(path, '.');
-    if (dot)
-        snprintf(name, KEY_SIZE, "%.*s", (int)(dot - path), path);
-    return dot ? dot + 1 : NULL;
-}
-
-const cJSON *compare_at(const cJSON *object, const char *path)
-{
-    char name[KEY_SIZE];
-    const char *rest = split_path(path, name);
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, rest ? name : path);
-    return rest ? compare_at(item, rest) : item;
-}
-
 double compare_number(const cJSON *object, const char *path)
 {
     const double limit = 9007199254740992.0; /* 2^53 */
-    const cJSON *item = compare_at(object, path);
-    return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < limit
-               ? item->valuedouble
-               : 0;
-}
-
-const char *compare_text(const cJSON *object, const char *path)
-{
-    const char *text = cJSON_GetStringValue(compare_at(object, path));
-    return text ? text : "";
+    double number;
+    return json_decimal_of(json_at(object, path), &number) && number >= 0 && number < limit ? number
+                                                                                            : 0;
 }
 
 bool compare_same(const cJSON *a, const cJSON *b, const char *path)
 {
-    return strcmp(compare_text(a, path), compare_text(b, path)) == 0;
+    return strcmp(json_text(a, path), json_text(b, path)) == 0;
 }
 
 void compare_put(cJSON *object, const char *path, cJSON *item)
 {
-    char name[KEY_SIZE];
-    const char *rest = split_path(path, name);
-    if (rest) {
+    const char *dot = strchr(path, '.');
+    if (dot) {
+        char *name = xasprintf("%.*s", (int)(dot - path), path);
         cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name);
-        compare_put(inner ? inner : cJSON_AddObjectToObject(object, name), rest, item);
+        compare_put(inner ? inner : cJSON_AddObjectToObject(object, name), dot + 1, item);
+        free(name);
     } else if (!cJSON_ReplaceItemInObjectCaseSensitive(object, path, item)) {
         cJSON_AddItemToObject(object, path, item);
     }
@@ -82,14 +65,14 @@ void compare_put_text(cJSON *object, const char *path, const char *text)
 
 /* ---------------------------------------------------------------- runs and devices */
 
-size_t compare_index(const cJSON *run, const char *key)
-{
-    return (size_t)compare_number(run, key);
-}
-
 cJSON *compare_device(const struct comparison *comparison, size_t device)
 {
     return cJSON_GetArrayItem(comparison->devices, (int)device);
+}
+
+cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run)
+{
+    return compare_device(comparison, json_number_at(run, "device_at"));
 }
 
 cJSON *compare_transcript(const struct comparison *comparison, size_t transcript)
@@ -102,20 +85,10 @@ cJSON *compare_find(const struct comparison *comparison, size_t transcript, size
     cJSON *run;
     FOR_EACH_RUN_OF(run, comparison, transcript)
     {
-        if (compare_index(run, "device_at") == device)
+        if (json_number_at(run, "device_at") == device)
             return run;
     }
     return NULL;
-}
-
-size_t compare_device_count(const struct comparison *comparison)
-{
-    return (size_t)cJSON_GetArraySize(comparison->devices);
-}
-
-size_t compare_transcript_count(const struct comparison *comparison)
-{
-    return (size_t)cJSON_GetArraySize(comparison->transcripts);
 }
 
 size_t compare_own_devices(const struct comparison *comparison)
@@ -124,29 +97,19 @@ size_t compare_own_devices(const struct comparison *comparison)
     const cJSON *device;
     cJSON_ArrayForEach(device, comparison->devices)
     {
-        count += !compare_at(device, "baseline");
+        count += !json_at(device, "baseline");
     }
     return count;
 }
 
 bool compare_is_own(const struct comparison *comparison, const cJSON *run)
 {
-    return !compare_at(compare_device(comparison, compare_index(run, "device_at")), "baseline");
-}
-
-bool compare_is_reference(const cJSON *device)
-{
-    return strcmp(compare_text(device, "index"), COMPARE_REFERENCE) == 0;
-}
-
-bool compare_has_outcome(const cJSON *run, const char *outcome)
-{
-    return strcmp(compare_text(run, "outcome"), outcome) == 0;
+    return !json_at(compare_device_of(comparison, run), "baseline");
 }
 
 bool compare_is_right(const cJSON *run)
 {
-    return compare_has_outcome(run, "verified") || compare_has_outcome(run, "nothing to verify");
+    return json_is(run, "outcome", "verified") || json_is(run, "outcome", "nothing to verify");
 }
 
 const char *compare_base_name(const char *path)
@@ -159,10 +122,9 @@ const char *compare_base_name(const char *path)
 
 cJSON *compare_add_run(struct comparison *comparison, size_t transcript, size_t device)
 {
-    cJSON *run = cJSON_CreateObject();
+    cJSON *run = json_add_object(comparison->runs, NULL);
     compare_put_number(run, "transcript_at", (double)transcript);
     compare_put_number(run, "device_at", (double)device);
-    cJSON_AddItemToArray(comparison->runs, run);
     return run;
 }
 
@@ -174,15 +136,14 @@ cJSON *compare_add_judge(struct comparison *comparison, size_t transcript)
     {
         if (!compare_is_own(comparison, run))
             continue;
-        if (compare_is_reference(compare_device(comparison, compare_index(run, "device_at"))))
+        if (json_is(compare_device_of(comparison, run), "index", COMPARE_REFERENCE))
             return NULL;
-        differs |= compare_has_outcome(run, "different");
+        differs |= json_is(run, "outcome", "different");
     }
     if (!differs)
         return NULL;
-    cJSON *judge = cJSON_CreateObject();
+    cJSON *judge = json_add_object(comparison->judges, NULL);
     compare_put_number(judge, "transcript_at", (double)transcript);
-    cJSON_AddItemToArray(comparison->judges, judge);
     return judge;
 }
 
@@ -194,7 +155,7 @@ size_t compare_end_early(struct comparison *comparison)
         if (!compare_is_own(comparison, run))
             continue;
         planned++;
-        if (compare_at(run, "outcome"))
+        if (json_at(run, "outcome"))
             made++;
         else
             cJSON_Delete(cJSON_DetachItemViaPointer(comparison->runs, run));
@@ -203,32 +164,160 @@ size_t compare_end_early(struct comparison *comparison)
     return made;
 }
 
-/* ---------------------------------------------------------------- what people are told */
+/* ---------------------------------------------------------------- this machine, and how it is
+ * repeated */
 
-const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run,
-                                 char text[OUTCOME_SIZE])
+/* ---------------------------------------------------------------- this machine */
+
+enum { FACT_SIZE = 256 };
+
+/* The value of a line "key : value" of Linux; false: it is another line. */
+static bool take_value(const char *line, const char *key, char value[FACT_SIZE])
 {
-    char signal[PROCESS_SIGNAL_SIZE];
-    const char *name = compare_text(run, "outcome");
-    const double total = compare_number(run, "results.total"),
-                 compared = compare_number(run, "results.compared");
-    snprintf(text, OUTCOME_SIZE, "%s", name);
-    if (strcmp(name, "different") == 0)
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f%s", name,
-                 compare_number(run, "results.different"), compared,
-                 strcmp(compare_text(run, "fault"), "transcript") == 0 ? ", transcript's fault"
-                                                                       : "");
-    else if (strcmp(name, "unproven") == 0)
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f compared", name, compared, total);
-    else if (strcmp(name, "verified") == 0 && compared < total)
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f of %.0f", name, compared, total);
-    else if (strcmp(name, "crashed") == 0 && compare_at(run, "signal"))
-        snprintf(text, OUTCOME_SIZE, "%s: %s", name,
-                 process_signal_name((int)compare_number(run, "signal"), signal));
-    else if (strcmp(name, "failed") == 0 && compare_at(run, "exit_code"))
-        snprintf(text, OUTCOME_SIZE, "%s: exit code %.0f", name, compare_number(run, "exit_code"));
-    else if (strcmp(name, "timed out") == 0 && compare_is_own(comparison, run))
-        snprintf(text, OUTCOME_SIZE, "%s: %.0f s", name,
-                 compare_number(comparison->top, "timeout_s"));
-    return text;
+    const size_t length = strlen(key);
+    if (strncmp(line, key, length) != 0 || line[length + strspn(line + length, " \t")] != ':')
+        return false;
+    const char *text = strchr(line, ':') + 1;
+    text += strspn(text, " \t");
+    snprintf(value, FACT_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
+    return true;
+}
+
+/* name: "AMD EPYC 9354 32-Core Processor"; model: "family 25, model 17, stepping 1". Both are ""
+ * where Linux does not tell. */
+static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
+{
+    static const struct {
+        const char *key, *word;
+    } facts[] = {{"cpu family", "family"},           {"model", "model"},
+                 {"stepping", "stepping"},           {"microcode", "microcode"},
+                 {"CPU implementer", "implementer"}, {"CPU part", "part"},
+                 {"CPU revision", "revision"}};
+    char line[512], value[FACT_SIZE];
+    *name = *model = 0;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof line, file) && *line != '\n') { /* of the first processor */
+        if (take_value(line, "model name", name))
+            continue;
+        for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+            const size_t used = strlen(model);
+            if (take_value(line, facts[i].key, value))
+                snprintf(model + used, FACT_SIZE - used, "%s%s %.40s", used > 0 ? ", " : "",
+                         facts[i].word, value);
+        }
+    }
+    if (file)
+        fclose(file);
+}
+
+void compare_describe_load(struct comparison *comparison, const char *key)
+{
+    double load;
+    cJSON *host = cJSON_GetObjectItemCaseSensitive(comparison->top, "host");
+    compare_put_number(host, key, getloadavg(&load, 1) == 1 ? round(100 * load) / 100 : 0);
+}
+
+void comparison_init(struct comparison *comparison, uint64_t memory_bytes)
+{
+    char date[32] = "", system[256] = "", processor[FACT_SIZE], model[FACT_SIZE];
+    const time_t now = time(NULL);
+    struct tm parts;
+    struct utsname names;
+    cJSON *top = cJSON_CreateObject();
+    *comparison = (struct comparison){.top = top, .judges = cJSON_CreateArray()};
+    if (gmtime_r(&now, &parts))
+        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (uname(&names) == 0)
+        snprintf(system, sizeof system, "%s %s %s", names.sysname, names.release, names.machine);
+    describe_processor(processor, model);
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    JSON_ADD(top, STRING("healcl", healcl_version()), STRING("commit", healcl_commit()),
+             STRING("date", date), STRING("command", ""), NUMBER("repeat", 1));
+    JSON_ADD(json_add_object(top, "host"), STRING("system", system), STRING("processor", processor),
+             STRING("model", model),
+             NUMBER("processors", processors > 0 ? (uint64_t)processors : 0),
+             NUMBER("memory", memory_bytes));
+    compare_describe_load(comparison, "load_before");
+    comparison->transcripts = cJSON_AddArrayToObject(top, "transcripts");
+    comparison->devices = cJSON_AddArrayToObject(top, "devices");
+    comparison->runs = cJSON_AddArrayToObject(top, "runs");
+}
+
+void comparison_release(struct comparison *comparison)
+{
+    cJSON_Delete(comparison->top);
+    cJSON_Delete(comparison->judges);
+    *comparison = (struct comparison){.top = NULL};
+}
+
+/* ---------------------------------------------------------------- files */
+
+enum healcl_status compare_add_transcript(struct comparison *comparison, const char *path,
+                                          struct healcl_error *error)
+{
+    enum { BLOCK = 1 << 16 };
+    int file;
+    TRY(file_open_regular(path, &file, error));
+    XXH64_state_t *state = XXH64_createState();
+    char *block = xmalloc(BLOCK), digest[24];
+    uint64_t bytes = 0;
+    ssize_t got;
+    if (!state)
+        xmalloc_fail();
+    XXH64_reset(state, 0);
+    for (; (got = read(file, block, BLOCK)) > 0; bytes += (uint64_t)got)
+        XXH64_update(state, block, (size_t)got);
+    snprintf(digest, sizeof digest, "%016" PRIx64, (uint64_t)XXH64_digest(state));
+    free(block);
+    XXH64_freeState(state);
+    close(file);
+    if (got < 0)
+        FAIL(error, HEALCL_USAGE, "cannot read " PATH_FORMAT, path);
+    cJSON *transcript = json_add_object(comparison->transcripts, NULL);
+    compare_put_text(transcript, "file", path);
+    compare_put_number(transcript, "bytes", (double)bytes);
+    compare_put_text(transcript, "digest", digest);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- command lines */
+
+/* Variables that change how transcripts run, or which devices there are. */
+static void write_environment(FILE *stream)
+{
+    static const char *const variables[] = {
+        "HEALCL_DEVICE",     "HEALCL_LACKS",           "HEALCL_TUNING",
+        "HEALCL_VARIANT",    "LD_LIBRARY_PATH",        "OCL_ICD_VENDORS",
+        "OCL_ICD_FILENAMES", "OPENCL_LAYERS",          "RUSTICL_ENABLE",
+        "LP_NUM_THREADS",    "OMP_NUM_THREADS",        "OCLGRIND_BUILD_OPTIONS",
+        "POCL_DEVICES",      "POCL_MAX_PTHREAD_COUNT", "HEALCL_OPENCL_LIBRARY",
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (!value || !*value)
+            continue;
+        fprintf(stream, "%s=", variables[i]);
+        text_shell(stream, value);
+        putc(' ', stream);
+    }
+}
+
+void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
+                         size_t count)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        xmalloc_fail();
+    write_environment(stream);
+    fprintf(stream, "healcl %s", command);
+    for (size_t i = 0; i < count; i++) {
+        putc(' ', stream);
+        text_shell(stream, arguments[i]);
+    }
+    if (fclose(stream) != 0)
+        xmalloc_fail();
+    compare_put_text(object, "command", text);
+    free(text);
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "cli/report.h"
+#include "cli/text.h"
 #include "core/process.h"
 
 #define COMPARE_REFERENCE "reference" /* the selector of the host reference */
@@ -32,14 +33,10 @@ struct comparison {
 void comparison_init(struct comparison *comparison, uint64_t memory_bytes);
 void comparison_release(struct comparison *comparison);
 
-/* ---- values (compare.c) ---- */
+/* ---- values ---- */
 
-/* The item at a path such as "results.total"; NULL: there is none. */
-const cJSON *compare_at(const cJSON *object, const char *path);
-
-/* A number in [0, 2^53) there, else 0; a text, else "", which lives as long as the item. */
+/* A number in [0, 2^53) at a path, else 0. */
 double compare_number(const cJSON *object, const char *path);
-const char *compare_text(const cJSON *object, const char *path);
 
 /* Whether two objects have the same text there. */
 bool compare_same(const cJSON *a, const cJSON *b, const char *path);
@@ -50,7 +47,7 @@ void compare_put_number(cJSON *object, const char *path, double number);
 void compare_put_factor(cJSON *object, const char *path, double factor); /* with 8 digits */
 void compare_put_text(cJSON *object, const char *path, const char *text);
 
-/* ---- filling (compare.c, describe.c, fill.c) ---- */
+/* ---- filling ---- */
 
 /* Adds a transcript with size and digest of its file. Errors: HEALCL_USAGE. */
 enum healcl_status compare_add_transcript(struct comparison *comparison, const char *path,
@@ -60,8 +57,10 @@ enum healcl_status compare_add_transcript(struct comparison *comparison, const c
 cJSON *compare_add_device(struct comparison *comparison, const cJSON *source);
 
 /* Adds those that can be used of what `healcl devices --json` wrote: the default one and, unless
- * default_only, all others behind it. Returns how many. */
-size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only);
+ * default_only, all others behind it. *is_of_driver: a driver has kept it from listing any. Returns
+ * how many. */
+size_t compare_add_devices(struct comparison *comparison, const char *text, bool default_only,
+                           bool *is_of_driver);
 
 /* Adds a run that is still to be made: one without an outcome. */
 cJSON *compare_add_run(struct comparison *comparison, size_t transcript, size_t device);
@@ -97,30 +96,26 @@ void compare_describe_load(struct comparison *comparison, const char *key);
 void compare_put_command(cJSON *object, const char *command, const char *const *arguments,
                          size_t count);
 
-/* ---- runs and devices (compare.c) ---- */
+/* ---- runs and devices ---- */
 
-size_t compare_index(const cJSON *run, const char *key); /* "transcript_at", "device_at" */
 cJSON *compare_device(const struct comparison *comparison, size_t device);
 cJSON *compare_transcript(const struct comparison *comparison, size_t transcript);
+cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run);
 
 /* The run of a transcript on a device, or NULL. */
 cJSON *compare_find(const struct comparison *comparison, size_t transcript, size_t device);
 
-#define FOR_EACH_RUN_OF(run, comparison, transcript)                                           \
-    cJSON_ArrayForEach((run), (comparison)->runs) if (compare_index((run), "transcript_at") == \
+#define FOR_EACH_RUN_OF(run, comparison, transcript)                                            \
+    cJSON_ArrayForEach((run), (comparison)->runs) if (json_number_at((run), "transcript_at") == \
                                                       (transcript))
 
-size_t compare_device_count(const struct comparison *comparison);
-size_t compare_transcript_count(const struct comparison *comparison);
 size_t compare_own_devices(const struct comparison *comparison); /* no baseline's: the first ones */
 bool compare_is_own(const struct comparison *comparison, const cJSON *run);
-bool compare_is_reference(const cJSON *device);
 
 /* Whether its results were verified, or there was nothing to verify. */
 bool compare_is_right(const cJSON *run);
-bool compare_has_outcome(const cJSON *run, const char *outcome);
 
-/* ---- what it means (conclude.c, label.c, lead.c) ---- */
+/* ---- what it means ---- */
 
 /* Figures by which devices are compared and judged: paths of a run. */
 enum { COMPARE_COMPUTE, COMPARE_STEADY, COMPARE_FIGURES };
@@ -141,9 +136,6 @@ struct compare_mean {
     double least, most;
     size_t faster, slower; /* on how many the whole interval says so */
 };
-
-/* A list of samples, the smallest first; to be freed. NULL: there are none. */
-uint64_t *compare_sorted(const cJSON *list, size_t *count);
 
 /* Adds medians and quartiles of a run's samples. */
 void compare_add_figures(cJSON *run);
@@ -181,15 +173,65 @@ const char *compare_plain_name(char text[NAME_SIZE], const char *name);
 /* The file of a path. */
 const char *compare_base_name(const char *path);
 
-/* What it all comes to, in a few sentences. To be freed. */
+/* Says in a few sentences how the devices compare. To be freed. */
 char *compare_lead(const struct comparison *comparison);
 
-/* "verified: 1 of 3", "timed out: 600 s". Returns text. */
-enum { OUTCOME_SIZE = 96 };
-const char *compare_outcome_text(const struct comparison *comparison, const cJSON *run,
-                                 char text[OUTCOME_SIZE]);
+/* "verified: 1 of 3", "timed out: 600 s"; to be freed. */
+char *compare_outcome_text(const struct comparison *comparison, const cJSON *run);
 
-/* ---- against baselines (slower.c) ---- */
+/* ---- columns ---- */
+
+/* A row is a key of the document, and a column of every form in which it is printed. */
+
+enum compare_kind {
+    KIND_TEXT,
+    KIND_FLAG,
+    KIND_COUNT,
+    KIND_TIME, /* nanoseconds */
+    KIND_BYTES,
+    KIND_FACTOR,
+    KIND_PERCENT,
+    KIND_SHARE, /* percent of a whole; people are told no more than all of it */
+};
+
+/* How a column is told. */
+enum {
+    ALWAYS = 1,      /* an empty text or 0 where it is not known */
+    COPIED = 2,      /* out of what a child process wrote, or a saved comparison */
+    OF_DEVICE = 4,   /* a key of the run's device */
+    WHERE_KNOWN = 8, /* for people only where any run has a value */
+    IN_CSV = 16,
+    IN_TERMINAL = 32,
+    NOTE_IN_TERMINAL = 64,
+    IN_MARKDOWN = 128,
+    ON_PAGE = 256,    /* its table of runs, or of devices */
+    IN_DETAILS = 512, /* what the page unfolds */
+};
+
+/* A word or two behind a value, for people. */
+enum compare_note { NO_NOTE, NOTE_NOISY, NOTE_RANGE, NOTE_CACHED, NOTE_CACHES };
+
+struct compare_column {
+    const char *path, *heading; /* heading: NULL for programs alone */
+    enum compare_kind kind;
+    unsigned places;
+    const char *csv; /* its name there, where it is not the path */
+    enum compare_note note;
+    const char *meaning; /* of the heading; or NULL */
+};
+
+/* The lists end with a path of NULL. */
+extern const struct compare_column compare_run_columns[], compare_device_columns[],
+    compare_host_columns[];
+
+#define FOR_EACH_COLUMN(column, table, place)                                   \
+    for (const struct compare_column *column = (table); column->path; column++) \
+        if (column->places & (place))
+
+/* Copies what columns say of a source, which may be NULL. */
+void compare_copy(cJSON *target, const cJSON *source, const struct compare_column *table);
+
+/* ---- against baselines ---- */
 
 /* Puts "slowdowns" of a run, if times are judged. Returns whether one of them is slower. */
 bool compare_judge(const struct comparison *comparison, cJSON *run);
@@ -198,7 +240,7 @@ bool compare_judge(const struct comparison *comparison, cJSON *run);
  * freed. */
 char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown);
 
-/* What all runs here come to, the later the worse. */
+/* Outcomes of all runs here, the worst last. */
 enum compare_news {
     COMPARED_RIGHT,
     COMPARED_SLOWER,
@@ -208,7 +250,7 @@ enum compare_news {
 };
 enum compare_news compare_worst(const struct comparison *comparison);
 
-/* ---- files of devices (results.c) ---- */
+/* ---- files of devices ---- */
 
 /* Makes a folder for them, unless there is one. HEALCL_USAGE: it cannot be written into. */
 enum healcl_status compare_make_results(const char *folder, struct healcl_error *error);

@@ -2,14 +2,14 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "cli/bundled.h"
-#include "cli/cli.h"
-#include "cli/emit.h"
-#include "cli/progress.h"
+#include "cli/job.h"
 #include "cli/text.h"
 #include "core/file.h"
 #include "core/new_file.h"
@@ -20,20 +20,44 @@
 #include "run/run.h"
 #include "tools/xmalloc.h"
 
+extern const char healcl_cli_one_source_awk[], healcl_cli_build_sh[]; /* embedded */
+
 /* One `healcl compile`. */
 struct compile_command {
-    const char *selector, *output, *emit, *target, *from;
+    struct job job; /* its file: the transcript that is run now, or NULL */
+    const char *output, *emit, *target, *from;
     bool cache;
     char **files;
     size_t file_count;
-    glob_t bundled; /* cache: the files, where none are named */
-    struct progress progress;
-    struct healcl_device *device;
-    struct record record;        /* what was built for it */
-    struct package *package;     /* what is made */
-    struct healcl_limits limits; /* with the operations of --ops */
-    const char *file;            /* the transcript that is run now, or NULL */
+    glob_t bundled;          /* cache: the files, where none are named */
+    struct record record;    /* what was built for the device */
+    struct package *package; /* what is made */
 };
+
+/* Finds the transcripts that come with healcl, from where the program lies. */
+static enum healcl_status bundled_find(glob_t *found, struct healcl_error *error)
+{
+    /* Installed; and in a build folder, as build/ or as build/release/. */
+    static const char *const places[] = {"../share/healcl/transcripts", "../transcripts",
+                                         "../../transcripts"};
+    char program[PATH_MAX], pattern[PATH_MAX + 64];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0)
+        FAIL(error, HEALCL_USAGE, "cannot tell where healcl lies: %s", strerror(errno));
+    program[length] = 0;
+    *(strrchr(program, '/') ? strrchr(program, '/') : program) = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(pattern, sizeof pattern, "%s/%s/*.json*", program, places[i]);
+        const int code = glob(pattern, 0, NULL, found);
+        if (code == GLOB_NOSPACE)
+            xmalloc_fail();
+        if (code == 0)
+            return HEALCL_OK;
+    }
+    FAIL(error, HEALCL_USAGE,
+         "there are no bundled transcripts, neither '%.400s/%s' nor a source tree's: name a FILE",
+         program, places[0]);
+}
 
 /* Runs a transcript, and verifies it: what it builds is what it needs. */
 static enum healcl_status run_file(struct compile_command *self, const char *file,
@@ -42,11 +66,11 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
     struct healcl_transcript *transcript = NULL;
     struct healcl_report *report = NULL;
     const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
-    self->file = file;
-    progress_say(&self->progress, "running %s", file);
-    enum healcl_status status = healcl_transcript_open(file, &self->limits, &transcript, error);
+    self->job.file = file;
+    progress_say(&self->job.progress, "running %s", file);
+    enum healcl_status status = healcl_transcript_open(file, &self->job.limits, &transcript, error);
     if (status == HEALCL_OK)
-        status = healcl_run(transcript, self->device, &options, &report, error);
+        status = healcl_run(transcript, self->job.device, &options, &report, error);
     if (status == HEALCL_OK && report->verdict == HEALCL_DIFFERS)
         status = ERROR(error, HEALCL_DIFFERENT, "results differ: healcl run tells which");
     healcl_report_free(report);
@@ -56,18 +80,18 @@ static enum healcl_status run_file(struct compile_command *self, const char *fil
 
 static enum healcl_status open_device(struct compile_command *self, struct healcl_error *error)
 {
-    progress_say(&self->progress, "opening the device");
-    const struct healcl_device_options options = {.selector = self->selector,
+    progress_say(&self->job.progress, "opening the device");
+    const struct healcl_device_options options = {.selector = self->job.selector,
                                                   .no_fallback = true}; /* it is to be in there */
-    return healcl_device_open_with(&options, &self->device, error);
+    return healcl_device_open_with(&options, &self->job.device, error);
 }
 
 static enum healcl_status run_files(struct compile_command *self, struct healcl_error *error)
 {
     for (size_t i = 0; i < self->file_count; i++)
         TRY(run_file(self, self->files[i], error));
-    self->file = NULL;
-    progress_say(&self->progress, "getting binaries");
+    self->job.file = NULL;
+    progress_say(&self->job.progress, "getting binaries");
     return HEALCL_OK;
 }
 
@@ -88,16 +112,16 @@ static enum healcl_status record(struct compile_command *self, bool with_binarie
     char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
     TRY(open_device(self, error));
     /* Devices prove themselves from a package. */
-    TRY(self_test_run(self->device, error));
+    TRY(self_test_run(self->job.device, error));
     TRY(run_files(self, error));
-    TRY(device_record(self->device, with_binaries, &self->record, error));
-    tuning_format(&self->device->tuning, tuning);
-    kernel_choices_format(&self->device->programs->choices, choices);
+    TRY(device_record(self->job.device, with_binaries, &self->record, error));
+    tuning_format(&self->job.device->tuning, tuning);
+    kernel_choices_format(&self->job.device->programs->choices, choices);
     cJSON *manifest = self->package->manifest = cJSON_CreateObject();
     cJSON_AddStringToObject(manifest, "format", "healcl package");
     cJSON_AddNumberToObject(manifest, "abi", PACKAGE_ABI);
     cJSON_AddStringToObject(manifest, "healcl", HEALCL_VERSION);
-    name_device(manifest, &self->device->info);
+    name_device(manifest, &self->job.device->info);
     cJSON_AddStringToObject(manifest, "tuning", tuning);
     cJSON_AddStringToObject(manifest, "choices", choices);
     return HEALCL_OK;
@@ -166,6 +190,27 @@ static enum healcl_status emit_open(const struct compile_command *self, const ch
     return status;
 }
 
+/* Whether all programs become one source, of which the kernels that are launched are compiled to
+ * one image, workload.aocx: kernel "copy" of program 1 is p001_copy there. */
+static bool is_one_source(const struct compile_command *self)
+{
+    return strcmp(self->target, "fpga") == 0;
+}
+
+/* Writes options such as "-D THIN=1 -w" as lines to stand before a source: "#define THIN 1".
+ * The script passes other options itself. */
+static void emit_defines(const char *options, FILE *stream)
+{
+    fprintf(stream, "/* %s */\n", options);
+    for (const char *at = options; (at = strstr(at, "-D ")) != NULL;) {
+        at += 3;
+        const size_t length = strcspn(at, " "), name = strcspn(at, " =");
+        fprintf(stream, "#define %.*s %.*s\n", (int)name, at,
+                (int)(length > name ? length - name - 1 : 0), at + name + 1);
+        at += length;
+    }
+}
+
 /* "ntt/rows" as 003_ntt_rows.cl, with a line for build.sh: those kernels that were wanted. The
  * manifest names 003_ntt_rows.bin for it; in one image for all, kernels begin with p003_. */
 static enum healcl_status emit_source(const struct compile_command *self, size_t number,
@@ -179,11 +224,11 @@ static enum healcl_status emit_source(const struct compile_command *self, size_t
         *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
     snprintf(file_name, sizeof file_name, "%s.cl", name);
     TRY(emit_open(self, file_name, &file, error));
-    (void)emit_defines(program->options, file.stream);
+    emit_defines(program->options, file.stream);
     fprintf(file.stream, "// kernels: %s\n", program->kernels);
-    TRY(end_file(&file, device_write_source(self->device, program->name, file.stream, error),
+    TRY(end_file(&file, device_write_source(self->job.device, program->name, file.stream, error),
                  error));
-    if (emit_is_one_source(self->target))
+    if (is_one_source(self))
         snprintf(file_name, sizeof file_name, "p%03zu_", number);
     else
         snprintf(file_name, sizeof file_name, "%s.bin", name);
@@ -196,7 +241,7 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
 {
     static const struct device_info none;
     struct new_file file;
-    if (setenv("HEALCL_AS", emit_is_one_source(self->target) ? "accelerator" : "gpu", 0) != 0)
+    if (setenv("HEALCL_AS", is_one_source(self) ? "accelerator" : "gpu", 0) != 0)
         NO_MEMORY(error);
     TRY(record(self, false, error));
     cJSON *manifest = self->package->manifest;
@@ -206,19 +251,18 @@ static enum healcl_status emit(struct compile_command *self, struct healcl_error
     cJSON *programs = cJSON_AddObjectToObject(manifest, "programs");
     for (size_t i = 0; i < self->record.count; i++)
         TRY(emit_source(self, i, programs, error));
-    if (emit_is_one_source(self->target)) {
+    if (is_one_source(self)) {
         cJSON_AddStringToObject(manifest, PACKAGE_IMAGE, "workload.aocx");
         TRY(emit_open(self, "one_source.awk", &file, error));
-        (void)emit_one_source(file.stream);
+        fputs(healcl_cli_one_source_awk, file.stream);
         TRY(new_file_commit(&file, error));
     }
     TRY(emit_open(self, "build.sh", &file, error));
-    (void)emit_script(self->target, file.stream);
+    fprintf(file.stream, "#!/bin/sh\n# Made by healcl compile --emit.\ntarget=%s\n%s", self->target,
+            healcl_cli_build_sh);
     TRY(new_file_commit(&file, error));
     TRY(emit_open(self, "manifest.json", &file, error));
-    char *text = cJSON_Print(manifest);
-    fprintf(file.stream, "%s\n", text);
-    free(text);
+    json_print(manifest, file.stream);
     return new_file_commit(&file, error);
 }
 
@@ -273,7 +317,7 @@ static enum healcl_status complete(struct compile_command *self, struct healcl_e
     TRY(read_folder(self, error));
     TRY(device_list(&opencl_loader, &list, &count, error));
     device_allow_packaged(list, count);
-    enum healcl_status status = device_select(list, count, self->selector, &index, error);
+    enum healcl_status status = device_select(list, count, self->job.selector, &index, error);
     if (status == HEALCL_OK)
         name_device(self->package->manifest, &list[index]);
     free(list);
@@ -290,25 +334,26 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
         self->file_count = self->bundled.gl_pathc;
     }
     TRY(open_device(self, error));
-    if (!self->device->programs->cache_directory)
+    if (!self->job.device->programs->cache_directory)
         FAIL(error, HEALCL_USAGE,
              "there is no folder to keep programs in: HEALCL_CACHE_DIR may "
              "name one");
     TRY(run_files(self, error));
-    TRY(device_record(self->device, true, &self->record, error));
-    self->device->programs->keeps_binaries = false; /* they are kept here */
+    TRY(device_record(self->job.device, true, &self->record, error));
+    self->job.device->programs->keeps_binaries = false; /* they are kept here */
     for (size_t i = 0; i < self->record.count; i++) {
         char name[CACHE_NAME_SIZE];
         const struct recorded_program *program = &self->record.programs[i];
-        cache_name(&self->device->info, "binary", 1, &program->key, name);
-        TRY(cache_write(self->device->programs->cache_directory, name, program->binary,
+        cache_name(&self->job.device->info, "binary", 1, &program->key, name);
+        TRY(cache_write(self->job.device->programs->cache_directory, name, program->binary,
                         program->bytes, error));
     }
     return HEALCL_OK;
 }
 
-static enum healcl_status compile(struct compile_command *self, struct healcl_error *error)
+static enum healcl_status compile(void *context, struct healcl_error *error)
 {
+    struct compile_command *self = context;
     if (self->cache)
         return keep(self, error);
     if (self->from)
@@ -320,8 +365,11 @@ static enum healcl_status compile(struct compile_command *self, struct healcl_er
 
 /* ---------------------------------------------------------------- telling */
 
-static void tell(const struct compile_command *self)
+static void print(void *context, const cJSON *document, const struct style *style)
 {
+    const struct compile_command *self = context;
+    (void)document;
+    (void)style;
     const struct package *package = self->package;
     const int shared = cJSON_GetArraySize(cJSON_GetObjectItem(package->manifest, "programs"));
     size_t count = shared > 0 ? (size_t)shared : package->member_count;
@@ -336,50 +384,39 @@ static void tell(const struct compile_command *self)
     for (size_t i = 0; self->cache && i < self->record.count; i++, count++)
         bytes += self->record.programs[i].bytes;
     printf("%s: %s%zu programs, binaries of %s, for %s with driver %s\n",
-           self->cache ? self->device->programs->cache_directory : self->output,
+           self->cache ? self->job.device->programs->cache_directory : self->output,
            self->cache ? "kept " : "", count, TEXT_BYTES(bytes),
-           self->cache ? self->device->info.name : package_entry(package, "device", "name"),
-           self->cache ? self->device->info.driver : package_entry(package, "device", "driver"));
-}
-
-static void release(struct compile_command *self)
-{
-    record_release(&self->record);
-    package_free(self->package);
-    globfree(&self->bundled);
-    warn_of_builds(self->device);
-    healcl_device_close(self->device);
-}
-
-static int compile_and_tell(struct compile_command *self)
-{
-    struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&self->progress, true);
-    enum healcl_status status = compile(self, &error);
-    progress_end(&self->progress);
-    int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK)
-        tell(self);
-    else
-        code = print_error(self->file, &error, false);
-    healcl_error_clear(&error);
-    release(self);
-    return finish_output(code);
+           self->cache ? self->job.device->info.name : package_entry(package, "device", "name"),
+           self->cache ? self->job.device->info.driver
+                       : package_entry(package, "device", "driver"));
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct compile_command, selector)},
-    {"output", 'o', OPTION_NEW_FILE, KEPT_IN(struct compile_command, output)},
-    {"cache", 0, OPTION_FLAG, KEPT_IN(struct compile_command, cache)},
-    {"emit", 0, OPTION_NEW_FOLDER, KEPT_IN(struct compile_command, emit)},
-    {"target", 0, OPTION_WORD, KEPT_IN(struct compile_command, target)},
-    {"from", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, from)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(struct compile_command, limits.expand), .take = take_expand},
-    OPERATIONS_OPTIONS(struct compile_command, limits.operations),
-    TIMEOUT_OPTION,
-    END_OF_OPTIONS,
+    {JOB_DEVICE},
+    {"output", 'o', OPTION_NEW_FILE, "PACKAGE", "the file to write",
+     KEPT_IN(struct compile_command, output)},
+    {"cache", 0, OPTION_FLAG, NULL,
+     "keep the binaries in HEALCL_CACHE_DIR instead: later runs take them from there unasked, "
+     "while device, driver and sources are the same, and build what is not there; without FILE "
+     "those of the bundled transcripts",
+     KEPT_IN(struct compile_command, cache)},
+    {"emit", 0, OPTION_NEW_FOLDER, "FOLDER",
+     "write the programs' sources there instead, shaped for a target that need not be here, with a "
+     "script that compiles them",
+     KEPT_IN(struct compile_command, emit)},
+    {"target", 0, OPTION_WORD, "TARGET",
+     "with --emit: gfx90a and others of AMD, sm_90 and others of NVIDIA, fpga, spirv, or a name "
+     "that Intel's ocloc knows, as dg2",
+     KEPT_IN(struct compile_command, target)},
+    {"from", 0, OPTION_FOLDER, "FOLDER",
+     "make a package of what that script has compiled, for a device that is here",
+     KEPT_IN(struct compile_command, from)},
+    {EXPAND_OPTION(struct job, limits.expand)},
+    JOB_OPERATIONS,
+    {TIMEOUT_OPTION},
+    {HELP_OPTION},
 };
 
 static int check(const struct command *command, const struct compile_command *self)
@@ -399,14 +436,18 @@ static int check(const struct command *command, const struct compile_command *se
         return usage_error(command, "--emit writes sources: it goes without --output and --from");
     if (!self->emit && !self->output)
         return usage_error(command, "no PACKAGE is named: --output is missing");
-    if (self->target && !emit_is_target(self->target))
+    /* build.sh and its compilers know which ones there are. */
+    if (self->target &&
+        (!*self->target || strlen(self->target) > 32 || *self->target == '-' ||
+         self->target[strspn(self->target, "abcdefghijklmnopqrstuvwxyz0123456789_-")]))
         return usage_error(command, "'%s' is no target such as gfx90a", self->target);
     return GOES_ON;
 }
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct compile_command self = {.selector = NULL};
+    static const struct job_steps steps = {compile, NULL, print, NULL, NULL};
+    struct compile_command self = {.cache = false};
     int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
@@ -416,44 +457,25 @@ static int run(const struct command *command, int argc, char **argv)
     if (code != GOES_ON)
         return code;
     self.package = xcalloc(1, sizeof *self.package);
-    return compile_and_tell(&self);
+    code = job_run(&self, &steps);
+    record_release(&self.record);
+    package_free(self.package);
+    globfree(&self.bundled);
+    return code;
 }
 
 const struct command command_compile = {
     .name = "compile",
     .summary = "put all programs that transcripts need into a package",
-    .help =
-        "Runs transcripts, verifies them, and writes the binaries of all programs that they\n"
-        "needed, with those of the self-test, to one file for healcl run --package: that\n"
-        "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).\n"
-        "\n"
-        "Usage: healcl compile [OPTIONS] --output PACKAGE FILE...\n"
-        "       healcl compile [OPTIONS] --cache [FILE...]\n"
-        "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
-        "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE\n"
-        "\n"
-        "  -d, --device SEL      the device, as for healcl run\n"
-        "  -o, --output PACKAGE  the file to write\n"
-        "      --cache           keep the binaries in HEALCL_CACHE_DIR instead: later runs take\n"
-        "                        them from there unasked, while device, driver and sources are\n"
-        "                        the same, and build what is not there; without FILE those of\n"
-        "                        the bundled transcripts\n"
-        "      --emit FOLDER     write the programs' sources there instead, shaped for a target\n"
-        "                        that need not be here, with a script that compiles them\n"
-        "      --target TARGET   with --emit: gfx90a and others of AMD, sm_90 and others of\n"
-        "                        NVIDIA, fpga, spirv, or a name that Intel's ocloc knows, as dg2\n"
-        "      --from FOLDER     make a package of what that script has compiled, for a device\n"
-        "                        that is here\n"
-        "      --expand spec|sdk  as for healcl run\n"
-        "      --ops DIR         take operations and kernels from the manifests of a folder\n"
-        "                        (docs/VENDORS.md); may be given again\n"
-        "      --trust DIR       the same where its manifests may name sources elsewhere,\n"
-        "                        and any options of compilers\n"
-        "      --timeout S       give up after S seconds, with exit code 4\n"
-        "  -h, --help            this text\n"
-        "\n"
-        "A package is for this device with this driver, and for this healcl: its kernels are\n"
-        "picked as the device is tuned now.\n",
+    .help = "Runs transcripts, verifies them, and writes the binaries of all programs that they "
+            "needed, with those of the self-test, to one file for healcl run --package: that "
+            "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).",
+    .usage = "healcl compile [OPTIONS] --output PACKAGE FILE...\n"
+             "       healcl compile [OPTIONS] --cache [FILE...]\n"
+             "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
+             "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE",
+    .notes = "A package is for this device with this driver, and for this healcl: its kernels are "
+             "picked as the device is tuned now.",
     .options = options,
     .operands = OPERANDS_ANY,
     .device = DEVICE_HERE,

@@ -4,7 +4,7 @@
  * process of this program takes the same plan from its end: each finds in the driver's cache what
  * the other one has compiled, and they meet.
  */
-#include "cli/compile_ahead.h"
+#include "cli/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +71,6 @@ int compile_ahead_run(int argc, char **argv)
     if (status == HEALCL_OK)
         device_executor_compile_ahead(executor);
     healcl_error_clear(&error);
-    /* What is left goes with the process: nothing here is asked for any more. */
+    /* The process ends: nothing needs to be released. */
     _exit(status == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);
 }

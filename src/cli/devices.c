@@ -16,6 +16,11 @@
 
 enum { SELECTOR_SIZE = 24, DRIVER_SECONDS = 30 };
 
+struct self_test_result {
+    enum self_test_outcome outcome;
+    char reason[SELF_TEST_REASON_SIZE]; /* of a failure, or why it could not run */
+};
+
 /* One `healcl devices`. */
 struct devices_command {
     const char *selector;
@@ -39,10 +44,8 @@ static int list_in_child(int file)
         (void)fwrite(listing.faults, sizeof *listing.faults, listing.fault_count, stream);
         (void)fclose(stream);
     }
-    const int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
     device_listing_release(&listing);
-    return code;
+    return end_error(&error, false);
 }
 
 /* Takes what a child has written, if that is whole. */
@@ -115,11 +118,9 @@ static int test_device(const char *selector)
 {
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = device_open_tested(&opencl_loader, selector, &device, &error);
+    (void)device_open_tested(&opencl_loader, selector, &device, &error);
     healcl_device_close(device);
-    int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    return end_error(&error, false);
 }
 
 static void fail(struct self_test_result *self_test, const struct device_info *info,
@@ -227,13 +228,11 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
         print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);
-    int code = EXIT_VERIFIED;
-    if (status != HEALCL_OK) {
+    if (status != HEALCL_OK)
         *rates = (struct device_rates){0};
-        code = print_error(NULL, &error, false);
-    }
-    healcl_error_clear(&error);
-    return code;
+    else
+        healcl_error_clear(&error); /* of the roofline */
+    return end_error(&error, false);
 }
 
 /* The rates of all devices that can be used, or of number only unless that is count; freed with
@@ -254,6 +253,117 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
     progress_end(&progress);
     return rates;
 }
+
+/* ---------------------------------------------------------------- JSON */
+
+/* Adds limits that a passed self-test has found. */
+static void add_findings(cJSON *object, const struct device_info *info)
+{
+    struct device_info found = *info;
+    self_test_take_findings(&found);
+    if (found.loop_limit > 0)
+        json_add_number(object, "loop_limit", found.loop_limit);
+    if (found.failed_families == 0)
+        return;
+    cJSON *families = json_add_array(object, "failed_families");
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (found.failed_families >> family & 1)
+            json_add_string(families, NULL, kernel_family_name((enum kernel_family)family));
+    json_add_string(object, "family_failure", found.family_failure);
+}
+
+/* Adds the tuning and self-test that the device would be opened with. */
+static void add_usable(cJSON *object, const struct device_info *info,
+                       const struct self_test_result *self_test)
+{
+    struct device_tuning tuning;
+    (void)!tuning_of_device(info, &tuning, NULL); /* opening it tells of a wrong environment */
+    report_add_tuning(object, &tuning);
+    report_add_self_test(object, self_test->outcome, self_test->reason);
+    add_findings(object, info);
+}
+
+/* Adds a platform that does not list its devices. */
+static void add_fault(cJSON *object, const struct platform_fault *fault)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s (%d)", opencl_error_name(fault->code), fault->code);
+    JSON_ADD(object, NUMBER("index", fault->platform_index), STRING("platform", fault->platform),
+             STRING("error", text));
+}
+
+static cJSON *report(const struct device_listing *listing, size_t best,
+                     const struct self_test_result *self_tests, const struct device_rates *rates)
+{
+    cJSON *document = json_report(), *devices = json_add_array(document, "devices");
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct device_info *info = &listing->devices[i];
+        cJSON *object = json_add_object(devices, NULL);
+        const char *fault = device_unusable(info);
+        report_add_device(object, info);
+        JSON_ADD(object, FLAG("usable", !fault));
+        if (fault)
+            json_add_string(object, "unusable_because", fault);
+        else
+            add_usable(object, info, &self_tests[i]);
+        if (rates && rates[i].products > 0)
+            JSON_ADD(object, NUMBER("products_per_s", rates[i].products),
+                     NUMBER("copied_bytes_per_s", rates[i].copied_bytes));
+        JSON_ADD(object, FLAG("default", i == best));
+    }
+    cJSON *faults = listing->fault_count > 0 ? json_add_array(document, "platform_faults") : NULL;
+    for (size_t i = 0; i < listing->fault_count; i++)
+        add_fault(json_add_object(faults, NULL), &listing->faults[i]);
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+static void print(const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {
+        {"index", "{index}{default= *}{usable! -}", 0},
+        {"type", "{type}{emulator=, emulator}", 0},
+        {"units", "{compute_units}", VIEW_RIGHT},
+        {"memory", "{global_memory:bytes}", VIEW_RIGHT},
+        {"OpenCL", "{version:word}", 0},
+        {"self-test", "{self_test}", 0},
+        {"device", "{name}", VIEW_SHRINKS},
+        {"platform", "{platform}", VIEW_SHRINKS},
+        {"64x64", "{products_per_s:count}/s", VIEW_RIGHT},
+        {"copy", "{copied_bytes_per_s:bytes}/s", VIEW_RIGHT},
+    };
+    const cJSON *list = json_at(document, "devices"), *device;
+    bool has_default = false, has_emulator = false, has_rates = false;
+    cJSON_ArrayForEach(device, list)
+    {
+        has_default |= cJSON_IsTrue(json_at(device, "default"));
+        has_emulator |= cJSON_IsTrue(json_at(device, "emulator"));
+        has_rates |= json_at(device, "products_per_s") != NULL;
+    }
+    view_table(style, list, columns, has_rates ? 10 : 8);
+    putc('\n', style->stream);
+    if (has_default)
+        fputs("* runs where no device is named\n", style->stream);
+    if (has_emulator)
+        fputs("emulator: the processor stands for hardware that is not there; runs by default only "
+              "where\nnothing else can\n",
+              style->stream);
+    if (has_rates)
+        fputs("64x64: products of 64-bit integers, both halves of each; copy: bytes read and "
+              "written\n",
+              style->stream);
+    (void)view_each(style, list, "- {index} is tuned by {tuned_by}");
+    (void)view_each(style, list, "- {index}: {tuning_failure}");
+    (void)view_each(style, json_at(document, "platform_faults"),
+                    "- platform {index}[ {platform:?}] cannot be asked for its devices: {error}");
+    (void)view_each(style, list, "- {index} cannot be used: {unusable_because}");
+    (void)view_each(style, list, "- {self_test_failure}");
+    (void)view_each(style, list,
+                    "- {index} runs on the host: {failed_families} ({family_failure})");
+}
+
+/* ---------------------------------------------------------------- the whole */
 
 static int print_devices(struct devices_command *self)
 {
@@ -282,11 +392,11 @@ static int print_devices(struct devices_command *self)
                                  seconds, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
     const struct style style = style_of(stdout);
-    cJSON *document = report_devices(&listing, best, self_tests, rates);
+    cJSON *document = report(&listing, best, self_tests, rates);
     if (error.status != HEALCL_OK)
         report_add_error(document, &error, is_of_driver);
     if (count > 0 && !self->json.on_stdout)
-        report_devices_text(document, &style);
+        print(document, &style);
     code = report_file_json(&self->json, document, code, false);
     free(rates);
     free(self_tests);
@@ -298,14 +408,25 @@ static int print_devices(struct devices_command *self)
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct devices_command, selector)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct devices_command, json)},
-    {"measure", 0, OPTION_FLAG, KEPT_IN(struct devices_command, measures), .decides_device = true},
-    {"self-test", 0, OPTION_FLAG, KEPT_IN(struct devices_command, only_tests),
-     .decides_device = true},
-    {"no-self-test", 0, OPTION_FLAG, KEPT_IN(struct devices_command, no_tests)},
-    {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct devices_command, timeout), .most = TIMEOUT_MAX},
-    END_OF_OPTIONS,
+    {"device", 'd', OPTION_DEVICE, "SEL",
+     "mark, and measure, the device that healcl run would take with this option",
+     KEPT_IN(struct devices_command, selector)},
+    {"measure", 0, OPTION_FLAG, NULL,
+     "also measure how many products of 64-bit integers and how many copied bytes a device does, "
+     "and rates of its kernels, which are kept for healcl run and healcl inspect --roofline",
+     KEPT_IN(struct devices_command, measures), .decides_device = true},
+    {"no-self-test", 0, OPTION_FLAG, NULL,
+     "tell what is known, and run no self-test but with --measure",
+     KEPT_IN(struct devices_command, no_tests)},
+    {"self-test", 0, OPTION_FLAG, NULL,
+     "only open one device, which runs its self-test; prints nothing",
+     KEPT_IN(struct devices_command, only_tests), .decides_device = true},
+    {JSON_OPTION(struct devices_command, json)},
+    {"timeout", 0, OPTION_SECONDS, "S",
+     "seconds that drivers may take to list their devices, and each to end its self-test, 30 by "
+     "default; with --measure all of it",
+     KEPT_IN(struct devices_command, timeout), .most = TIMEOUT_MAX},
+    {HELP_OPTION},
 };
 
 static int run(const struct command *command, int argc, char **argv)
@@ -326,30 +447,13 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_devices = {
     .name = "devices",
     .summary = "list the OpenCL devices and which of them can be used",
-    .help =
-        "Lists the OpenCL devices of this machine, whether or why not they can be used, and\n"
-        "whether they pass the self-test, which runs once with each driver, in a process of\n"
-        "its own.\n"
-        "\n"
-        "Usage: healcl devices [OPTIONS]\n"
-        "\n"
-        "  -d, --device SEL  mark, and measure, the device that healcl run would take with this\n"
-        "                    option\n"
-        "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
-        "                    (docs/JSON.md)\n"
-        "      --measure     also measure how many products of 64-bit integers and how many\n"
-        "                    copied bytes a device does, and rates of its kernels, which are kept\n"
-        "                    for healcl run and healcl inspect --roofline\n"
-        "      --no-self-test  tell what is known, and run no self-test but with --measure\n"
-        "      --self-test   only open one device, which runs its self-test; prints nothing\n"
-        "      --timeout S   seconds that drivers may take to list their devices, and each to\n"
-        "                    end its self-test, 30 by default; with --measure all of it\n"
-        "  -h, --help        this text\n"
-        "\n"
-        "The device that is marked runs where none is named: the one that the environment's\n"
-        "HEALCL_DEVICE selects, else the best. Emulators and software renderers, which are told\n"
-        "by their names, go last. Exit code 4: there is none, none passes the self-test, or a\n"
-        "driver crashed, hung or ended the process while devices were listed.\n",
+    .help = "Lists the OpenCL devices of this machine, whether or why not they can be used, and "
+            "whether they pass the self-test, which runs once with each driver, in a process of "
+            "its own.",
+    .notes = "The device that is marked runs where none is named: the one that the environment's "
+             "HEALCL_DEVICE selects, else the best. Emulators and software renderers, which are "
+             "told by their names, go last. Exit code 4: there is none, none passes the self-test, "
+             "or a driver crashed, hung or ended the process while devices were listed.",
     .options = options,
     .device = DEVICE_IN_CHILDREN,
     .run = run,

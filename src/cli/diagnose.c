@@ -1,27 +1,22 @@
 /* healcl diagnose */
 #include <stdlib.h>
 
-#include "cli/cli.h"
-#include "cli/diagnose_report.h"
-#include "cli/progress.h"
-#include "cli/report_file.h"
+#include "cli/job.h"
 #include "core/new_file.h"
 #include "opencl/opening.h"
 #include "opencl/self_test.h"
 #include "plan/transcript.h"
+#include "tools/diagnose.h"
 #include "tools/xmalloc.h"
 
 /* One `healcl diagnose`. */
 struct diagnose_command {
-    const char *file, *selector, *case_path;
-    const struct healcl_operations *operations; /* of manifests, or NULL */
-    enum healcl_expand expand;
+    struct job job;
+    const char *case_path;
     struct new_file case_file;
-    struct report_file json;
-    struct progress progress;
-    struct healcl_device *device;
     struct healcl_transcript *transcript;
     struct healcl_error self_test; /* what it said */
+    struct healcl_error unwritten; /* why the case could not be written */
     struct diagnosis diagnosis;
 };
 
@@ -29,16 +24,9 @@ static void on_progress(void *context, size_t step, size_t step_count)
 {
     struct diagnose_command *self = context;
     if (step == step_count)
-        progress_say(&self->progress, "the whole run");
+        progress_say(&self->job.progress, "the whole run");
     else
-        progress_say(&self->progress, "step %zu of %zu", step + 1, step_count);
-}
-
-/* Opens what is to be written: looking for the fault may take long. */
-static enum healcl_status open_files(struct diagnose_command *self, struct healcl_error *error)
-{
-    TRY(report_file_open(&self->json, error));
-    return self->case_path ? new_file_open(&self->case_file, self->case_path, error) : HEALCL_OK;
+        progress_say(&self->job.progress, "step %zu of %zu", step + 1, step_count);
 }
 
 static enum healcl_status write_case(struct diagnose_command *self, struct healcl_error *error)
@@ -51,117 +39,229 @@ static enum healcl_status write_case(struct diagnose_command *self, struct healc
 }
 
 /* A device that fails its self-test is looked at nevertheless. */
-static enum healcl_status find_fault(struct diagnose_command *self, struct healcl_error *error)
+static enum healcl_status find_fault(void *context, struct healcl_error *error)
 {
-    const struct healcl_limits limits = {.memory_bytes = host_memory(),
-                                         .operations = self->operations,
-                                         .expand = self->expand,
-                                         .passes = "none"};
+    struct diagnose_command *self = context;
+    struct job *job = &self->job;
     const struct diagnose_observer observer = {self, on_progress};
-    TRY(open_files(self, error));
-    progress_say(&self->progress, "reading %s", self->file);
-    TRY(healcl_transcript_open(self->file, &limits, &self->transcript, error));
-    progress_say(&self->progress, "opening the device");
-    TRY(device_open(&opencl_loader, self->selector, &self->device, error));
-    if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
+    if (self->case_path) /* before what may take long */
+        TRY(new_file_open(&self->case_file, self->case_path, error));
+    progress_say(&job->progress, "reading %s", job->file);
+    TRY(healcl_transcript_open(job->file, &job->limits, &self->transcript, error));
+    progress_say(&job->progress, "opening the device");
+    TRY(device_open(&opencl_loader, job->selector, &job->device, error));
+    if (self_test_run(job->device, &self->self_test) == HEALCL_NO_MEMORY)
         xmalloc_fail();
-    return diagnose(self->device, self->transcript, &observer, &self->diagnosis, error);
+    return diagnose(job->device, self->transcript, &observer, &self->diagnosis, error);
 }
 
-/* What was found is told also where the case cannot be written. */
-static int tell(struct diagnose_command *self)
+/* ---------------------------------------------------------------- JSON */
+
+static void add_tensor(cJSON *tensors, const char *name, const struct tensor *tensor)
 {
-    struct healcl_error unwritten = {.status = HEALCL_OK};
-    const bool written = write_case(self, &unwritten) == HEALCL_OK;
-    const struct style style = style_of(stdout);
-    cJSON *document =
-        report_diagnosis(self->file, &self->device->info,
-                         self->self_test.status != HEALCL_OK ? self->self_test.message : NULL,
-                         &self->diagnosis, self->operations, written ? self->case_path : NULL);
-    if (!self->json.on_stdout)
-        report_diagnosis_text(document, self->diagnosis.kind, &style);
-    int code = finish_output(report_file_json(&self->json, document, EXIT_VERIFIED, false));
-    if (!written)
-        code = print_error(NULL, &unwritten, false);
-    healcl_error_clear(&unwritten);
-    if (code != EXIT_VERIFIED)
-        return code;
-    return self->diagnosis.kind == DIAGNOSIS_AGREES ? EXIT_VERIFIED : EXIT_DIFFERENT;
+    const struct layout *layout = &tensor->layout;
+    cJSON *object = json_add_object(tensors, NULL);
+    JSON_ADD(object, STRING("name", name), STRING("dtype", dtype_name(tensor->storage->dtype)));
+    json_add_integers(object, "shape", layout->shape, layout->rank);
+    json_add_integers(object, "strides", layout->stride, layout->rank);
+    JSON_ADD(object, INTEGER("offset", layout->offset), NUMBER("storage", tensor->storage->id));
 }
 
-static int diagnose_and_tell(struct diagnose_command *self)
+/* The operands are as the kernels see them: views in the plan's order of axes. */
+static void add_step(cJSON *object, const struct diagnosis *diagnosis)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&self->progress, true);
-    enum healcl_status status = find_fault(self, &error);
-    progress_end(&self->progress);
-    if (status == HEALCL_OK)
-        warn_of_device(self->device);
-    int code =
-        status == HEALCL_OK
-            ? tell(self)
-            : finish_output(report_files_error(&self->json, NULL, self->file, &error, false));
-    healcl_error_clear(&error);
-    healcl_error_clear(&self->self_test);
-    diagnosis_release(&self->diagnosis);
-    healcl_transcript_close(self->transcript);
-    healcl_device_close(self->device);
-    new_file_discard(&self->case_file);
-    report_file_discard(&self->json);
-    return code;
+    const struct step *step = diagnosis->step;
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    JSON_ADD(object, NUMBER("entry", origin->entry), STRING("op", origin->name),
+             STRING("segment", diagnosis->segment->name),
+             STRING("step", step_traits[step->kind].name));
+    if (diagnosis->kernel.name) {
+        JSON_ADD(object, STRING("kernel", diagnosis->kernel.name),
+                 STRING("manifest", diagnosis->kernel.file));
+    }
+    cJSON *tensors = json_add_array(object, "tensors");
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            add_tensor(tensors, step_input_name(step, i), step->in[i]);
+    if (step->out)
+        add_tensor(tensors, "out", step->out);
+}
+
+/* In what the step made: its output, or what it downloaded. */
+static void add_difference(cJSON *object, const struct diagnosis *diagnosis)
+{
+    const struct step *step = diagnosis->step;
+    const struct layout *layout = &(step->out ? step->out : step->in[0])->layout;
+    int64_t index[LAYOUT_RANK];
+    JSON_ADD(object, NUMBER("elements", diagnosis->elements),
+             NUMBER("different", diagnosis->different), NUMBER("outside", diagnosis->outside));
+    if (diagnosis->different == 0)
+        return;
+    layout_multi_index(layout, diagnosis->position, index);
+    json_add_integers(object, "index", index, layout->rank);
+    JSON_ADD(object, INTEGER("actual", diagnosis->actual),
+             INTEGER("expected", diagnosis->expected));
+}
+
+/* The smallest one, and a command that shows the fault, or for vendors' operations tries others. */
+static void add_case(cJSON *document, const struct diagnose_command *self)
+{
+    const struct diagnosis *diagnosis = &self->diagnosis;
+    const struct device_info *device = &self->job.device->info;
+    const struct healcl_operations *manifests = self->job.limits.operations;
+    const struct failing_case *smallest = &diagnosis->smallest;
+    if (diagnosis->step->kind == STEP_VENDOR)
+        report_add_command(document, "check", device, manifests, "--op ",
+                           step_origin(diagnosis->step, NO_INPUT)->name);
+    if (!smallest->transcript) {
+        JSON_ADD(document, STRING("smallest", NULL));
+        return;
+    }
+    cJSON *object = json_add_object(document, "smallest");
+    json_add_string(object, "call", smallest->text);
+    if (!self->case_path || self->unwritten.status != HEALCL_OK)
+        return;
+    json_add_string(object, "file", self->case_path);
+    report_add_command(object, "run", device, manifests, "", self->case_path);
+}
+
+static cJSON *report(void *context)
+{
+    static const char *const kinds[] = {[DIAGNOSIS_AGREES] = "agrees",
+                                        [DIAGNOSIS_DIFFERS] = "differs",
+                                        [DIAGNOSIS_FAILS] = "fails",
+                                        [DIAGNOSIS_EXPECTED] = "expects something else",
+                                        [DIAGNOSIS_WHOLE] = "whole run differs"};
+    struct diagnose_command *self = context;
+    const struct diagnosis *diagnosis = &self->diagnosis;
+    const enum diagnosis_kind kind = diagnosis->kind;
+    cJSON *document = report_of(self->job.file, &self->job.device->info);
+    report_add_self_test(document,
+                         self->self_test.status != HEALCL_OK ? SELF_TEST_FAILED : SELF_TEST_PASSED,
+                         self->self_test.message);
+    JSON_ADD(document, STRING("outcome", kinds[kind]), NUMBER("steps", diagnosis->steps));
+    if (kind == DIAGNOSIS_AGREES)
+        JSON_ADD(document, FLAG("verified", diagnosis->whole == HEALCL_VERIFIED));
+    if (kind == DIAGNOSIS_WHOLE || kind == DIAGNOSIS_FAILS)
+        json_add_string(document, "failure", diagnosis->failure.message);
+    (void)write_case(self, &self->unwritten);
+    if (!diagnosis->step)
+        return document;
+    add_step(json_add_object(document, "first"), diagnosis);
+    if (kind != DIAGNOSIS_FAILS)
+        add_difference(json_add_object(document, "difference"), diagnosis);
+    if (kind != DIAGNOSIS_EXPECTED)
+        add_case(document, self);
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+static void print_step(const cJSON *document, const struct style *style)
+{
+    static const struct view_line lines[] = {
+        {"entry", "{first.entry} ({first.op})"},
+        {"segment", "{first.segment|(no segment)}"},
+        {"step", "{first.step}, the last of {steps} that were compared"},
+        {"kernel", "{first.kernel}, of {first.manifest}"},
+    };
+    const cJSON *tensor;
+    VIEW_LINES(style, document, lines);
+    cJSON_ArrayForEach(tensor, json_at(document, "first.tensors"))
+        view_line(style, tensor, json_text(tensor, "name"),
+                  "{dtype} {shape}, strides {strides}, offset {offset}, in storage {storage}");
+}
+
+static void print(void *context, const cJSON *document, const struct style *style)
+{
+    const enum diagnosis_kind kind = ((const struct diagnose_command *)context)->diagnosis.kind;
+    static const struct view_line lines[] = {
+        {"fails", "{failure}"},
+        {"differ", "{difference.different:?} of {difference.elements} elements, the first at "
+                   "{difference.index}: {difference.actual}, expected {difference.expected}"},
+        {"outside", "{difference.outside:?} elements of the storage changed that are not the "
+                    "output's"},
+        {"smallest", "{smallest.call}"},
+        {"written", "{smallest.file}"},
+    };
+    view_line(style, document, "transcript", "{transcript}");
+    view_line(style, document, "device", "{device.name}");
+    view_line(style, document, "self-test", "{self_test_failure}");
+    putc('\n', style->stream);
+    if (kind == DIAGNOSIS_AGREES)
+        (void)view_text(style, document,
+                        "all {steps} steps agree with the host reference"
+                        "{verified=, and the whole run with the transcript}");
+    else if (kind == DIAGNOSIS_WHOLE)
+        (void)view_text(style, document,
+                        "every step agrees with the host reference alone, the whole run does not: "
+                        "{failure}");
+    else {
+        print_step(document, style);
+        VIEW_LINES(style, document, lines);
+        (void)view_text(style, document, "  {smallest.repeat}");
+    }
+    if (kind == DIAGNOSIS_EXPECTED)
+        fputs("\nthe device agrees with the host reference; it is the transcript that expects "
+              "something else\n",
+              style->stream);
+    else if (cJSON_IsNull(json_at(document, "smallest")))
+        view_line(style, document, "smallest",
+                  "none: no smaller transcript of this step alone fails[; {repeat} tries others]");
+}
+
+/* A fault is reported even if the case cannot be written. */
+static int conclude(void *context, int code)
+{
+    const struct diagnose_command *self = context;
+    if (self->unwritten.status != HEALCL_OK)
+        code = print_error(NULL, &self->unwritten, false);
+    return code != EXIT_VERIFIED || self->diagnosis.kind == DIAGNOSIS_AGREES ? code
+                                                                             : EXIT_DIFFERENT;
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct diagnose_command, selector)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(struct diagnose_command, expand), .take = take_expand},
-    OPERATIONS_OPTIONS(struct diagnose_command, operations),
-    {"output", 'o', OPTION_NEW_FILE, KEPT_IN(struct diagnose_command, case_path)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct diagnose_command, json)},
-    TIMEOUT_OPTION,
-    END_OF_OPTIONS,
+    {JOB_DEVICE},
+    {EXPAND_OPTION(struct job, limits.expand)},
+    {"output", 'o', OPTION_NEW_FILE, "FILE",
+     "write the smallest case there, as a transcript with the expected result: healcl run shows "
+     "the fault, a bug report can carry it",
+     KEPT_IN(struct diagnose_command, case_path)},
+    JOB_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct diagnose_command self = {.selector = NULL};
+    static const struct job_steps steps = {find_fault, report, print, NULL, conclude};
+    struct diagnose_command self = {.job.limits.passes = "none"};
     int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    self.file = argv[optind];
-    return diagnose_and_tell(&self);
+    self.job.file = argv[optind];
+    self.job.limits.memory_bytes = host_memory();
+    code = job_run(&self, &steps);
+    healcl_error_clear(&self.self_test);
+    healcl_error_clear(&self.unwritten);
+    diagnosis_release(&self.diagnosis);
+    healcl_transcript_close(self.transcript);
+    new_file_discard(&self.case_file);
+    return code;
 }
 
 const struct command command_diagnose = {
     .name = "diagnose",
     .summary = "find the first operation that a device gets wrong, and a small case of it",
-    .help =
-        "Runs a transcript step by step on a device and on the host reference, each step from\n"
-        "the reference's state, and names the first one that differs: entry, operation,\n"
-        "segment, the layouts of its tensors, and the first wrong element. Then it looks for\n"
-        "the smallest part of that step's tensors that the device still gets wrong. Where\n"
-        "every step agrees alone, the transcript runs once more as healcl run does, and its\n"
-        "expected results are compared.\n"
-        "\n"
-        "Usage: healcl diagnose [OPTIONS] FILE\n"
-        "\n"
-        "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
-        "      --expand spec|sdk  as for healcl run\n"
-        "      --ops DIR      take operations and kernels from the manifests of a folder\n"
-        "                     (docs/VENDORS.md); may be repeated\n"
-        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
-        "                     and any options of compilers\n"
-        "  -o, --output FILE  write the smallest case there, as a transcript with the expected\n"
-        "                     result: healcl run shows the fault, a bug report can carry it\n"
-        "      --timeout S    give up after S seconds, with exit code 4\n"
-        "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
-        "                     (docs/JSON.md)\n"
-        "  -h, --help         this text\n"
-        "\n"
-        "The layouts are those that kernels see: axes of transforms in the order l, r, k, n,\n"
-        "and a stride of 0 where elements repeat. Exit code 1: a step, or\n"
-        "the whole run, is wrong.\n",
+    .help = "Runs a transcript step by step on a device and on the host reference, each step from "
+            "the reference's state, and names the first one that differs: entry, operation, "
+            "segment, the layouts of its tensors, and the first wrong element. Then it looks for "
+            "the smallest part of that step's tensors that the device still gets wrong. Where "
+            "every step agrees alone, the transcript runs once more as healcl run does, and its "
+            "expected results are compared. The device may fail its self-test.",
+    .notes =
+        "The layouts are those that kernels see: axes of transforms in the order l, r, k, n, and a "
+        "stride of 0 where elements repeat. Exit code 1: a step, or the whole run, is wrong.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

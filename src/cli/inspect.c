@@ -1,11 +1,14 @@
-/* healcl inspect */
+/* healcl inspect: what a transcript holds, what passes make of it, and which kernels serve it. */
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "cli/cli.h"
-#include "cli/report_file.h"
+#include "cli/job.h"
 #include "cli/requests.h"
+#include "cli/text.h"
 #include "kernels/variant.h"
-#include "opencl/device.h"
+#include "plan/memory.h"
+#include "plan/passes.h"
 #include "plan/places.h"
 #include "plan/transcript.h"
 #include "run/run.h"
@@ -14,15 +17,10 @@ enum { RANKS_MAX = 1000000 };
 
 /* One `healcl inspect`. */
 struct inspect_command {
-    const char *file;
-    struct report_file json;
-    const char *selector; /* of the device; NULL: none was named */
+    struct job job; /* its device: only for kernels and rates */
     bool kernels, passes, roofline, steps;
-    struct healcl_limits limits;
-    uint64_t device_memory_bytes; /* 0: no limit */
-    struct memory_facts memory;
+    struct memory_facts memory; /* limit 0: there is none */
     struct healcl_transcript *transcript;
-    struct healcl_device *device; /* only for its kernels and rates */
     struct roofline rates;
     uint32_t rank_count;   /* 0: nothing is split */
     const char *axis_text; /* "ENTRY:AXIS", or NULL */
@@ -33,10 +31,10 @@ struct inspect_command {
 /* Where they are not kept yet. */
 static enum healcl_status find_rates(struct inspect_command *self, struct healcl_error *error)
 {
-    const struct healcl_device *device = self->device;
+    const struct healcl_device *device = self->job.device;
     if (roofline_read_kept(&device->info, &device->tuning, &self->rates))
         return HEALCL_OK;
-    return roofline_measure(self->device, 0, &self->rates, error);
+    return roofline_measure(self->job.device, 0, &self->rates, error);
 }
 
 static enum healcl_status find_places(struct inspect_command *self, struct healcl_error *error)
@@ -69,136 +67,495 @@ static enum healcl_status open_part(struct inspect_command *self, struct healcl_
     return HEALCL_OK;
 }
 
-static enum healcl_status open_all(struct inspect_command *self, struct healcl_error *error)
+static enum healcl_status open_all(void *context, struct healcl_error *error)
 {
-    TRY(report_file_open(&self->json, error));
-    TRY(healcl_transcript_open(self->file, &self->limits, &self->transcript, error));
-    self->memory.limit = self->device_memory_bytes;
+    struct inspect_command *self = context;
+    struct job *job = &self->job;
+    TRY(healcl_transcript_open(job->file, &job->limits, &self->transcript, error));
     if (self->memory.limit > 0)
         TRY(memory_predict(self->transcript->plan, self->memory.limit, &self->memory.price,
                            &self->memory.peak, error));
     else
         TRY(find_places(self, error));
     if (self->kernels || self->roofline)
-        TRY(healcl_device_open(self->selector, &self->device, error));
+        TRY(healcl_device_open(job->selector, &job->device, error));
     if (self->kernels)
-        TRY(lacks_check(self->device, self->transcript->plan->table, error));
+        TRY(lacks_check(job->device, self->transcript->plan->table, error));
     if (self->roofline)
         TRY(find_rates(self, error));
     return open_part(self, error);
 }
 
-static void print_text(const struct inspect_command *self, const cJSON *document)
+/* ---------------------------------------------------------------- JSON */
+
+/* Before the passes, or after them. */
+static void add_costs(cJSON *object, const struct segment_cost *cost,
+                      const struct roofline *roofline)
 {
-    const struct style style = style_of(stdout);
-    report_plan_text(document, &style);
-    if (self->passes)
-        report_passes_text(document, &style);
-    if (self->kernels)
-        report_kernels_text(document, &style);
-    if (self->part)
-        report_ranks_text(document, &style);
-    if (self->steps)
-        report_steps(self->part ? self->part->plan : self->transcript->plan, &style);
+    JSON_ADD(object, NUMBER("launches", cost->launches), NUMBER("device_bytes", cost->bytes));
+    for (int i = 0; i < WORKS; i++)
+        json_add_number(object, segment_work_names[i], cost->work[i]);
+    json_add_number(object, "device_memory_peak", cost->memory);
+    if (roofline->bytes > 0)
+        json_add_number(object, "roofline_ns", roofline_time(roofline, cost));
 }
 
-static int tell(struct inspect_command *self)
+static void add_segment(cJSON *segments, const struct plan *plan, const struct segment *segment,
+                        const struct roofline *roofline)
 {
+    cJSON *object = json_add_object(segments, NULL);
+    JSON_ADD(object, STRING("name", segment->name), NUMBER("operations", segment->operations),
+             NUMBER("frees", segment->frees), NUMBER("bytes_up", segment->bytes_up),
+             NUMBER("bytes_down", segment->bytes_down));
+    add_costs(object, &segment->after, roofline);
+    add_costs(json_add_object(object, "without_passes"), &segment->before, roofline);
+    cJSON *changes = json_add_object(object, "passes");
+    for (size_t i = 0; segment->pass_changes && i < PASS_COUNT; i++)
+        json_add_number(changes, passes[i].name, segment->pass_changes[i]);
+    cJSON *kinds = json_add_array(object, "operations_by_kind");
+    for (size_t number = 0; number < operation_count(plan->table); number++) {
+        if (segment->counts[number] == 0)
+            continue;
+        cJSON *kind = json_add_object(kinds, NULL);
+        JSON_ADD(kind, STRING("name", operation_at(plan->table, number)->name),
+                 NUMBER("count", segment->counts[number]));
+    }
+}
+
+/* Why a variant does not run a step; NULL where it does. */
+static const char *why_not(const struct plan *plan, const struct step *step,
+                           const struct variant *variant, const struct healcl_device *device)
+{
+    const struct family *family = family_of(step->kind);
+    const char *lack = step_lack(step, device);
+    if (lack || vendor_kernel_for(plan, step, device).name)
+        return lack ? lack : "a manifest's kernel does";
+    if (variant_for(step, device) == variant)
+        return NULL;
+    const char *reason = variant_obstacle(family, variant, step, device);
+    return reason ? reason : "one before it can";
+}
+
+static cJSON *add_kernel(cJSON *list, enum step_kind kind, const char *family, const char *kernel,
+                         const char *style)
+{
+    cJSON *object = json_add_object(list, NULL);
+    JSON_ADD(object, STRING("step", step_traits[kind].name), STRING("family", family),
+             STRING("kernel", kernel), STRING("style", style));
+    json_increase(object, "steps", 0);
+    (void)json_add_array(object, "why_not");
+    return object;
+}
+
+/* Counts the steps of a kind that a variant runs, and that it does not by reason. */
+static void add_variant(cJSON *list, const struct plan *plan, const struct healcl_device *device,
+                        enum step_kind kind, const struct variant *variant)
+{
+    cJSON *object = NULL;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        if (step->kind != kind || step_is_left_out(step, device))
+            continue;
+        if (!object)
+            object = add_kernel(list, kind, family_of(kind)->name, variant->name,
+                                kernel_style_name(variant->style));
+        const char *reason = why_not(plan, step, variant, device);
+        cJSON *reasons = cJSON_GetObjectItemCaseSensitive(object, "why_not");
+        json_increase(reason ? json_row(reasons, "reason", reason) : object, "steps", 1);
+    }
+}
+
+/* Kernels of manifests that run steps of a kind. */
+static void add_vendors(cJSON *list, const struct plan *plan, const struct healcl_device *device,
+                        enum step_kind kind)
+{
+    cJSON *counts = cJSON_CreateArray(), *count;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        const char *name = step->kind == kind && !step_is_left_out(step, device)
+                               ? vendor_kernel_for(plan, step, device).name
+                               : NULL;
+        if (name)
+            json_increase(json_row(counts, "name", name), "steps", 1);
+    }
+    cJSON_ArrayForEach(count, counts)
+    {
+        cJSON *object = add_kernel(list, kind, "vendor", json_text(count, "name"), "vendor");
+        json_increase(object, "steps", json_number_at(count, "steps"));
+    }
+    cJSON_Delete(counts);
+}
+
+static void add_kernels(cJSON *document, const struct plan *plan,
+                        const struct healcl_device *device)
+{
+    report_add_device(json_add_object(document, "device"), &device->info);
+    cJSON *list = json_add_array(document, "kernels");
+    for (int kind = 0; kind < STEP_KINDS; kind++) {
+        const struct family *family = kind == STEP_VENDOR ? NULL : family_of((enum step_kind)kind);
+        add_vendors(list, plan, device, (enum step_kind)kind);
+        for (size_t i = 0; family && i < family->count; i++)
+            add_variant(list, plan, device, (enum step_kind)kind, &family->variants[i]);
+    }
+}
+
+static cJSON *report(void *context)
+{
+    const struct inspect_command *self = context;
     const struct plan *plan = self->transcript->plan;
-    cJSON *document = report_plan(self->file, plan, &self->memory, &self->rates);
+    const struct roofline *roofline = &self->rates;
+    cJSON *document = json_report();
+    JSON_ADD(document, STRING("transcript", self->job.file), NUMBER("entries", plan->entries),
+             NUMBER("operations", plan->operations), NUMBER("frees", plan->frees),
+             NUMBER("tensors", plan->tensors));
+    /* The storage of the constants is no tensor of the transcript's. */
+    JSON_ADD(document, NUMBER("allocations", plan->storage_count - (plan->storage_count > 0)),
+             NUMBER("steps", plan->step_count));
+    cJSON *results = json_add_object(document, "results");
+    JSON_ADD(results, NUMBER("total", plan->results), NUMBER("expected", plan->expected));
+    JSON_ADD(document, NUMBER("bytes_up", plan->bytes_up), NUMBER("bytes_down", plan->bytes_down),
+             NUMBER("device_memory_peak", plan->bytes_peak));
+    (void)report_add_memory(document, &self->memory);
+    cJSON *segments = json_add_array(document, "segments");
+    for (size_t i = 0; i < plan->segment_count; i++)
+        add_segment(segments, plan, &plan->segments[i], roofline);
+    if (roofline->bytes > 0)
+        report_add_roofline(document, roofline);
     if (self->kernels)
-        report_add_kernels(document, plan, self->device);
+        add_kernels(document, plan, self->job.device);
     if (self->part)
         report_add_ranks(document, &self->ranks);
-    if (!self->json.on_stdout)
-        print_text(self, document);
-    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
+    return document;
 }
 
-static int inspect(struct inspect_command *self)
+/* ---------------------------------------------------------------- text */
+
+static void print_plan(const cJSON *document, const struct style *style)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
-    int code = open_all(self, &error) == HEALCL_OK
-                   ? tell(self)
-                   : report_files_error(&self->json, NULL, self->file, &error, false);
-    healcl_error_clear(&error);
-    healcl_device_close(self->device);
-    healcl_transcript_close(self->part);
-    healcl_transcript_close(self->transcript);
-    report_file_discard(&self->json);
-    return finish_output(code);
+    static const struct view_line lines[] = {
+        {"transcript", "{transcript}"},
+        {"entries", "{entries}"},
+        {"operations", "{operations} in {segments:#} segment{segments:s}"},
+        {"tensors", "{tensors} names on {allocations} allocations"},
+        {"results", "{results.total}, {results.expected} with an expected tensor"},
+        {"upload", "{bytes_up:bytes}"},
+        {"download", "{bytes_down:bytes}"},
+        {"memory", "{device_memory_peak:bytes} at most[, in buffers of "
+                   "{tensor_memory.allocated:bytes}]; scratch of kernels aside"},
+        {"limit", "{device_memory.tensors_peak:bytes} of tensors at most: "
+                  "{device_memory.bytes_spilled:bytes} spilled, "
+                  "{device_memory.bytes_brought_back:bytes} brought back, "
+                  "{device_memory.bytes_streamed_again:bytes} uploaded again"}};
+    static const struct view_column segment_columns[] = {
+        {"segment", "{name|(no segment)}", VIEW_SHRINKS},
+        {"operations", "{operations}", VIEW_RIGHT},
+        {"frees", "{frees}", VIEW_RIGHT},
+        {"up", "{bytes_up:bytes?}", VIEW_RIGHT},
+        {"down", "{bytes_down:bytes?}", VIEW_RIGHT}};
+    static const struct view_column kind_columns[] = {{"operation", "{name}", VIEW_SHRINKS},
+                                                      {"count", "{count}", VIEW_RIGHT}};
+    VIEW_LINES(style, document, lines);
+    if (json_number_at(document, "segments") > 0) {
+        putc('\n', style->stream);
+        VIEW_TABLE(style, json_at(document, "segments"), segment_columns);
+    }
+    if (json_number_at(document, "operations") > 0) {
+        cJSON *kinds = report_sum_kinds(document);
+        putc('\n', style->stream);
+        VIEW_TABLE(style, kinds, kind_columns);
+        cJSON_Delete(kinds);
+    }
+}
+
+/* How many steps each pass has changed, in segments that launch kernels. */
+static void print_changes(const cJSON *segments, const struct style *style)
+{
+    struct view_column columns[1 + PASS_COUNT] = {{"segment", "{name|(no segment)}", VIEW_SHRINKS}};
+    char templates[PASS_COUNT][32];
+    for (size_t i = 0; i < PASS_COUNT; i++) {
+        snprintf(templates[i], sizeof templates[i], "{passes.%s}", passes[i].name);
+        columns[1 + i] = (struct view_column){passes[i].name, templates[i], VIEW_RIGHT};
+    }
+    VIEW_TABLE(style, segments, columns);
+}
+
+/* Prints costs of segments before and after passes. */
+static void print_costs(const cJSON *segments, const struct style *style)
+{
+#define BEFORE_AND_AFTER(heading, key, form)                                            \
+    {                                                                                   \
+        heading, "{without_passes." key ":" form "?} -> {" key ":" form "}", VIEW_RIGHT \
+    }
+    static const struct view_column memory[] = {
+        {"segment", "{name|(no segment)}", VIEW_SHRINKS},
+        BEFORE_AND_AFTER("launches", "launches", "#"),
+        BEFORE_AND_AFTER("bytes", "device_bytes", "bytes"),
+        BEFORE_AND_AFTER("memory", "device_memory_peak", "bytes"),
+        BEFORE_AND_AFTER("roofline", "roofline_ns", "time")};
+    static const struct view_column work[] = {
+        {"segment", "{name|(no segment)}", VIEW_SHRINKS},
+        BEFORE_AND_AFTER("products", "products", "count"),
+        BEFORE_AND_AFTER("summed", "summed_products", "count"),
+        BEFORE_AND_AFTER("butterflies", "butterflies", "count"),
+        BEFORE_AND_AFTER("digits", "digits", "count"),
+        BEFORE_AND_AFTER("CRT digits", "crt_digits", "count")};
+    VIEW_TABLE(style, segments, memory);
+    putc('\n', style->stream);
+    VIEW_TABLE(style, segments, work);
+}
+
+static void print_passes(const cJSON *document, const struct style *style)
+{
+    cJSON *segments = cJSON_CreateArray(), *segment;
+    cJSON_ArrayForEach(segment, json_at(document, "segments"))
+    {
+        if (json_number_at(segment, "without_passes.launches") > 0)
+            cJSON_AddItemReferenceToArray(segments, segment);
+    }
+    putc('\n', style->stream);
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        report_label(style, passes[i].name, "%s", passes[i].summary);
+    putc('\n', style->stream);
+    print_changes(segments, style);
+    putc('\n', style->stream);
+    print_costs(segments, style);
+    cJSON_Delete(segments);
+    (void)view_text(style, document,
+                    "\nroofline, a second: copies {roofline.copied_bytes_per_s:bytes}"
+                    "[, products {roofline.products_per_s:count}]"
+                    "[, products of sums {roofline.summed_products_per_s:count}]"
+                    "[, butterflies {roofline.butterflies_per_s:count}]"
+                    "[, digits {roofline.digits_per_s:count}]"
+                    "[, CRT digits {roofline.crt_digits_per_s:count}]");
+}
+
+static void print_kernels(const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {{"step", "{step}", 0},
+                                                 {"kernel", "{kernel}", 0},
+                                                 {"style", "{style}", 0},
+                                                 {"steps", "{steps}", VIEW_RIGHT},
+                                                 {"why not (steps)", "{why}", VIEW_SHRINKS}};
+    cJSON *rows = cJSON_Duplicate(json_at(document, "kernels"), true), *row, *reason;
+    const char *last = "";
+    cJSON_ArrayForEach(row, rows)
+    {
+        cJSON *why = json_add_array(row, "why");
+        cJSON_ArrayForEach(reason, json_at(row, "why_not"))
+        {
+            char *text = view_fill(reason, "{reason} ({steps})");
+            json_add_string(why, NULL, text);
+            free(text);
+        }
+        cJSON *step = cJSON_GetObjectItemCaseSensitive(row, "step");
+        if (strcmp(step->valuestring, last) == 0)
+            cJSON_SetValuestring(step, "");
+        else
+            last = cJSON_GetStringValue(step);
+    }
+    putc('\n', style->stream);
+    view_line(style, document, "device", "{device.name} ({device.platform})");
+    putc('\n', style->stream);
+    VIEW_TABLE(style, rows, columns);
+    cJSON_Delete(rows);
+}
+
+/* ---------------------------------------------------------------- steps */
+
+/* Entries of the transcript that a step comes from, "23" or "23+25". */
+static void print_entries(const struct origins *origins, FILE *stream)
+{
+    enum { WIDTH = 8 };
+    char text[WIDTH + 1];
+    int width = 0;
+    for (size_t i = 0; i < origins->count; i++)
+        width += snprintf(text, sizeof text, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
+    fprintf(stream, "%*s", width < WIDTH ? WIDTH - width : 0, "");
+    for (size_t i = 0; i < origins->count; i++)
+        fprintf(stream, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
+    fputs("  ", stream);
+}
+
+static void print_sizes(const int64_t *sizes, uint32_t rank, FILE *stream)
+{
+    for (uint32_t axis = 0; axis < rank; axis++)
+        fprintf(stream, axis > 0 ? ",%" PRId64 : "%" PRId64, sizes[axis]);
+}
+
+/* A view by its storage, offset, shape and strides, "%7+16[3,2 : 8,0]"; of C order its strides go
+ * without saying. A scalar is its value. */
+static void print_view(const struct tensor *tensor, FILE *stream)
+{
+    const struct layout *layout = &tensor->layout;
+    bool repeats = true;
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        repeats &= layout->shape[axis] == 1 || layout->stride[axis] == 0;
+    if (tensor->storage->scalars && repeats) {
+        fprintf(stream, "%" PRId64, tensor->storage->scalars[layout->offset]);
+        return;
+    }
+    fprintf(stream, "%%%" PRIu32, tensor->storage->id);
+    if (layout->offset > 0)
+        fprintf(stream, "+%" PRId64, layout->offset);
+    putc('[', stream);
+    print_sizes(layout->shape, layout->rank, stream);
+    if (!layout_is_contiguous(layout)) {
+        struct layout strides = *layout;
+        for (uint32_t axis = 0; axis < layout->rank; axis++)
+            if (layout->shape[axis] == 1)
+                strides.stride[axis] = 0; /* whatever it is */
+        fputs(" : ", stream);
+        print_sizes(strides.stride, layout->rank, stream);
+    }
+    putc(']', stream);
+}
+
+/* Returns known ranges of an input: "= 0", "< p" for residues, ">= 0". */
+static const char *known_of(const struct step *step, int input)
+{
+    const uint32_t bit = UINT32_C(1) << input;
+    return step->zeros & bit         ? " = 0"
+           : step->residues & bit    ? " < p"
+           : step->nonnegative & bit ? " >= 0"
+                                     : "";
+}
+
+/* The kind; of a chain its two, and of those with a number that. */
+static void print_kind(const struct step *step, FILE *stream)
+{
+    const struct step_traits *traits = &step_traits[step->kind];
+    fputs(step->side == STEP_OF_BODY ? "body of " : "", stream);
+    fputs(step->vendor && step->kind == STEP_VENDOR ? step->origins->of->name : traits->id, stream);
+    if (step->kind == STEP_CHAIN)
+        fprintf(stream, " %s %s", step_traits[step->value[0]].id, step_traits[step->value[1]].id);
+    else if (!traits->adds && (step->value[0] != 0 || step->value[1] != 0))
+        fprintf(stream, " %" PRId64, step->value[0]);
+    if (step->kind != STEP_CHAIN && step->value[1] != 0)
+        fprintf(stream, " %" PRId64, step->value[1]);
+}
+
+static void print_step(const struct step *step, FILE *stream)
+{
+    print_entries(step->origins, stream);
+    print_kind(step, stream);
+    if (step->kind == STEP_RELEASE) {
+        fprintf(stream, ": %%%" PRIu32 "\n", step->in[0]->storage->id);
+        return;
+    }
+    const char *before = ": ";
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        if (!step->in[i])
+            continue;
+        fputs(before, stream);
+        print_view(step->in[i], stream);
+        fputs(known_of(step, i), stream);
+        before = ", ";
+    }
+    if (step->out) {
+        fprintf(stream, step_adds(step) ? " added to %s " : " -> %s ",
+                dtype_name(step->out->storage->dtype));
+        print_view(step->out, stream);
+        fputs(known_of(step, STEP_INPUTS), stream);
+    }
+    putc('\n', stream);
+}
+
+static void print_exchange(const struct exchange *exchange, FILE *stream)
+{
+    fprintf(stream, "%8s  exchange: ", "");
+    print_view(exchange->sum, stream);
+    fputs(" modulo ", stream);
+    print_view(exchange->moduli, stream);
+    putc('\n', stream);
+}
+
+static void print_steps(const struct plan *plan, const struct style *style)
+{
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        const struct segment *segment = &plan->segments[s];
+        char name[256];
+        snprintf(name, sizeof name, "%s", segment_title(segment->name));
+        text_clean(name, false);
+        fprintf(style->stream, "\n%s\n", name);
+        for (size_t i = 0; i < segment->step_count; i++)
+            print_step(&plan->steps[segment->first_step + i], style->stream);
+        for (size_t i = 0; i < segment->exchange_count; i++)
+            print_exchange(&segment->exchanges[i], style->stream);
+    }
+}
+
+static void print(void *context, const cJSON *document, const struct style *style)
+{
+    const struct inspect_command *self = context;
+    print_plan(document, style);
+    if (self->passes)
+        print_passes(document, style);
+    if (self->kernels)
+        print_kernels(document, style);
+    if (self->part)
+        report_ranks_text(document, style);
+    if (self->steps)
+        print_steps(self->part ? self->part->plan : self->transcript->plan, style);
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct inspect_command, selector),
-     .decides_device = true},
-    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, kernels), .decides_device = true},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct inspect_command, json)},
-    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct inspect_command, limits.memory_bytes)},
-    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct inspect_command, device_memory_bytes)},
-    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct inspect_command, limits.work)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(struct inspect_command, limits.expand), .take = take_expand},
-    OPERATIONS_OPTIONS(struct inspect_command, limits.operations),
-    {"passes", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, passes)},
-    {"roofline", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, roofline), .decides_device = true},
-    {"steps", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, steps)},
-    {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
-    {"split", 0, OPTION_WORD, KEPT_IN(struct inspect_command, axis_text)},
-    TIMEOUT_OPTION,
-    END_OF_OPTIONS,
+    {"kernels", 0, OPTION_FLAG, NULL,
+     "show which kernels a device runs its steps with, and why not others; nothing is run",
+     KEPT_IN(struct inspect_command, kernels), .decides_device = true},
+    {"device", 'd', OPTION_DEVICE, "SEL", "that device, as for healcl run",
+     KEPT_IN(struct job, selector), .decides_device = true},
+    JOB_LIMITS,
+    {"max-device-memory", 0, OPTION_BYTES, "SIZE",
+     "tell what a run moves that may allocate this on the device",
+     KEPT_IN(struct inspect_command, memory.limit)},
+    {"passes", 0, OPTION_FLAG, NULL,
+     "show what passes make of each segment: launches, bytes, work and memory before and after; "
+     "with a device as --roofline",
+     KEPT_IN(struct inspect_command, passes)},
+    {"roofline", 0, OPTION_FLAG, NULL, "the same, and the time that a device's rates allow for it",
+     KEPT_IN(struct inspect_command, roofline), .decides_device = true},
+    {"steps", 0, OPTION_FLAG, NULL,
+     "list the steps that passes leave, as %storage+offset[shape : strides], and what is known of "
+     "their values",
+     KEPT_IN(struct inspect_command, steps)},
+    {"ranks", 0, OPTION_COUNT, "R",
+     "show what R ranks of healcl-mpi run have each: what is split, whole and exchanged, memory, "
+     "and with --roofline the time",
+     KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
+    {"split", 0, OPTION_WORD, "ENTRY:AXIS", "along that axis, as healcl-mpi run has it",
+     KEPT_IN(struct inspect_command, axis_text)},
+    JOB_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct inspect_command self = {.file = NULL};
+    static const struct job_steps steps = {open_all, report, print, NULL, NULL};
+    struct inspect_command self = {.kernels = false};
     int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    self.roofline |= self.passes && self.selector;
+    self.roofline |= self.passes && self.job.selector;
     self.passes |= self.roofline;
-    if (self.selector && !self.kernels && !self.passes)
+    if (self.job.selector && !self.kernels && !self.passes)
         return usage_error(command, "--device goes with --kernels, --passes and --roofline");
     if (self.axis_text && self.rank_count == 0)
         return usage_error(command, "--split goes with --ranks");
-    self.file = argv[optind];
-    return inspect(&self);
+    self.job.file = argv[optind];
+    code = job_run(&self, &steps);
+    healcl_transcript_close(self.part);
+    healcl_transcript_close(self.transcript);
+    return code;
 }
 
 const struct command command_inspect = {
     .name = "inspect",
     .summary = "check a transcript and show what it holds",
-    .help =
-        "Checks a transcript as a run would, and prints its segments, operations, tensors, the\n"
-        "bytes that go up and down, and the most memory that its tensors take at one time.\n"
-        "\n"
-        "Usage: healcl inspect [OPTIONS] FILE\n"
-        "\n"
-        "      --kernels            show which kernels a device runs its steps with, and why not\n"
-        "                           others; nothing is run\n"
-        "  -d, --device SEL         that device, as for healcl run\n"
-        "      --timeout S          give up after S seconds, with exit code 4\n"
-        "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
-        "                           (docs/JSON.md)\n"
-        "      --memory-limit SIZE, --work-limit N, --expand spec|sdk\n"
-        "                           as for healcl run\n"
-        "      --max-device-memory SIZE\n"
-        "                           tell what a run moves that may allocate this on the "
-        "device\n" OPERATIONS_HELP
-        "      --passes             show what passes make of each segment: launches, bytes, work\n"
-        "                           and memory before and after; with a device as --roofline\n"
-        "      --roofline           the same, and the time that a device's rates allow for it\n"
-        "      --steps              list the steps that passes leave, as %storage+offset[shape :\n"
-        "                           strides], and what is known of their values\n"
-        "      --ranks R            show what R ranks of healcl-mpi run have each: what is split,\n"
-        "                           whole and exchanged, memory, and with --roofline the time\n"
-        "      --split ENTRY:AXIS   along that axis, as healcl-mpi run has it\n"
-        "  -h, --help               this text\n"
-        "\n",
-    .more_help =
-        "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the\n"
-        "device of --kernels or --roofline failed.\n",
+    .help = "Checks a transcript as a run would, and prints its segments, operations, tensors, the "
+            "bytes that go up and down, and the most memory that its tensors take at one time.",
+    .notes = "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the "
+             "device of --kernels or --roofline failed.",
     .options = options,
     .operands = OPERANDS_FILE,
     .run = run,

@@ -16,11 +16,16 @@ cJSON *json_report(void)
     return document;
 }
 
-void json_write(cJSON *document, FILE *stream)
+void json_print(const cJSON *document, FILE *stream)
 {
     char *text = cJSON_Print(document);
     fprintf(stream, "%s\n", text);
     cJSON_free(text);
+}
+
+void json_write(cJSON *document, FILE *stream)
+{
+    json_print(document, stream);
     cJSON_Delete(document);
 }
 
@@ -75,13 +80,6 @@ void json_add_numbers(cJSON *parent, const char *key, const uint64_t *values, si
     cJSON *array = json_add_array(parent, key);
     for (size_t i = 0; i < count; i++)
         json_add_number(array, NULL, values[i]);
-}
-
-void json_add_integer(cJSON *parent, const char *key, int64_t value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    add(parent, key, cJSON_CreateRaw(text));
 }
 
 void json_add_integers(cJSON *parent, const char *key, const int64_t *values, size_t count)
@@ -140,6 +138,17 @@ const cJSON *json_at(const cJSON *object, const char *path)
         return cJSON_GetObjectItemCaseSensitive(object, path);
     snprintf(name, sizeof name, "%.*s", (int)(dot - path), path);
     return json_at(cJSON_GetObjectItemCaseSensitive(object, name), dot + 1);
+}
+
+const char *json_text(const cJSON *object, const char *path)
+{
+    const char *text = cJSON_GetStringValue(json_at(object, path));
+    return text ? text : "";
+}
+
+bool json_is(const cJSON *object, const char *path, const char *text)
+{
+    return strcmp(json_text(object, path), text) == 0;
 }
 
 uint64_t json_number_at(const cJSON *object, const char *path)

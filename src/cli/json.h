@@ -12,7 +12,8 @@
 /* An object with the version of healcl in it, which every report begins with. */
 cJSON *json_report(void);
 
-/* Prints a whole document, and frees it. */
+/* Print a whole document; json_write frees it. */
+void json_print(const cJSON *document, FILE *stream);
 void json_write(cJSON *document, FILE *stream);
 
 /* ---- building ---- */
@@ -40,26 +41,13 @@ void json_add_members(cJSON *object, const struct json_member *members);
 
 #define JSON_ADD(object, ...) \
     json_add_members(object, (const struct json_member[]){__VA_ARGS__, {.key = NULL}})
-#define STRING(name, value)                                   \
-    {                                                         \
-        .key = (name), .kind = JSON_STRING, .string = (value) \
-    }
-#define NUMBER(name, value)                                   \
-    {                                                         \
-        .key = (name), .kind = JSON_NUMBER, .number = (value) \
-    }
-#define INTEGER(name, value)                                    \
-    {                                                           \
-        .key = (name), .kind = JSON_INTEGER, .integer = (value) \
-    }
-#define DECIMAL(name, value)                                    \
-    {                                                           \
-        .key = (name), .kind = JSON_DECIMAL, .decimal = (value) \
-    }
-#define FLAG(name, value)                                 \
-    {                                                     \
-        .key = (name), .kind = JSON_FLAG, .flag = (value) \
-    }
+#define STRING(name, value) JSON_MEMBER(name, JSON_STRING, string, value)
+#define NUMBER(name, value) JSON_MEMBER(name, JSON_NUMBER, number, value)
+#define INTEGER(name, value) JSON_MEMBER(name, JSON_INTEGER, integer, value)
+#define DECIMAL(name, value) JSON_MEMBER(name, JSON_DECIMAL, decimal, value)
+#define FLAG(name, value) JSON_MEMBER(name, JSON_FLAG, flag, value)
+#define JSON_MEMBER(name, type, member, value) \
+    ((struct json_member){.key = (name), .kind = (type), .member = (value)})
 
 /* The object of a list whose key has that value; it is added where there is none. */
 cJSON *json_row(cJSON *list, const char *key, const char *value);
@@ -74,6 +62,12 @@ void json_sort(cJSON *list, const char *key);
 
 /* The member that a path such as "results.total" leads to, or NULL. */
 const cJSON *json_at(const cJSON *object, const char *path);
+
+/* The text there, which lives as long as the item; else "". */
+const char *json_text(const cJSON *object, const char *path);
+
+/* Whether it is that text. */
+bool json_is(const cJSON *object, const char *path, const char *text);
 
 /* The integer at a path, or the count of an array; else 0. */
 uint64_t json_number_at(const cJSON *object, const char *path);

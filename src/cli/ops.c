@@ -1,64 +1,183 @@
-/* healcl ops */
-#include "cli/cli.h"
-#include "cli/report_file.h"
+/* healcl ops: the operations of HEAL, out of the one table. */
+#include <stdlib.h>
+#include <string.h>
 
-/* One `healcl ops`. */
-struct ops_command {
-    struct report_file json;
-    const struct healcl_operations *operations; /* of vendors, or NULL */
-};
+#include "cli/job.h"
+#include "cli/text.h"
+#include "kernels/variant.h"
+#include "tools/xmalloc.h"
 
-static int tell(struct ops_command *self)
+/* ---------------------------------------------------------------- JSON */
+
+static void add_forms(cJSON *object, const struct operation_table *table,
+                      const struct operation *operation)
 {
-    const struct style style = style_of(stdout);
-    cJSON *document = report_operations(self->operations ? self->operations->table : NULL);
-    if (!self->json.on_stdout)
-        report_operations_text(document, &style);
-    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
+    cJSON *list = json_add_array(object, "forms");
+    const struct form *form;
+    for (size_t i = 0; (form = form_at(table, i)); i++) {
+        if (form->operation != operation)
+            continue;
+        cJSON *about = json_add_object(list, NULL);
+        json_add_string(about, "name", form->name);
+        cJSON *arguments = json_add_array(about, "arguments");
+        for (uint32_t j = 0; j < form->parameter_count; j++) {
+            cJSON *argument = json_add_object(arguments, NULL);
+            JSON_ADD(argument, STRING("name", form->parameters[j].name),
+                     STRING("kind", parameter_traits[form->parameters[j].kind].name));
+        }
+    }
 }
 
-static int list(struct ops_command *self)
+static void add_tunables(cJSON *object, uint32_t tunables)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
-    int code = report_file_open(&self->json, &error) == HEALCL_OK
-                   ? tell(self)
-                   : report_files_error(&self->json, NULL, NULL, &error, false);
-    healcl_error_clear(&error);
-    report_file_discard(&self->json);
-    return finish_output(code);
+    cJSON *list = json_add_array(object, "tunables");
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        if (tunables >> i & 1)
+            json_add_string(list, NULL, tunable_name((enum tunable)i));
+}
+
+/* The families of kernels. */
+static void add_families(cJSON *document)
+{
+    cJSON *list = json_add_array(document, "families");
+    const struct family *family;
+    for (size_t place = 0; (family = family_at(place)); place++) {
+        cJSON *object = json_add_object(list, NULL);
+        JSON_ADD(object, STRING("name", family->name),
+                 STRING("tuned_as", kernel_family_name(family->preference)));
+        cJSON *steps = json_add_array(object, "steps");
+        for (int kind = 0; kind < STEP_KINDS; kind++)
+            if (family_of((enum step_kind)kind) == family)
+                json_add_string(steps, NULL, step_traits[kind].name);
+        cJSON *variants = json_add_array(object, "variants");
+        for (size_t i = 0; i < family->count; i++) {
+            const struct variant *variant = &family->variants[i];
+            cJSON *about = json_add_object(variants, NULL);
+            JSON_ADD(about, STRING("name", variant->name),
+                     STRING("style", kernel_style_name(variant->style)),
+                     STRING("when", variant->when), STRING("source", variant->source));
+            add_tunables(about, variant->tunables);
+        }
+    }
+}
+
+/* Adds meanings of tunables, and defaults of kinds of devices. */
+static void add_defaults(cJSON *document)
+{
+    static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+                                           CL_DEVICE_TYPE_ACCELERATOR};
+    cJSON *meanings = json_add_object(document, "tunables");
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        json_add_string(meanings, tunable_name((enum tunable)i), tunable_meaning((enum tunable)i));
+    cJSON *defaults = json_add_object(document, "defaults");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct device_info info = {.type = types[i],
+                                         .little_endian = true,
+                                         .double_width = 4,
+                                         .max_work_group_size = 1024,
+                                         .unified_memory = types[i] == CL_DEVICE_TYPE_CPU};
+        const struct device_tuning tuning = tuning_default(&info);
+        char text[TUNING_TEXT_SIZE];
+        tuning_format(&tuning, text);
+        json_add_string(defaults, device_type_name(types[i]), text);
+    }
+}
+
+static cJSON *report(void *self)
+{
+    const struct operation_table *table = job_table(self);
+    cJSON *document = json_report();
+    cJSON *list = json_add_array(document, "operations");
+    for (size_t id = 0; id < operation_count(table); id++) {
+        const struct operation *operation = operation_at(table, id);
+        cJSON *object = json_add_object(list, NULL);
+        char dtypes[DTYPES_TEXT_SIZE];
+        JSON_ADD(object, STRING("name", operation->name), STRING("family", operation->family),
+                 STRING("dtypes", dtype_rule_text(&operation->dtypes, dtypes)),
+                 STRING("meaning", operation->meaning), STRING("manifest", operation->manifest));
+        add_forms(object, table, operation);
+    }
+    add_families(document);
+    add_defaults(document);
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+enum { TEXT_WIDTH = 80, MEANING_INDENT = 6, WIDTH_MIN = 40 };
+
+/* "modmul_ttc(a, b, p, out)", for free() */
+static char *signature_of(const cJSON *form)
+{
+    const cJSON *argument;
+    char *text = xasprintf("%s(", json_text(form, "name"));
+    cJSON_ArrayForEach(argument, json_at(form, "arguments"))
+    {
+        char *before = text;
+        text = xasprintf("%s%s%s", before, json_text(argument, "name"), argument->next ? ", " : "");
+        free(before);
+    }
+    return text;
+}
+
+/* Forms that are written alike, and differ in kinds of arguments alone, are printed once. */
+static void print_forms(const cJSON *operation, FILE *stream)
+{
+    const cJSON *form;
+    char *last = xstrdup("");
+    cJSON_ArrayForEach(form, json_at(operation, "forms"))
+    {
+        char *text = signature_of(form);
+        if (strcmp(text, last) != 0)
+            fprintf(stream, "  %s)\n", text);
+        free(last);
+        last = text;
+    }
+    free(last);
+}
+
+static void print(void *self, const cJSON *document, const struct style *style)
+{
+    (void)self;
+    unsigned width = style->width >= WIDTH_MIN ? style->width : TEXT_WIDTH;
+    const char *family = "";
+    const cJSON *operation;
+    cJSON_ArrayForEach(operation, json_at(document, "operations"))
+    {
+        const char *next = json_text(operation, "family");
+        if (strcmp(family, next) != 0)
+            fprintf(style->stream, "%s%s\n", *family ? "\n" : "", next);
+        family = next;
+        print_forms(operation, style->stream);
+        char *text = view_fill(operation, "{meaning} ({dtypes})");
+        text_wrap(style->stream, text, 0, MEANING_INDENT, width);
+        free(text);
+    }
+    putc('\n', style->stream);
+    text_wrap(style->stream,
+              "Every name may have a leading underscore. An argument named 'out' is a tensor that "
+              "exists already. docs/OPS.md tells more.",
+              0, 0, width);
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct ops_command, json)},
-    TIMEOUT_OPTION,
-    OPERATIONS_OPTIONS(struct ops_command, operations),
-    END_OF_OPTIONS,
+    JOB_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct ops_command self = {.operations = NULL};
+    static const struct job_steps steps = {NULL, report, print, NULL, NULL};
+    struct job self = {.selector = NULL};
     int code = take_arguments(command, argc, argv, &self);
-    return code == GOES_ON ? list(&self) : code;
+    return code == GOES_ON ? job_run(&self, &steps) : code;
 }
 
 const struct command command_ops = {
     .name = "ops",
     .summary = "list the operations of HEAL and their arguments",
-    .help = "Lists the operations that a transcript may name, with every form of their arguments.\n"
-            "\n"
-            "Usage: healcl ops [OPTIONS]\n"
-            "\n"
-            "      --timeout S    give up after S seconds, with exit code 4\n"
-            "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
-            "                     (docs/JSON.md)\n"
-            "      --ops DIR      add those of the manifests of a folder (docs/VENDORS.md); "
-            "repeatable\n"
-            "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
-            "                     and any options of compilers\n"
-            "  -h, --help         this text\n",
+    .help = "Lists the operations that a transcript may name, with every form of their arguments.",
     .options = options,
     .run = run,
 };

@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
+#include <zip.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include "cli/cli.h"
-#include "cli/compile_ahead.h"
-#include "cli/signals.h"
+#include "cli/job.h"
 #include "cli/supervise.h"
 #include "core/verdict.h"
 #include "tools/xmalloc.h"
@@ -22,10 +25,31 @@ static int print_overview(void)
     return finish_output(EXIT_VERIFIED);
 }
 
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+const char healcl_compiler[] = COMPILER;
+
+/* Versions of libraries are those of what is loaded now, not of the headers. */
 static int print_version(void)
 {
-    struct style style = style_of(stdout);
-    report_version(&style);
+    const struct style output = style_of(stdout), *style = &output;
+    const unsigned hash = XXH_versionNumber();
+    fprintf(style->stream, "healcl %s\n", healcl_version());
+    report_label(style, "commit", "%s", *healcl_commit() ? healcl_commit() : "unknown");
+    report_label(style, "OpenCL", "%d.%d", CL_TARGET_OPENCL_VERSION / 100,
+                 CL_TARGET_OPENCL_VERSION / 10 % 10);
+    report_label(style, "cJSON", "%s", cJSON_Version());
+    report_label(style, "zlib", "%s", zlibVersion());
+    report_label(style, "zstd", "%s", ZSTD_versionString());
+    report_label(style, "libzip", "%s", zip_libzip_version());
+    report_label(style, "xxHash", "%u.%u.%u", hash / 10000, hash / 100 % 100, hash % 100);
+    report_label(style, "compiler", "%s", healcl_compiler);
     return finish_output(EXIT_VERIFIED);
 }
 

@@ -21,26 +21,12 @@ enum {
 
 /* ---------------------------------------------------------------- the line; the lock is held */
 
-enum { LINE_SIZE = PROGRESS_TEXT_SIZE + 64, LEFT_SIZE = 40 };
-
-/* ", about 40 s left", or "" where that is unknown, or was wrong. */
-static const char *left_text(const struct progress *progress, char text[LEFT_SIZE])
-{
-    const uint64_t now = monotonic_nanoseconds(), minute = 60;
-    const uint64_t left = progress->ends_at > now ? (progress->ends_at - now) / SECOND + 1 : 0;
-    *text = 0;
-    if (left > 0 && left < 2 * minute)
-        snprintf(text, LEFT_SIZE, ", about %" PRIu64 " s left", left);
-    else if (left > 0)
-        snprintf(text, LEFT_SIZE, ", about %" PRIu64 " min left", (left + minute / 2) / minute);
-    return text;
-}
+enum { LINE_SIZE = PROGRESS_TEXT_SIZE + 64 };
 
 static void draw(struct progress *progress, uint64_t elapsed)
 {
-    char line[LINE_SIZE], left[LEFT_SIZE];
-    snprintf(line, sizeof line, "%.1f s%s  %s", (double)elapsed / SECOND, left_text(progress, left),
-             progress->text);
+    char line[LINE_SIZE];
+    snprintf(line, sizeof line, "%.1f s  %s", (double)elapsed / SECOND, progress->text);
     text_clean(line, false);
     /* A line that reached the last column would wrap and could not be taken back. */
     for (size_t kept = strlen(line); kept > 0 && text_columns(line) >= progress->width;)
@@ -59,14 +45,6 @@ static void erase(struct progress *progress)
     progress->shown = false;
 }
 
-/* Without a terminal. */
-static void print_line(const struct progress *progress, uint64_t elapsed)
-{
-    char left[LEFT_SIZE];
-    print_notice("%" PRIu64 " s%s: %s", elapsed / SECOND, left_text(progress, left),
-                 progress->text);
-}
-
 /* ---------------------------------------------------------------- the thread */
 
 static void show(struct progress *progress)
@@ -77,7 +55,7 @@ static void show(struct progress *progress)
     if (progress->interval == 0 && elapsed >= PATIENCE)
         draw(progress, elapsed);
     else if (progress->interval > 0 && elapsed >= progress->next_line) {
-        print_line(progress, elapsed);
+        print_notice("%" PRIu64 " s: %s", elapsed / SECOND, progress->text);
         progress->next_line = elapsed + progress->interval;
     }
 }
@@ -129,15 +107,6 @@ void progress_start_long(struct progress *progress)
         return; /* on a terminal; or 0, or nonsense */
     progress->interval = progress->next_line = (uint64_t)interval * SECOND;
     start(progress);
-}
-
-void progress_estimate(struct progress *progress, uint64_t nanoseconds)
-{
-    if (!progress->running)
-        return;
-    pthread_mutex_lock(&progress->lock);
-    progress->ends_at = monotonic_nanoseconds() + nanoseconds;
-    pthread_mutex_unlock(&progress->lock);
 }
 
 void progress_say(struct progress *progress, const char *format, ...)

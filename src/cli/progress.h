@@ -19,7 +19,6 @@ struct progress {
     pthread_t thread;
     pthread_mutex_t lock; /* of everything below, and of the terminal */
     pthread_cond_t wake;
-    uint64_t ends_at;   /* when the work will probably be done, by that clock; 0: unknown */
     uint64_t interval;  /* nanoseconds between lines; 0: on a terminal, where one line stays */
     uint64_t next_line; /* since the start */
     bool ends;
@@ -30,14 +29,11 @@ struct progress {
 /* Shows nothing unless it is wanted and standard error is a terminal that can take a line back. */
 void progress_start(struct progress *progress, bool wanted);
 
-/* The same; where standard error is no such terminal, a line goes there every minute. The
+/* Does so too; without such a terminal, standard error gets a line every minute. The
  * environment's HEALCL_PROGRESS_SECONDS is another time; 0: no lines. */
 void progress_start_long(struct progress *progress);
 
-/* How long the rest will probably take, from now on. */
-void progress_estimate(struct progress *progress, uint64_t nanoseconds);
-
-/* What the work is at from now on. */
+/* Sets the text of the line. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress,
                                                         const char *format, ...);
 

@@ -1,5 +1,5 @@
 /*
- * What healcl reports. Each command makes a document of JSON (docs/JSON.md), for json_write or
+ * Reports of healcl. Each command makes a document of JSON (docs/JSON.md), for json_write or
  * cJSON_Delete; report_..._text prints what people read of it.
  */
 #ifndef HEALCL_CLI_REPORT_H
@@ -30,7 +30,7 @@ void report_add_self_test(cJSON *object, enum self_test_outcome outcome, const c
 /* Rates that are known. */
 void report_add_roofline(cJSON *object, const struct roofline *roofline);
 
-/* What staying below a limit of device memory takes, or where there is none what tensors take.
+/* Adds the cost of a limit of device memory, or without a limit the memory of tensors.
  * Returns that member. */
 cJSON *report_add_memory(cJSON *object, const struct memory_facts *memory);
 
@@ -46,7 +46,7 @@ void report_add_command(cJSON *object, const char *command, const struct device_
                         const struct healcl_operations *manifests, const char *option,
                         const char *operand);
 
-/* Of a command that failed. file may be NULL. */
+/* Writes the report of a command that failed. file may be NULL. */
 void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,
                        FILE *stream);
 
@@ -58,7 +58,7 @@ struct run_difference {
     size_t segment;
 };
 
-struct request_facts; /* cli/requests_report.h */
+struct request_facts; /* cli/requests.h */
 
 struct run_facts {
     const char *file;
@@ -66,7 +66,7 @@ struct run_facts {
     const struct device_info *device;   /* NULL: the host reference */
     const struct device_tuning *tuning; /* of the device; NULL without one */
     struct roofline roofline;           /* the device's, 0 where it is not known */
-    const struct healcl_report *report;
+    struct healcl_report *report;
     cJSON *kernels; /* cli/run_kernels_report.h; NULL: they are not reported */
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
@@ -75,7 +75,7 @@ struct run_facts {
     uint64_t first_result_nanoseconds; /* from the start of the command to the end of the first
                                           repetition, its results compared */
     uint64_t total_nanoseconds;        /* from the start of the command until now */
-    const struct run_difference *differences;
+    struct run_difference *differences;
     size_t difference_count;
     struct request_facts *steady; /* requests behind the run, each with its time; or NULL */
 };
@@ -85,24 +85,55 @@ cJSON *report_run(const struct run_facts *facts);
 /* verbose: all segments, and the operations by kind with their times. */
 void report_run_text(const cJSON *document, const struct style *style, bool verbose);
 
+/* A list of the kernels of a trace's last repetition: a row for launches that are alike, the
+ * slowest first. */
+cJSON *report_launches(const struct plan *plan, const struct trace *trace,
+                       const struct roofline *roofline, const struct healcl_device *device);
+
 /* Prints a trace that is finished: docs/TRACE.md. */
 void report_trace(const char *file, const char *device, const char *driver,
                   const struct trace *trace, FILE *stream);
 
+/* ---- JUnit XML, as CI services read it: well-formed whatever texts hold ---- */
+
+enum junit_outcome {
+    JUNIT_PASSED,
+    JUNIT_FAILURE, /* a result that is wrong, a time that is too long */
+    JUNIT_ERROR,   /* no result: a device that failed, a transcript that is refused */
+    JUNIT_SKIPPED,
+    JUNIT_OUTCOME_COUNT
+};
+
+/* Suites of cases, as JSON. */
+struct junit {
+    cJSON *top, *suites, *cases, *last;
+};
+
+/* name: of the whole. */
+void junit_init(struct junit *junit, const char *name);
+
+/* Begins a suite; cases that are added then belong to it. */
+void junit_suite(struct junit *junit, const char *name);
+
+void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds);
+
+/* How the last case ended, where it did not pass. type: a word; message: one line. */
+void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
+                   const char *message);
+
+/* Adds a line to the text of the last case. */
+void junit_line(struct junit *junit, const char *text);
+
+/* Prints the whole and frees it. */
+void junit_print(struct junit *junit, FILE *stream);
+
+/* A case for each segment. */
+void report_run_junit(const struct run_facts *facts, FILE *stream);
+
+/* Writes the report of a command that failed. file may be NULL. */
+void report_error_junit(const char *file, const struct healcl_error *error, FILE *stream);
+
 /* ---- a plan ---- */
-
-/* memory: what staying below a limit of device memory takes; with a limit of 0, which is none, what
- * tensors take. NULL: neither is known. The roofline's rates may be 0. */
-cJSON *report_plan(const char *file, const struct plan *plan, const struct memory_facts *memory,
-                   const struct roofline *roofline);
-void report_plan_text(const cJSON *document, const struct style *style);
-
-/* What passes have made of it: how many steps each has changed, and costs before and after. */
-void report_passes_text(const cJSON *document, const struct style *style);
-
-/* The steps that are left after passes, by segment, a line for each: the entries that it does, its
- * kind, its inputs and its output, as views of storages. */
-void report_steps(const struct plan *plan, const struct style *style);
 
 /* A transcript that ranks share, and what they have for that. */
 struct ranks_facts {
@@ -112,7 +143,7 @@ struct ranks_facts {
     struct roofline roofline; /* of each rank's device; 0 where it is not known */
 };
 
-/* What is split, whole and exchanged, and what one rank alone and each of them take. */
+/* Adds what is split, whole and exchanged, and costs of one rank alone and of each rank. */
 void report_add_ranks(cJSON *document, const struct ranks_facts *facts);
 void report_ranks_text(const cJSON *document, const struct style *style);
 
@@ -126,30 +157,6 @@ void report_add_parts(cJSON *object, const struct healcl_transcript *part);
     "entry {entry}, tensor {tensor}, along axis {axis}" \
     "{chosen= (the least memory, work and exchange)}"
 
-/* Which kernels serve the steps on a device, and why not others. */
-void report_add_kernels(cJSON *document, const struct plan *plan,
-                        const struct healcl_device *device);
-void report_kernels_text(const cJSON *document, const struct style *style);
-
-/* ---- devices ---- */
-
-struct self_test_result {
-    enum self_test_outcome outcome;
-    char reason[SELF_TEST_REASON_SIZE]; /* of a failure, or why it could not run */
-};
-
-/* best: index of the one that runs by default, else the count. self_tests, of each; rates, of each,
- * 0 where not measured, or NULL. */
-cJSON *report_devices(const struct device_listing *listing, size_t best,
-                      const struct self_test_result *self_tests, const struct device_rates *rates);
-void report_devices_text(const cJSON *document, const struct style *style);
-
-/* ---- operations ---- */
-
-/* Operations, and the kernels that there are. */
-cJSON *report_operations(const struct operation_table *table);
-void report_operations_text(const cJSON *document, const struct style *style);
-
 /* ---- healcl itself ---- */
 
 /* The commit that it was built from, with "-dirty" behind it where files had changed since; ""
@@ -158,8 +165,5 @@ const char *healcl_commit(void);
 
 /* The compiler that built it: "gcc 12.2.0". */
 extern const char healcl_compiler[];
-
-/* Prints the versions of healcl and its libraries; the first line is "healcl 0.1.0". */
-void report_version(const struct style *style);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/junit.h"
+#include "cli/report.h"
 #include "core/verdict.h"
 
 void report_file_set(struct report_file *output, const char *path, bool is_junit)
@@ -46,11 +46,8 @@ enum healcl_status report_file_open(struct report_file *output, struct healcl_er
 int report_file_begin(struct report_file *output)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    if (report_file_open(output, &error) == HEALCL_OK)
-        return EXIT_VERIFIED;
-    int code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    (void)report_file_open(output, &error);
+    return end_error(&error, false);
 }
 
 FILE *report_file_stream(struct report_file *output)
@@ -62,12 +59,11 @@ FILE *report_file_stream(struct report_file *output)
 int report_file_end(struct report_file *output, int code, bool verbose)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int end = EXIT_VERIFIED;
-    if (!output->on_stdout && new_file_commit(&output->file, &error) != HEALCL_OK)
-        end = print_error(NULL, &error, verbose);
+    if (!output->on_stdout)
+        (void)new_file_commit(&output->file, &error);
+    const int end = end_error(&error, verbose);
     if (end == EXIT_VERIFIED)
         verdict_tell_report(output->number);
-    healcl_error_clear(&error);
     return code == EXIT_VERIFIED ? end : code;
 }
 
@@ -82,21 +78,26 @@ int report_file_json(struct report_file *output, cJSON *document, int code, bool
     return report_file_end(output, code, verbose);
 }
 
+void report_file_error(struct report_file *output, const char *file,
+                       const struct healcl_error *error, bool is_of_driver, bool verbose)
+{
+    FILE *stream = report_file_stream(output);
+    if (!stream)
+        return;
+    if (output->is_junit)
+        report_error_junit(file, error, stream);
+    else
+        report_error_json(file, error, is_of_driver, stream);
+    (void)report_file_end(output, EXIT_DEVICE, verbose);
+}
+
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
-                       const struct healcl_error *error, bool verbose)
+                       const struct healcl_error *error, bool is_of_driver, bool verbose)
 {
     /* Where a file cannot be read the message names it itself. */
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
-    FILE *stream = report_file_stream(json);
-    if (stream) {
-        report_error_json(file, error, false, stream);
-        (void)report_file_end(json, code, verbose);
-    }
-    stream = junit ? report_file_stream(junit) : NULL;
-    if (stream) {
-        report_error_junit(file, error, stream);
-        (void)report_file_end(junit, code, verbose);
-    }
+    report_file_error(json, file, error, is_of_driver, verbose);
+    report_file_error(junit, file, error, is_of_driver, verbose);
     return code;
 }
 

@@ -38,11 +38,15 @@ int report_file_end(struct report_file *output, int code, bool verbose);
 /* Writes a document where it is wanted, and frees it. Returns as report_file_end. */
 int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose);
 
+/* Writes an error where a report is wanted. is_of_driver: as of report_add_error. */
+void report_file_error(struct report_file *output, const char *file,
+                       const struct healcl_error *error, bool is_of_driver, bool verbose);
+
 /* For a command that failed: prints the error, and writes it where its JSON, and its JUnit XML,
- * were to be. junit: NULL where the command has none. file: what the error is about, or NULL.
- * Returns the exit code. */
+ * were to be. file: what the error is about, or NULL. is_of_driver: as of report_add_error. Returns
+ * the exit code. */
 int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
-                       const struct healcl_error *error, bool verbose);
+                       const struct healcl_error *error, bool is_of_driver, bool verbose);
 
 /* Nothing is left of a file that has not appeared. */
 void report_file_discard(struct report_file *output);

@@ -5,17 +5,12 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/numbers.h"
 #include "plan/transcript.h"
 #include "tools/xmalloc.h"
 #include "transcript/npy.h"
 
 /* ---------------------------------------------------------------- options */
-
-static void add(const char ***texts, size_t *count, const char *text)
-{
-    *texts = xrealloc(*texts, *count + 1, sizeof **texts);
-    (*texts)[(*count)++] = text;
-}
 
 int take_live_input(const struct command *command, const struct command_option *option, void *self,
                     const char *text)
@@ -24,26 +19,17 @@ int take_live_input(const struct command *command, const struct command_option *
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return usage_error(command, "--input takes ENTRY=FILE.npy, not '%.200s'", text);
-    add(&live->texts, &live->count, text);
-    return EXIT_VERIFIED;
-}
-
-int take_kept_segment(const struct command *command, const struct command_option *option,
-                      void *self, const char *text)
-{
-    struct live_inputs *live = (void *)((char *)self + option->member);
-    (void)command;
-    add(&live->segments, &live->segment_count, text);
+    words_add(&live->texts, text);
     return EXIT_VERIFIED;
 }
 
 void live_inputs_free(struct live_inputs *live)
 {
-    for (size_t i = 0; live->inputs && i < live->count; i++)
+    for (size_t i = 0; live->inputs && i < live->texts.count; i++)
         free((void *)(uintptr_t)live->inputs[i].data);
-    free(live->texts);
+    free(live->texts.of);
     free(live->inputs);
-    free(live->segments);
+    free(live->segments.of);
 }
 
 /* ---------------------------------------------------------------- inputs */
@@ -107,9 +93,9 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
                                     const struct healcl_transcript *transcript,
                                     struct healcl_error *error)
 {
-    live->inputs = xcalloc(live->count, sizeof *live->inputs);
-    for (size_t i = 0; i < live->count; i++) {
-        const char *text = live->texts[i];
+    live->inputs = xcalloc(live->texts.count, sizeof *live->inputs);
+    for (size_t i = 0; i < live->texts.count; i++) {
+        const char *text = live->texts.of[i];
         int length = (int)strcspn(text, "=");
         size_t input = 0;
         TRY(find_input(transcript, "input", text, (size_t)length, &input, error));
@@ -143,8 +129,8 @@ static const char *segment_of(const struct healcl_transcript *transcript, size_t
 
 static bool is_kept_segment(const struct live_inputs *live, const char *name)
 {
-    for (size_t i = 0; i < live->segment_count; i++)
-        if (strcmp(live->segments[i], name) == 0)
+    for (size_t i = 0; i < live->segments.count; i++)
+        if (strcmp(live->segments.of[i], name) == 0)
             return true;
     return false;
 }
@@ -153,13 +139,13 @@ static enum healcl_status check_segments(const struct live_inputs *live,
                                          const struct healcl_transcript *transcript,
                                          struct healcl_error *error)
 {
-    for (size_t i = 0; i < live->segment_count; i++) {
+    for (size_t i = 0; i < live->segments.count; i++) {
         size_t s = 0;
         while (s < transcript->plan->segment_count &&
-               strcmp(transcript->plan->segments[s].name, live->segments[i]) != 0)
+               strcmp(transcript->plan->segments[s].name, live->segments.of[i]) != 0)
             s++;
         if (s == transcript->plan->segment_count)
-            FAIL(error, HEALCL_USAGE, "--keep: there is no segment '%.200s'", live->segments[i]);
+            FAIL(error, HEALCL_USAGE, "--keep: there is no segment '%.200s'", live->segments.of[i]);
     }
     return HEALCL_OK;
 }
@@ -186,12 +172,12 @@ static bool is_live(const struct live_inputs *live, const struct healcl_transcri
                     size_t input, const void **data)
 {
     *data = NULL;
-    for (size_t i = 0; i < live->count; i++)
+    for (size_t i = 0; i < live->texts.count; i++)
         if (live->inputs[i].input == input)
             *data = live->inputs[i].data;
-    if (*data || (live->count == 0 && live->segment_count == 0))
+    if (*data || (live->texts.count == 0 && live->segments.count == 0))
         return *data || is_guessed_live(transcript, input);
-    return live->segment_count > 0 && !is_kept_segment(live, segment_of(transcript, input));
+    return live->segments.count > 0 && !is_kept_segment(live, segment_of(transcript, input));
 }
 
 static enum healcl_status find_inputs(struct requests *requests, const struct live_inputs *live,
@@ -314,4 +300,127 @@ void requests_release(struct request_facts *facts)
     healcl_session_close(facts->session);
     healcl_error_clear(&facts->audit.error);
     free(facts->nanoseconds);
+}
+
+/* ---------------------------------------------------------------- reports */
+
+struct latencies latencies_of(uint64_t *nanoseconds, size_t count)
+{
+    if (count == 0)
+        return (struct latencies){.median = 0};
+    uint64_t median = sort_to_median(nanoseconds, count);
+    return (struct latencies){
+        .median = median,
+        .p95 = sorted_percentile(nanoseconds, count, 95),
+        .p99 = sorted_percentile(nanoseconds, count, 99),
+        .most = nanoseconds[count - 1],
+    };
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+void latencies_json(cJSON *object, const char *name, const struct latencies *latencies)
+{
+    cJSON *member = json_add_object(object, name);
+    JSON_ADD(member, NUMBER("median", latencies->median), NUMBER("p95", latencies->p95),
+             NUMBER("p99", latencies->p99), NUMBER("longest", latencies->most));
+}
+
+/* Returns the rate of all requests, or 0 if none was done. */
+static double per_second(const struct request_facts *facts)
+{
+    return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;
+}
+
+void report_add_steady(cJSON *document, const struct request_facts *facts)
+{
+    cJSON *object = json_add_object(document, "steady");
+    json_add_numbers(object, "requests_ns", facts->nanoseconds, facts->done);
+    JSON_ADD(object, NUMBER("bytes_uploaded", facts->bytes_uploaded),
+             NUMBER("results_compared", facts->compared),
+             NUMBER("results_different", facts->different));
+}
+
+static double audit_share(const struct healcl_audit_facts *facts)
+{
+    return facts->run_nanoseconds > 0 ? (double)facts->nanoseconds / (double)facts->run_nanoseconds
+                                      : 0;
+}
+
+static void add_difference(cJSON *object, const struct request_audit *audit)
+{
+    const struct healcl_audit_difference *difference = audit->facts.difference;
+    JSON_ADD(object, NUMBER("entry", difference->entry), STRING("op", difference->operation),
+             NUMBER("step", difference->step), STRING("kernel", difference->kernel),
+             NUMBER("element", difference->element), STRING("index", difference->index),
+             INTEGER("actual", difference->actual), INTEGER("expected", difference->expected),
+             NUMBER("different", difference->different), NUMBER("compared", difference->compared),
+             STRING("message", audit->error.message));
+}
+
+static void add_audit(cJSON *document, const struct request_audit *audit)
+{
+    const struct healcl_audit_facts *facts = &audit->facts;
+    cJSON *object = json_add_object(document, "audit");
+    JSON_ADD(object, STRING("verdict", facts->difference ? "differs" : "agrees"),
+             DECIMAL("share", audit->share), DECIMAL("share_taken", audit_share(facts)),
+             NUMBER("steps", facts->steps), NUMBER("steps_audited", facts->steps_audited),
+             NUMBER("steps_left_out", facts->steps_left_out), NUMBER("audits", facts->audits),
+             NUMBER("elements", facts->elements), NUMBER("ns", facts->nanoseconds));
+    cJSON *kernels = json_add_array(object, "kernels");
+    for (size_t i = 0; i < facts->kernel_count; i++) {
+        cJSON *kernel = json_add_object(kernels, NULL);
+        JSON_ADD(kernel, STRING("name", facts->kernels[i].name),
+                 NUMBER("steps", facts->kernels[i].steps),
+                 NUMBER("steps_audited", facts->kernels[i].steps_audited),
+                 NUMBER("audits", facts->kernels[i].audits),
+                 NUMBER("elements", facts->kernels[i].elements));
+    }
+    if (facts->difference)
+        add_difference(json_add_object(object, "difference"), audit);
+}
+
+cJSON *report_requests(const char *file, const struct device_info *device,
+                       const struct request_facts *facts)
+{
+    const struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
+    cJSON *document = report_of(file, device);
+    JSON_ADD(document, NUMBER("requests", facts->done),
+             DECIMAL("requests_per_second", per_second(facts)));
+    latencies_json(document, "latency_ns", &latencies);
+    JSON_ADD(document, NUMBER("bytes_uploaded", facts->bytes_uploaded),
+             NUMBER("fallbacks", facts->fallbacks), NUMBER("first_ns", facts->first_nanoseconds),
+             NUMBER("first_bytes_uploaded", facts->first_bytes_uploaded),
+             NUMBER("device_bytes", facts->device_bytes),
+             NUMBER("results_compared", facts->compared),
+             NUMBER("results_different", facts->different));
+    if (facts->audit.share > 0)
+        add_audit(document, &facts->audit);
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+void report_requests_text(const cJSON *document, const struct style *style)
+{
+    static const struct view_line lines[] = {
+        {"requests", "{requests}, {requests_per_second:factor} a second"},
+        {"latency", "median {latency_ns.median:time}, p95 {latency_ns.p95:time}, p99 "
+                    "{latency_ns.p99:time}, longest {latency_ns.longest:time}"},
+        {"upload", "{bytes_uploaded:bytes} by each"},
+        {"first", "{first_ns:time}, with an upload of {first_bytes_uploaded:bytes}"},
+        {"memory", "{device_bytes:bytes} on {device.name}"},
+        {"on the host", "{fallbacks:#?} steps of the last request"},
+        {"audited", "{audit.audits} times a step, {audit.elements} elements, in {audit.ns:time}, "
+                    "{audit.share_taken:%} of all"},
+        {"covered", "{audit.steps_audited} of {audit.steps} steps"},
+        {"not audited", "{audit.steps_left_out:#?} steps of the transcript"},
+        {"differs", "entry {audit.difference.entry} ({audit.difference.op}), step "
+                    "{audit.difference.step} ({audit.difference.kernel}) at "
+                    "{audit.difference.index}: {audit.difference.actual}, expected "
+                    "{audit.difference.expected}"},
+        {"results", "{results_compared:#?} compared, {results_different} differ"}};
+    VIEW_LINES(style, document, lines);
+    if (json_number_at(document, "results_compared") == 0)
+        report_label(style, "results", "none compared");
 }

@@ -4,22 +4,18 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "cli/requests_report.h"
+#include "cli/requests.h"
 
 /* The options, before the transcript is known. Freed with live_inputs_free. */
 struct live_inputs {
-    const char **texts; /* "ENTRY=FILE.npy" of --input */
-    size_t count;
-    struct healcl_input *inputs; /* count of them, once they are read */
-    const char **segments;       /* of --keep */
-    size_t segment_count;
+    struct words texts;          /* "ENTRY=FILE.npy" of --input */
+    struct healcl_input *inputs; /* as many, once they are read */
+    struct words segments;       /* of --keep */
 };
 
-/* Take --input and --keep into a struct live_inputs. The text stays. */
+/* Takes --input into a struct live_inputs. The text stays. */
 int take_live_input(const struct command *command, const struct command_option *option, void *self,
                     const char *text);
-int take_kept_segment(const struct command *command, const struct command_option *option,
-                      void *self, const char *text);
 
 /* The number of the input that text, of so many characters, names as ENTRY of an option: by the
  * number of its entry or the name of its tensor; "entry:" or "name:" before it says which. Errors:
@@ -37,6 +33,48 @@ enum healcl_status live_inputs_read(struct live_inputs *live,
                                     const struct healcl_transcript *transcript,
                                     struct healcl_error *error);
 void live_inputs_free(struct live_inputs *live);
+
+/* `--audit`; share 0: there is none. */
+struct request_audit {
+    double share;
+    uint64_t seed;
+    struct healcl_audit_facts facts; /* of the session */
+    struct healcl_error error;       /* what the request ended with */
+};
+
+struct request_facts {
+    bool no_verify;
+    struct healcl_session *session; /* of an audit, or NULL */
+    uint32_t count;                 /* behind the first one */
+    uint32_t done;                  /* of those: fewer where an audit has ended one */
+    struct request_audit audit;
+    uint64_t *nanoseconds;      /* of each; sorted by the report; freed with free() */
+    uint64_t spent_nanoseconds; /* by all of them */
+    /* The first one, which is not among them, uploads what is kept and compiles kernels. */
+    uint64_t first_nanoseconds, first_bytes_uploaded;
+    uint64_t bytes_uploaded;      /* by each further one */
+    uint64_t device_bytes;        /* allocated on the device in the end */
+    uint64_t fallbacks;           /* steps of the last one that the host did for the device */
+    uint64_t compared, different; /* results, of all requests */
+};
+
+struct latencies {
+    uint64_t median, p95, p99, most;
+};
+
+/* Sorts the nanoseconds of count requests; all 0 where there are none. */
+struct latencies latencies_of(uint64_t *nanoseconds, size_t count);
+
+/* Adds them to object by a name. */
+void latencies_json(cJSON *object, const char *name, const struct latencies *latencies);
+
+/* Requests behind a run (`--steady`), from the first one on that counts, in their order. */
+void report_add_steady(cJSON *document, const struct request_facts *facts);
+
+/* device: NULL for the host reference. */
+cJSON *report_requests(const char *file, const struct device_info *device,
+                       const struct request_facts *facts);
+void report_requests_text(const cJSON *document, const struct style *style);
 
 /*
  * Runs facts->count requests in one session, of which facts->done have come to their end where an

@@ -5,13 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/compile_ahead.h"
-#include "cli/junit.h"
-#include "cli/progress.h"
-#include "cli/report_file.h"
+#include "cli/job.h"
+#include "cli/report.h"
 #include "cli/requests.h"
-#include "cli/run_kernels_report.h"
 #include "cli/text.h"
 #include "core/new_file.h"
 #include "core/process.h"
@@ -28,41 +24,36 @@ enum {
 
 /* One `healcl run`. */
 struct run_command {
-    const char *selector, *trace_path, *dump_dir, *package;
-    struct report_file json, junit;
-    bool reference, no_fallback, no_warm_up, kernels, quiet, verbose;
+    struct job job; /* limits.memory_bytes 0: by the device */
+    const char *trace_path, *dump_dir, *package;
+    bool reference, no_fallback, no_warm_up, kernels;
     uint32_t repeat;
     double audit; /* percent; 0: none */
     uint32_t audit_seed;
     struct live_inputs live;
-    struct request_facts served; /* count 0: it is verified, once or repeat times */
-    struct request_facts steady; /* count 0: none are timed behind it */
-    struct healcl_limits limits;
-    uint64_t device_memory_bytes; /* 0: no limit */ /* memory_bytes 0: by the device */
+    struct request_facts served;  /* count 0: it is verified, once or repeat times */
+    struct request_facts steady;  /* count 0: none are timed behind it */
+    uint64_t device_memory_bytes; /* 0: no limit */
     struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path and kernels */
     uint64_t start;      /* of the command */
 
-    int compiling; /* the process of compile_ahead_start, or 0 */
-    struct progress progress;
-    char repetition[48];                /* what runs now, e.g. "run 2 of 5, " */
-    uint32_t repetitions;               /* that have begun, those of all phases */
-    size_t segment;                     /* that runs now */
-    bool differs;                       /* a difference was told */
-    struct run_difference *differences; /* facts.difference_count of them */
+    int compiling;        /* the process of compile_ahead_start, or 0 */
+    char repetition[48];  /* what runs now, e.g. "run 2 of 5, " */
+    uint32_t repetitions; /* that have begun, those of all phases */
+    size_t segment;       /* that runs now */
+    bool differs;         /* a difference was told */
 
     struct device_info info; /* of the device that was chosen */
     struct device_tuning tuning;
-    struct healcl_device *device;
     struct healcl_transcript *transcript;
-    struct healcl_report *report;
     struct run_facts facts; /* what is known until now */
 };
 
 /* Text for people; standard output, unless that is to be a report. */
 static FILE *text_stream(const struct run_command *self)
 {
-    return self->json.on_stdout || self->junit.on_stdout ? stderr : stdout;
+    return self->job.json.on_stdout || self->job.junit.on_stdout ? stderr : stdout;
 }
 
 /* ---------------------------------------------------------------- what a run tells */
@@ -73,12 +64,12 @@ static void on_difference(void *context, const char *line)
     self->differs = true;
     char *clean = xstrdup(line);
     text_clean(clean, false);
-    progress_pause(&self->progress);
+    progress_pause(&self->job.progress);
     fprintf(text_stream(self), "%s\n", clean);
     fflush(text_stream(self));
-    progress_resume(&self->progress);
-    if (self->differences && self->facts.difference_count < DIFFERENCES_KEPT)
-        self->differences[self->facts.difference_count++] =
+    progress_resume(&self->job.progress);
+    if (self->facts.differences && self->facts.difference_count < DIFFERENCES_KEPT)
+        self->facts.differences[self->facts.difference_count++] =
             (struct run_difference){clean, self->segment};
     else
         free(clean);
@@ -92,11 +83,11 @@ __attribute__((format(printf, 2, 3))) static void warn(struct run_command *self,
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    if (self->quiet)
+    if (self->job.quiet)
         return;
-    progress_pause(&self->progress);
-    print_notice("%s: warning: %s", self->facts.file, line);
-    progress_resume(&self->progress);
+    progress_pause(&self->job.progress);
+    print_notice("%s: warning: %s", self->job.file, line);
+    progress_resume(&self->job.progress);
 }
 
 static void on_warning(void *context, const char *line)
@@ -108,8 +99,8 @@ static void stop_compiling(struct run_command *self)
 {
     process_stop(self->compiling);
     self->compiling = 0;
-    if (self->device)
-        self->device->programs->ahead.board = NULL;
+    if (self->job.device)
+        self->job.device->programs->ahead.board = NULL;
 }
 
 /* Once a repetition has been verified: all is compiled, and what is timed runs alone. */
@@ -147,7 +138,7 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
     char share[16] = "";
     if (step > 0 && step_count > 0)
         snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
-    progress_say(&self->progress, "%ssegment %zu of %zu: %s%s", self->repetition, segment + 1,
+    progress_say(&self->job.progress, "%ssegment %zu of %zu: %s%s", self->repetition, segment + 1,
                  segment_count, *name ? name : "(no segment)", share);
 }
 
@@ -164,7 +155,7 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     TRY(status);
     if (self->package)
         device_allow_packaged(list, count);
-    status = device_select(list, count, self->selector, &index, error);
+    status = device_select(list, count, self->job.selector, &index, error);
     if (status == HEALCL_OK)
         self->info = list[index];
     free(list);
@@ -177,14 +168,14 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
 static enum healcl_status open_transcript(struct run_command *self, bool host_memory_only,
                                           struct healcl_error *error)
 {
-    struct healcl_limits limits = self->limits;
+    struct healcl_limits limits = self->job.limits;
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
-    progress_say(&self->progress, "reading %s", self->facts.file);
+    progress_say(&self->job.progress, "reading %s", self->job.file);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "read and plan");
     enum healcl_status status =
-        healcl_transcript_open(self->facts.file, &limits, &self->transcript, error);
+        healcl_transcript_open(self->job.file, &limits, &self->transcript, error);
     trace_end(self->trace, span);
     self->facts.open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
@@ -193,7 +184,7 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
 static enum healcl_status open_device(struct run_command *self, struct healcl_error *error)
 {
     char selector[24];
-    progress_say(&self->progress, "opening %s", self->info.name);
+    progress_say(&self->job.progress, "opening %s", self->info.name);
     snprintf(selector, sizeof selector, "%u:%u", self->info.platform_index,
              self->info.device_index);
     uint64_t begin = monotonic_nanoseconds();
@@ -201,19 +192,19 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     const struct healcl_device_options options = {
         .selector = selector, .package = self->package, .no_fallback = self->no_fallback};
     struct device_opening opening = {.trace = self->trace};
-    const struct healcl_limits *limits = &self->limits;
+    const struct healcl_limits *limits = &self->job.limits;
     const bool has_default_plan = !limits->operations && !limits->passes &&
                                   limits->expand == HEALCL_EXPAND_VALID &&
                                   self->device_memory_bytes == 0;
     if (self->served.count == 0 && !self->package && has_default_plan)
-        self->compiling = compile_ahead_start(&self->info, self->facts.file, &opening.board);
+        self->compiling = compile_ahead_start(&self->info, self->job.file, &opening.board);
     enum healcl_status status =
-        device_open_for_run(&opencl_loader, &options, &opening, &self->device, error);
+        device_open_for_run(&opencl_loader, &options, &opening, &self->job.device, error);
     trace_end(self->trace, span);
     TRY(status);
     self->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
-    self->facts.self_test_nanoseconds = self->device->programs->self_test_nanoseconds;
-    self->tuning = self->device->tuning;
+    self->facts.self_test_nanoseconds = self->job.device->programs->self_test_nanoseconds;
+    self->tuning = self->job.device->tuning;
     const uint64_t needed = self->transcript->plan->bytes_peak;
     if (!self->info.unified_memory && needed > self->info.global_memory_bytes)
         warn(self, "the tensors take %s, and the device says that it has %s", TEXT_BYTES(needed),
@@ -242,13 +233,11 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
 static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
     struct request_facts *served = &self->served;
-    served->file = self->facts.file;
-    served->device = self->reference ? NULL : &self->info;
     served->no_verify = self->facts.no_verify;
     served->audit.share = self->audit / 100;
     served->audit.seed = self->audit_seed;
-    return requests_run(self->transcript, self->device, &self->live, &self->progress, served,
-                        error);
+    return requests_run(self->transcript, self->job.device, &self->live, &self->job.progress,
+                        served, error);
 }
 
 /* Finds what kernels took, by rates that are kept, or measured now. Without rates there are no
@@ -258,14 +247,15 @@ static void find_kernels(struct run_command *self)
     struct roofline *rates = &self->facts.roofline;
     struct healcl_error ignored = {.status = HEALCL_OK};
     if (!roofline_read_kept(&self->info, &self->tuning, rates)) {
-        progress_say(&self->progress, "measuring %s", self->info.name);
-        if (roofline_measure(self->device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
+        progress_say(&self->job.progress, "measuring %s", self->info.name);
+        if (roofline_measure(self->job.device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
             *rates = (struct roofline){0};
         healcl_error_clear(&ignored);
     }
     if (self->trace->dropped > 0)
         on_warning(self, "there are too many kernels to tell all of them");
-    self->facts.kernels = report_launches(self->transcript->plan, self->trace, rates, self->device);
+    self->facts.kernels =
+        report_launches(self->transcript->plan, self->trace, rates, self->job.device);
 }
 
 /* Requests behind the run. Those that cannot be made are no fault of the run's. */
@@ -274,9 +264,9 @@ static void time_steady(struct run_command *self)
     struct request_facts *steady = &self->steady;
     struct healcl_error error = {.status = HEALCL_OK};
     steady->no_verify = self->facts.no_verify;
-    if (self->device)
-        device_pool_empty(self->device); /* the session has one of its own */
-    if (requests_run(self->transcript, self->device, &self->live, &self->progress, steady,
+    if (self->job.device)
+        device_pool_empty(self->job.device); /* the session has one of its own */
+    if (requests_run(self->transcript, self->job.device, &self->live, &self->job.progress, steady,
                      &error) == HEALCL_OK)
         self->facts.steady = steady;
     else
@@ -288,15 +278,13 @@ static void time_steady(struct run_command *self)
     snprintf(line, sizeof line, "requests in a session: %" PRIu64 " of %" PRIu64 " results differ",
              steady->different, steady->compared);
     on_difference(self, line);
-    self->report->verdict = HEALCL_DIFFERS;
-    if (self->report->results_different == 0)
-        self->report->results_different = 1;
+    self->facts.report->verdict = HEALCL_DIFFERS;
+    if (self->facts.report->results_different == 0)
+        self->facts.report->results_different = 1;
 }
 
 static enum healcl_status run_session(struct run_command *self, struct healcl_error *error)
 {
-    TRY(report_file_open(&self->json, error));
-    TRY(report_file_open(&self->junit, error));
     if (self->trace_path)
         TRY(new_file_open(&self->trace_file, self->trace_path, error));
     if (self->trace_path || self->kernels) {
@@ -310,10 +298,11 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         return serve(self, error);
     struct healcl_run_options options = {
         .inputs = self->live.inputs,
-        .input_count = self->live.count,
+        .input_count = self->live.texts.count,
         .no_verify = self->facts.no_verify,
-        .no_warm_up = self->no_warm_up || (self->quiet && !self->json.path && !self->trace_path),
-        .profile = self->json.path || self->trace || self->verbose,
+        .no_warm_up =
+            self->no_warm_up || (self->job.quiet && !self->job.json.path && !self->trace_path),
+        .profile = self->job.json.path || self->trace || self->job.verbose,
         .repeat = self->repeat,
         .dump_dir = self->dump_dir,
         .observer = {.context = self,
@@ -324,11 +313,12 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         .device_memory_bytes = self->device_memory_bytes,
     };
     size_t span = trace_begin(self->trace, "run", "run");
-    enum healcl_status status = healcl_run_traced(self->transcript, self->device, &options,
-                                                  self->trace, &self->report, error);
+    enum healcl_status status = healcl_run_traced(self->transcript, self->job.device, &options,
+                                                  self->trace, &self->facts.report, error);
     trace_end(self->trace, span);
     note_first_result(self);
-    if (status == HEALCL_OK && self->steady.count > 0 && self->report->verdict != HEALCL_DIFFERS)
+    if (status == HEALCL_OK && self->steady.count > 0 &&
+        self->facts.report->verdict != HEALCL_DIFFERS)
         time_steady(self);
     if (status == HEALCL_OK && self->kernels)
         find_kernels(self);
@@ -337,18 +327,33 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
 
 /* ---------------------------------------------------------------- telling the end */
 
-/* Facts of a run that came to its end. */
-static void complete_facts(struct run_command *self)
+static cJSON *report(void *context)
 {
+    struct run_command *self = context;
     struct run_facts *facts = &self->facts;
+    facts->file = self->job.file;
     facts->plan = self->transcript->plan;
     facts->device = self->reference ? NULL : &self->info;
     facts->tuning = self->reference ? NULL : &self->tuning;
-    facts->report = self->report;
     if (!self->reference && !self->kernels)
         (void)roofline_read_kept(&self->info, &self->tuning, &facts->roofline);
-    facts->differences = self->differences;
     facts->total_nanoseconds = monotonic_nanoseconds() - self->start;
+    return report_run(facts);
+}
+
+static void print(void *context, const cJSON *document, const struct style *style)
+{
+    const struct run_command *self = context;
+    if (self->differs)
+        putc('\n', style->stream);
+    report_run_text(document, style, self->job.verbose);
+}
+
+static void print_junit(void *context, const cJSON *document, FILE *stream)
+{
+    const struct run_command *self = context;
+    (void)document;
+    report_run_junit(&self->facts, stream);
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -358,116 +363,97 @@ static int write_trace(struct run_command *self)
     if (!self->trace_path || !trace)
         return EXIT_VERIFIED;
     trace_finish(trace);
-    report_trace(self->facts.file, self->reference ? "reference" : self->info.name,
-                 self->info.driver, trace, self->trace_file.stream);
-    if (trace->dropped > 0 && !self->quiet)
+    report_trace(self->job.file, self->reference ? "reference" : self->info.name, self->info.driver,
+                 trace, self->trace_file.stream);
+    if (trace->dropped > 0 && !self->job.quiet)
         print_notice("%s: warning: the trace leaves out %" PRIu64
                      " spans, those after the first %zu",
-                     self->facts.file, trace->dropped, trace->count);
+                     self->job.file, trace->dropped, trace->count);
     struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&self->trace_file, &error) == HEALCL_OK)
-        return EXIT_VERIFIED;
-    int code = print_error(NULL, &error, self->verbose);
-    healcl_error_clear(&error);
+    (void)new_file_commit(&self->trace_file, &error);
+    return end_error(&error, self->job.verbose);
+}
+
+static int conclude(void *context, int code)
+{
+    struct run_command *self = context;
+    const struct healcl_report *report = self->facts.report;
+    const int trace_code = write_trace(self);
+    if (!report || report->verdict != HEALCL_DIFFERS)
+        return code == EXIT_VERIFIED ? trace_code : code;
+    print_notice("%s: %" PRIu64 " of %" PRIu64 " result%s differ%s", self->job.file,
+                 report->results_different, report->results, report->results == 1 ? "" : "s",
+                 report->results_different == 1 ? "s" : "");
+    return EXIT_DIFFERENT;
+}
+
+static cJSON *report_served(void *context)
+{
+    const struct run_command *self = context;
+    return report_requests(self->job.file, self->reference ? NULL : &self->info, &self->served);
+}
+
+static void print_served(void *self, const cJSON *document, const struct style *style)
+{
+    (void)self;
+    report_requests_text(document, style);
+}
+
+static int conclude_served(void *context, int code)
+{
+    struct run_command *self = context;
+    const struct request_facts *served = &self->served;
+    if (served->audit.facts.difference)
+        print_notice("%s: %s", self->job.file, served->audit.error.message);
+    else if (served->different > 0)
+        print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ", self->job.file,
+                     served->different, served->compared);
+    if (code == EXIT_VERIFIED && (served->audit.facts.difference || served->different > 0))
+        code = EXIT_DIFFERENT;
+    requests_release(&self->served); /* before the device is closed */
     return code;
-}
-
-static int finish_failed(struct run_command *self, const struct healcl_error *error)
-{
-    int code =
-        report_files_error(&self->json, &self->junit, self->facts.file, error, self->verbose);
-    (void)write_trace(self);
-    return finish_output(code);
-}
-
-static int finish_run(struct run_command *self)
-{
-    complete_facts(self);
-    const struct style style = style_of(stdout);
-    cJSON *document = report_run(&self->facts);
-    if (!self->quiet && text_stream(self) == stdout) {
-        if (self->differs)
-            putc('\n', stdout);
-        report_run_text(document, &style, self->verbose);
-    }
-    int printing = report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose);
-    FILE *stream = report_file_stream(&self->junit);
-    if (stream) {
-        report_run_junit(&self->facts, stream);
-        printing = report_file_end(&self->junit, printing, self->verbose);
-    }
-    int trace_code = write_trace(self);
-    printing = printing == EXIT_VERIFIED ? trace_code : printing;
-    printing = finish_output(printing);
-    if (self->report->verdict != HEALCL_DIFFERS)
-        return printing;
-    print_notice("%s: %" PRIu64 " of %" PRIu64 " result%s differ%s", self->facts.file,
-                 self->report->results_different, self->report->results,
-                 self->report->results == 1 ? "" : "s",
-                 self->report->results_different == 1 ? "s" : "");
-    return EXIT_DIFFERENT;
-}
-
-static int finish_requests(struct run_command *self)
-{
-    const struct style style = style_of(stdout);
-    cJSON *document = report_requests(&self->served);
-    if (!self->quiet && text_stream(self) == stdout)
-        report_requests_text(document, &style);
-    const int printing =
-        finish_output(report_file_json(&self->json, document, EXIT_VERIFIED, self->verbose));
-    if (self->served.audit.facts.difference) {
-        print_notice("%s: %s", self->facts.file, self->served.audit.error.message);
-        return printing == EXIT_VERIFIED ? EXIT_DIFFERENT : printing;
-    }
-    if (self->served.different == 0)
-        return printing;
-    print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ", self->facts.file,
-                 self->served.different, self->served.compared);
-    return EXIT_DIFFERENT;
 }
 
 /* With the device go what it built, and what its driver holds: that is part of a run's time. */
 static void close_device(struct run_command *self)
 {
-    if (!self->device)
+    if (!self->job.device)
         return;
     size_t span = trace_begin(self->trace, "start-up", "close the device");
-    healcl_device_close(self->device);
-    self->device = NULL;
+    healcl_device_close(self->job.device);
+    self->job.device = NULL;
     trace_end(self->trace, span);
+}
+
+static enum healcl_status work(void *context, struct healcl_error *error)
+{
+    struct run_command *self = context;
+    const enum healcl_status status = run_session(self, error);
+    stop_compiling(self);
+    if (!self->served.session)
+        close_device(self);
+    return status;
 }
 
 static int run_and_finish(struct run_command *self)
 {
+    static const struct job_steps run_steps = {work, report, print, print_junit, conclude},
+                                  served_steps = {work, report_served, print_served, NULL,
+                                                  conclude_served};
     self->start = monotonic_nanoseconds();
-    progress_start(&self->progress, !self->quiet);
-    if (self->json.path || self->junit.path)
-        self->differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->differences);
-    struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = run_session(self, &error);
-    stop_compiling(self);
-    if (!self->served.session)
-        close_device(self);
-    progress_end(&self->progress);
-    int code = status != HEALCL_OK      ? finish_failed(self, &error)
-               : self->served.count > 0 ? finish_requests(self)
-                                        : finish_run(self);
-    healcl_error_clear(&error);
+    if (self->job.json.path || self->job.junit.path)
+        self->facts.differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->facts.differences);
+    const int code = job_run(self, self->served.count > 0 ? &served_steps : &run_steps);
     live_inputs_free(&self->live);
-    requests_release(&self->served);
     requests_release(&self->steady);
-    close_device(self);
-    healcl_report_free(self->report);
+    healcl_report_free(self->facts.report);
     healcl_transcript_close(self->transcript);
-    report_file_discard(&self->json);
-    report_file_discard(&self->junit);
     new_file_discard(&self->trace_file);
     trace_free(self->trace);
     cJSON_Delete(self->facts.kernels);
     for (size_t i = 0; i < self->facts.difference_count; i++)
-        free(self->differences[i].line);
-    free(self->differences);
+        free(self->facts.differences[i].line);
+    free(self->facts.differences);
     return code;
 }
 
@@ -487,34 +473,65 @@ static int take_audit(const struct command *command, const struct command_option
 }
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct run_command, selector)},
-    {"package", 0, OPTION_FILE, KEPT_IN(struct run_command, package)},
-    {"reference", 0, OPTION_FLAG, KEPT_IN(struct run_command, reference), .decides_device = true},
-    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_fallback)},
-    {"no-verify", 0, OPTION_FLAG, KEPT_IN(struct run_command, facts.no_verify)},
-    {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
-    {"input", 'i', OPTION_INPUT, KEPT_IN(struct run_command, live), .take = take_live_input},
-    {"steady", 0, OPTION_COUNT, KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
-    {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
-    {"keep", 0, OPTION_WORD, KEPT_IN(struct run_command, live), .take = take_kept_segment},
-    {"audit", 0, OPTION_WORD, .take = take_audit},
-    {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct run_command, json)},
-    {"junit", 0, OPTION_REPORT, KEPT_IN(struct run_command, junit)},
-    TIMEOUT_OPTION,
-    {"trace", 0, OPTION_NEW_FILE, KEPT_IN(struct run_command, trace_path)},
-    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct run_command, kernels)},
-    {"dump", 0, OPTION_NEW_FOLDER, KEPT_IN(struct run_command, dump_dir)},
-    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct run_command, limits.memory_bytes)},
-    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct run_command, device_memory_bytes)},
-    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct run_command, limits.work)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(struct run_command, limits.expand), .take = take_expand},
-    OPERATIONS_OPTIONS(struct run_command, limits.operations),
-    {"passes", 0, OPTION_WORD, KEPT_IN(struct run_command, limits.passes)},
-    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct run_command, quiet)},
-    {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct run_command, verbose)},
-    END_OF_OPTIONS,
+    {"device", 'd', OPTION_DEVICE, "SEL",
+     "the device: 0:1 (platform and device), part of a name, cpu, gpu or acc; or reference; else "
+     "HEALCL_DEVICE's, or the best",
+     KEPT_IN(struct job, selector)},
+    {"package", 0, OPTION_FILE, "PACKAGE",
+     "build nothing: take programs from what healcl compile made",
+     KEPT_IN(struct run_command, package)},
+    {"reference", 0, OPTION_FLAG, NULL, "run on the host reference, without OpenCL: slow and plain",
+     KEPT_IN(struct run_command, reference), .decides_device = true},
+    {"no-fallback", 0, OPTION_FLAG, NULL,
+     "refuse what the device cannot run; the reference runs it else",
+     KEPT_IN(struct run_command, no_fallback)},
+    {"no-verify", 0, OPTION_FLAG, NULL, "run, but compare nothing",
+     KEPT_IN(struct run_command, facts.no_verify)},
+    {"repeat", 0, OPTION_COUNT, "N", "run N times, verify each time, report medians",
+     KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
+    {"input", 'i', OPTION_INPUT, "ENTRY=FILE",
+     "take an upload's data from a .npy file, and compare nothing; ENTRY: its number or its "
+     "tensor's name, or entry:NUMBER or name:NAME; repeatable",
+     KEPT_IN(struct run_command, live), .take = take_live_input},
+    {"requests", 0, OPTION_COUNT, "N",
+     "run as a service does, N times in one session: all stays on the device but live inputs: the "
+     "uploads of segments upload_ct..., or of the last segment that uploads, or what --input and "
+     "--keep say; prints latencies",
+     KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
+    {"steady", 0, OPTION_COUNT, "N", "the same behind the run",
+     KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
+    {"keep", 0, OPTION_WORD, "SEGMENT",
+     "of requests: only uploads of this segment stay; repeatable",
+     KEPT_IN(struct run_command, live.segments), .take = take_word},
+    {"audit", 0, OPTION_WORD, "SHARE",
+     "of --requests: within this share of the time, as 2%, repeat steps on the host reference, and "
+     "end with exit code 1 where one differs (docs/EMBEDDING.md)",
+     .take = take_audit},
+    {"audit-seed", 0, OPTION_COUNT, "N", "draw other steps for audits",
+     KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
+    {"no-warmup", 0, OPTION_FLAG, NULL, "count the first run too, which compiles kernels",
+     KEPT_IN(struct run_command, no_warm_up)},
+    {"junit", 0, OPTION_REPORT, "FILE|-", "the same as JUnit XML, a test case for each segment",
+     KEPT_IN(struct job, junit)},
+    {"trace", 0, OPTION_NEW_FILE, "FILE", "write what happened when, for Perfetto (docs/TRACE.md)",
+     KEPT_IN(struct run_command, trace_path)},
+    {"kernels", 0, OPTION_FLAG, NULL,
+     "say what each kernel took, what the device's rates allow, and why a general variant ran",
+     KEPT_IN(struct run_command, kernels)},
+    {"dump", 0, OPTION_NEW_FOLDER, "DIR", "write the results there as .npy files, and results.json",
+     KEPT_IN(struct run_command, dump_dir)},
+    JOB_LIMITS,
+    {"max-device-memory", 0, OPTION_BYTES, "SIZE",
+     "allocate at most this on the device: the host keeps the rest",
+     KEPT_IN(struct run_command, device_memory_bytes)},
+    {"passes", 0, OPTION_WORD, "LIST|none",
+     "only these passes, with commas between them, or none of them",
+     KEPT_IN(struct job, limits.passes)},
+    {"quiet", 'q', OPTION_FLAG, NULL, "print only differences and errors",
+     KEPT_IN(struct job, quiet)},
+    {"verbose", 'v', OPTION_FLAG, NULL, "also times by operation, and the source of an error",
+     KEPT_IN(struct job, verbose)},
+    JOB_OPTIONS,
 };
 
 /* Why options do not go together, or NULL. */
@@ -526,19 +543,19 @@ static const char *incompatible(const struct run_command *self)
         bool is_wrong;
         const char *why;
     } rules[] = {
-        {self->reference && (self->selector || self->package),
+        {self->reference && (self->job.selector || self->package),
          "--reference runs without a device, which --device and --package are for"},
         {self->device_memory_bytes > 0 && (self->reference || serves),
          "--max-device-memory goes without --reference and --requests"},
-        {self->quiet && self->verbose, "--quiet and --verbose exclude each other"},
-        {!serves && self->steady.count == 0 && self->live.segment_count > 0,
+        {self->job.quiet && self->job.verbose, "--quiet and --verbose exclude each other"},
+        {!serves && self->steady.count == 0 && self->live.segments.count > 0,
          "--keep says what requests do not upload: --requests or --steady is missing"},
         {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
          "--steady goes without --requests and --max-device-memory"},
         {audits && (self->reference || !serves), "--audit goes with --requests, on a device"},
         {self->kernels && (self->reference || serves),
          "--kernels goes without --reference and --requests"},
-        {serves && (self->repeat > 1 || self->junit.path || self->trace_path || self->dump_dir),
+        {serves && (self->repeat > 1 || self->job.junit.path || self->trace_path || self->dump_dir),
          "--requests goes without --repeat, --junit, --trace and --dump"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
@@ -551,9 +568,9 @@ static int run(const struct command *command, int argc, char **argv)
 {
     struct run_command self = {.repeat = 1};
     int code = take_arguments(command, argc, argv, &self);
-    if (device_is_reference(self.selector)) {
+    if (device_is_reference(self.job.selector)) {
         self.reference = true;
-        self.selector = NULL;
+        self.job.selector = NULL;
     }
     const char *why = code == GOES_ON ? incompatible(&self) : NULL;
     if (why)
@@ -562,64 +579,17 @@ static int run(const struct command *command, int argc, char **argv)
         live_inputs_free(&self.live);
         return code;
     }
-    self.facts.no_verify |= self.live.count > 0; /* results are those of other inputs */
-    self.facts.file = argv[optind];
+    self.facts.no_verify |= self.live.texts.count > 0; /* results are those of other inputs */
+    self.job.file = argv[optind];
     return run_and_finish(&self);
 }
 
 const struct command command_run = {
     .name = "run",
     .summary = "run a transcript on a device and verify every result",
-    .help =
-        "Runs a transcript and compares every result that carries an expected tensor.\n"
-        "\n"
-        "Usage: healcl run [OPTIONS] FILE\n"
-        "\n"
-        "  -d, --device SEL         the device: 0:1 (platform and device), part of a name, cpu, "
-        "gpu\n"
-        "                           or acc; or reference; else HEALCL_DEVICE's, or the best\n"
-        "      --package PACKAGE    build nothing: take programs from what healcl compile made\n"
-        "      --reference          run on the host reference, without OpenCL: slow and plain\n"
-        "      --no-fallback        refuse what the device cannot run; the reference runs it else\n"
-        "      --no-verify          run, but compare nothing\n"
-        "      --repeat N           run N times, verify each time, report medians\n"
-        "  -i, --input ENTRY=FILE   take an upload's data from a .npy file, and compare nothing;\n"
-        "                           ENTRY: its number or its tensor's name, or\n"
-        "                           entry:NUMBER or name:NAME; repeatable\n"
-        "      --requests N         run as a service does, N times in one session: all stays on\n"
-        "                           the device but live inputs: the uploads of segments\n"
-        "                           upload_ct..., or of the last segment that uploads, or\n"
-        "                           what --input and --keep say; prints latencies\n"
-        "      --steady N           the same behind the run\n"
-        "      --keep SEGMENT       of requests: only uploads of this segment stay; repeatable\n"
-        "      --audit SHARE        of --requests: within this share of the time, as 2%, repeat\n"
-        "                           steps on the host reference, and end with exit code 1 where\n"
-        "                           one differs (docs/EMBEDDING.md)\n"
-        "      --audit-seed N       draw other steps for audits\n"
-        "      --no-warmup          count the first run too, which compiles kernels\n"
-        "      --timeout S          give up after S seconds, with exit code 4\n"
-        "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
-        "                           output (docs/JSON.md)\n"
-        "      --junit FILE|-       the same as JUnit XML, a test case for each segment\n"
-        "      --trace FILE         write what happened when, for Perfetto (docs/TRACE.md)\n"
-        "      --kernels            say what each kernel took, what the device's rates allow, and\n"
-        "                           why a general variant ran\n"
-        "      --dump DIR           write the results there as .npy files, and results.json\n",
-    .more_help =
-        "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
-        "                           suffix K, M, G or T (docs/MEMORY.md)\n"
-        "      --max-device-memory SIZE\n"
-        "                           allocate at most this on the device: the host keeps the rest\n"
-        "      --work-limit N       refuse an operation that visits more elements; 4T by default\n"
-        "      --expand spec|sdk    the order of expand's arguments "
-        "(docs/HEAL-SDK.md)\n" OPERATIONS_HELP
-        "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
-        "  -q, --quiet              print only differences and errors\n"
-        "  -v, --verbose            also times by operation, and the source of an error\n"
-        "  -h, --help               this text\n"
-        "\n"
-        "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
-        "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",
+    .help = "Runs a transcript and compares every result that carries an expected tensor.",
+    .notes = "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage; 3 "
+             "the transcript is refused; 4 the device or OpenCL failed, or memory ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/junit.h"
-#include "cli/requests_report.h"
+#include "cli/report.h"
+#include "cli/requests.h"
 #include "cli/text.h"
 #include "core/numbers.h"
+#include "kernels/variant.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- JSON */
@@ -53,7 +54,7 @@ static void add_segment(cJSON *segments, const struct run_facts *facts, size_t i
     add_kinds(object, facts->plan, planned, segment->profiles);
 }
 
-/* What the runs are made of. */
+/* Splits each run into decoding, transfers and compute. */
 static void add_split(cJSON *document, const struct healcl_report *report)
 {
     const size_t count = report->run_count;
@@ -75,7 +76,7 @@ static void add_split(cJSON *document, const struct healcl_report *report)
     free(decode);
 }
 
-/* What the device's rates allow for the kernels. */
+/* Adds the time that the device's rates allow for the kernels. */
 static void add_roofline(cJSON *document, const struct run_facts *facts)
 {
     uint64_t allowed = 0;
@@ -211,13 +212,6 @@ static struct spread {
     return spread;
 }
 
-static void add_to(cJSON *sum, const cJSON *segment)
-{
-    static const char *const keys[] = {"operations", "bytes_up", "bytes_down", "time_ns"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        json_increase(sum, keys[i], json_number_at(segment, keys[i]));
-}
-
 static void print_segments(const cJSON *document, const struct style *style, bool all)
 {
     static const struct view_column columns[] = {
@@ -233,20 +227,17 @@ static void print_segments(const cJSON *document, const struct style *style, boo
                    shortest = spread_of(json_at(document, "runs_ns")).least;
     cJSON *rows = cJSON_CreateArray(), *segment;
     cJSON_ArrayForEach(segment, segments) cJSON_AddItemReferenceToArray(rows, segment);
-    if (!all && count > SEGMENTS_SHOWN) {
+    if (!all && count > SEGMENTS_SHOWN)
         json_sort(rows, "time_ns");
-        char *name = xasprintf("(%d faster ones)", count - SEGMENTS_SHOWN);
-        cJSON *rest = add_time(rows, name, 0);
-        for (int i = SEGMENTS_SHOWN; i < count; i++) {
-            segment = cJSON_DetachItemFromArray(rows, SEGMENTS_SHOWN);
-            add_to(rest, segment);
-            cJSON_Delete(segment);
-        }
-        free(name);
-    }
+    for (int i = SEGMENTS_SHOWN; !all && i < count; i++)
+        cJSON_DeleteItemFromArray(rows, SEGMENTS_SHOWN);
     if (count != 1) {
-        cJSON *total = add_time(rows, "total", 0);
-        cJSON_ArrayForEach(segment, segments) add_to(total, segment);
+        static const char *const keys[] = {"operations", "bytes_up", "bytes_down", "time_ns"};
+        char *name = xasprintf("total of %d segments", count);
+        cJSON *total = add_time(rows, !all && count > SEGMENTS_SHOWN ? name : "total", 0);
+        cJSON_ArrayForEach(segment, segments) for (size_t i = 0; i < 4; i++)
+            json_increase(total, keys[i], json_number_at(segment, keys[i]));
+        free(name);
     }
     /* Drivers compile kernels when they first run, too. */
     const uint64_t compiling =
@@ -287,7 +278,7 @@ static void print_operations(const cJSON *document, const struct style *style)
     cJSON_Delete(rows);
 }
 
-/* What the host has done for the device, and what other kernels have for those of manifests. */
+/* Prints steps that ran on the host, or with other kernels than those of manifests. */
 static void print_fallbacks(const cJSON *document, const struct style *style)
 {
     cJSON *kinds = report_sum_kinds(document), *kind;
@@ -399,7 +390,7 @@ void report_run_text(const cJSON *document, const struct style *style, bool verb
     if (kernels)
         print_kernels(document, style);
     if ((verbose || kernels) && json_at(document, "device.name") &&
-        strcmp(cJSON_GetStringValue(json_at(document, "profile.clock")), "host") == 0)
+        json_is(document, "profile.clock", "host"))
         fputs("(by the host's clock, each command waited for: this driver takes no times)\n",
               style->stream);
     putc('\n', style->stream);
@@ -429,12 +420,156 @@ void report_run_junit(const struct run_facts *facts, FILE *stream)
             junit_outcome(&junit, JUNIT_SKIPPED, "nothing to verify",
                           facts->no_verify ? "results are not compared: --no-verify"
                                            : "no result carries an expected tensor");
-        else if (segment->results > 0)
-            junit_line(&junit, "verified: %" PRIu64 " of %" PRIu64 " results",
-                       segment->results_compared, segment->results);
+        snprintf(text, sizeof text, "verified: %" PRIu64 " of %" PRIu64 " results",
+                 segment->results_compared, segment->results);
+        if (segment->results_different == 0 && segment->results_compared > 0)
+            junit_line(&junit, text);
         for (size_t j = 0; j < facts->difference_count; j++)
             if (facts->differences[j].segment == i)
-                junit_line(&junit, "%s", facts->differences[j].line);
+                junit_line(&junit, facts->differences[j].line);
     }
     junit_print(&junit, stream);
+}
+
+/* ---------------------------------------------------------------- kernels of the last repetition
+ */
+
+/* A step, and what all kernels took that were launched for it. */
+struct timed_step {
+    const struct origins *origins; /* the tag of its launches */
+    const struct step *step;
+    struct segment_cost cost;
+    uint64_t nanoseconds;
+};
+
+struct timed_steps {
+    struct timed_step *of;
+    size_t count;
+};
+
+static int by_origins(const void *a, const void *b)
+{
+    const struct timed_step *x = a, *y = b;
+    return (x->origins > y->origins) - (x->origins < y->origins);
+}
+
+/* Steps with the same origins count as one. */
+static void find_steps(const struct plan *plan, struct timed_steps *steps)
+{
+    size_t kept = 0;
+    steps->of = xcalloc(plan->step_count, sizeof *steps->of);
+    for (size_t i = 0; i < plan->step_count; i++)
+        steps->of[i] =
+            (struct timed_step){.origins = plan->steps[i].origins, .step = &plan->steps[i]};
+    qsort(steps->of, plan->step_count, sizeof *steps->of, by_origins);
+    for (size_t i = 0; i < plan->step_count; i++) {
+        if (kept == 0 || steps->of[kept - 1].origins != steps->of[i].origins)
+            steps->of[kept++] = steps->of[i];
+        step_add_cost(steps->of[i].step, &steps->of[kept - 1].cost);
+    }
+    steps->count = kept;
+}
+
+/* NULL for a kernel that serves none, as those that make tables. */
+static struct timed_step *step_of(const struct timed_steps *steps, const struct trace_span *span)
+{
+    const struct timed_step key = {.origins = span->tag};
+    return span->tag ? bsearch(&key, steps->of, steps->count, sizeof key, by_origins) : NULL;
+}
+
+/* Why the first variant of the style that the tuning asks for does not serve, but a general one. */
+static const char *why_general(const struct step *step, const struct variant *variant,
+                               const struct healcl_device *device)
+{
+    const struct family *family = family_of(step->kind);
+    const char *why = NULL;
+    for (size_t i = 0; variant->style == STYLE_GENERAL && &family->variants[i] != variant; i++)
+        if (!why && family->variants[i].style == device->tuning.styles[family->preference])
+            why = variant_obstacle(family, &family->variants[i], step, device);
+    return why;
+}
+
+/* The row for launches like this one. */
+static cJSON *row_of(cJSON *rows, const struct trace_span *span, const struct step *step,
+                     const struct healcl_device *device)
+{
+    const char *kind = step ? step_traits[step->kind].name : "", *name = "", *why = NULL;
+    if (step && span->manifest.name) {
+        name = span->manifest.name;
+    } else if (step && family_of(step->kind) && step->kind != STEP_VENDOR) {
+        const struct variant *variant = variant_for(step, device);
+        name = variant->name;
+        why = why_general(step, variant, device);
+    }
+    char *key = xasprintf("%s|%s|%s|%" PRIu64 "|%" PRIu32 "|%s", span->name, kind, name,
+                          span->groups, span->local_size, why ? why : "");
+    cJSON *row = json_row(rows, "key", key);
+    free(key);
+    if (json_at(row, "kernel"))
+        return row;
+    json_add_string(row, "kernel", span->name);
+    if (*kind)
+        json_add_string(row, "step", kind);
+    if (*name)
+        json_add_string(row, "variant", name);
+    json_increase(row, "launches", 0);
+    JSON_ADD(row, NUMBER("work_groups", span->groups), NUMBER("local_size", span->local_size));
+    json_increase(row, "time_ns", 0);
+    if (why)
+        json_add_string(row, "why_general", why);
+    return row;
+}
+
+/* Where the last repetition begins. */
+static size_t last_repetition(const struct trace *trace)
+{
+    size_t first = trace->count;
+    while (first > 0 && strcmp(trace->spans[first - 1].category, "repetition") != 0)
+        first--;
+    return first;
+}
+
+static bool is_kernel(const struct trace_span *span)
+{
+    return span->track == TRACE_COMPUTE && span->program && span->end > span->start;
+}
+
+/* A step's kernels share its bytes, and what rates allow for it, as they share its time. */
+static void add_launch(cJSON *row, const struct trace_span *span, const struct timed_step *step,
+                       const struct roofline *roofline)
+{
+    const uint64_t nanoseconds = span->end - span->start;
+    json_increase(row, "launches", 1);
+    json_increase(row, "time_ns", nanoseconds);
+    if (!step)
+        return;
+    const double share = (double)nanoseconds / (double)step->nanoseconds;
+    const double allowed = (double)roofline_time(roofline, &step->cost) * share;
+    json_increase(row, "bytes", (uint64_t)((double)step->cost.bytes * share));
+    if (allowed >= 1)
+        json_increase(row, "roofline_ns", (uint64_t)allowed);
+}
+
+cJSON *report_launches(const struct plan *plan, const struct trace *trace,
+                       const struct roofline *roofline, const struct healcl_device *device)
+{
+    struct timed_steps steps = {.of = NULL};
+    cJSON *rows = cJSON_CreateArray(), *row;
+    const size_t first = last_repetition(trace);
+    find_steps(plan, &steps);
+    for (size_t i = first; i < trace->count; i++) {
+        struct timed_step *step = step_of(&steps, &trace->spans[i]);
+        if (step && is_kernel(&trace->spans[i]))
+            step->nanoseconds += trace->spans[i].end - trace->spans[i].start;
+    }
+    for (size_t i = first; i < trace->count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        const struct timed_step *step = step_of(&steps, span);
+        if (is_kernel(span))
+            add_launch(row_of(rows, span, step ? step->step : NULL, device), span, step, roofline);
+    }
+    free(steps.of);
+    json_sort(rows, "time_ns");
+    cJSON_ArrayForEach(row, rows) cJSON_DeleteItemFromObject(row, "key");
+    return rows;
 }

@@ -1,18 +1,19 @@
 #include "cli/text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* value/unit with three significant digits. */
-static const char *three_digits(double value, const char *unit, char text[UNIT_TEXT_SIZE])
+#include "tools/xmalloc.h"
+
+/* For three digits. */
+static int decimals_of(double value)
 {
-    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-    snprintf(text, UNIT_TEXT_SIZE, "%.*f %s", decimals, value, unit);
-    return text;
+    return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 }
 
 /* In the unit, each a thousand times the one before, that leaves three digits. */
-static const char *by_thousands(uint64_t value, const char *const units[7],
+static const char *by_thousands(uint64_t value, const char *const *units, size_t count,
                                 char text[UNIT_TEXT_SIZE])
 {
     if (value < 1000) {
@@ -21,37 +22,28 @@ static const char *by_thousands(uint64_t value, const char *const units[7],
     }
     double scaled = (double)value / 1000;
     size_t unit = 1;
-    while (scaled >= 999.5 && unit + 1 < 7) {
+    for (; scaled >= 999.5 && unit + 1 < count; unit++)
         scaled /= 1000;
-        unit++;
-    }
-    return three_digits(scaled, units[unit], text);
+    snprintf(text, UNIT_TEXT_SIZE, "%.*f %s", decimals_of(scaled), scaled, units[unit]);
+    return text;
 }
 
 const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE])
 {
     static const char *const units[] = {" B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    return by_thousands(bytes, units, text);
+    return by_thousands(bytes, units, 7, text);
 }
 
 const char *text_count(uint64_t count, char text[UNIT_TEXT_SIZE])
 {
     static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
-    return by_thousands(count, units, text);
+    return by_thousands(count, units, 7, text);
 }
 
 const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE])
 {
-    if (nanoseconds < 1000) {
-        snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 " ns", nanoseconds);
-        return text;
-    }
-    double value = (double)nanoseconds / 1e3;
-    if (value < 999.5)
-        return three_digits(value, "us", text);
-    if (value / 1e3 < 999.5)
-        return three_digits(value / 1e3, "ms", text);
-    return three_digits(value / 1e6, "s", text);
+    static const char *const units[] = {" ns", "us", "ms", "s"};
+    return by_thousands(nanoseconds, units, 4, text);
 }
 
 const char *text_factor(double value, char text[UNIT_TEXT_SIZE])
@@ -59,7 +51,7 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE])
     if (value < 0.0995)
         snprintf(text, UNIT_TEXT_SIZE, "%.2g", value);
     else
-        snprintf(text, UNIT_TEXT_SIZE, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
+        snprintf(text, UNIT_TEXT_SIZE, "%.*f", decimals_of(value), value);
     return text;
 }
 
@@ -96,7 +88,7 @@ static bool is_bidirectional(const unsigned char *character)
                                   : false;
 }
 
-/* Of a whole character. */
+/* The character is whole. */
 static bool is_control(const unsigned char *character)
 {
     return character[0] < ' ' || character[0] == 0x7f ||
@@ -122,19 +114,27 @@ static bool is_no_character(const char *character)
     return strcmp(character, "\xef\xbf\xbe") == 0 || strcmp(character, "\xef\xbf\xbf") == 0;
 }
 
-void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes)
+void text_print_escaped(FILE *stream, const char *text, bool in_value)
 {
+    static const struct {
+        char character;
+        const char *text, *value;
+    } escapes[] = {{'&', "&amp;", "&amp;"},   {'<', "&lt;", "&lt;"},    {'>', "&gt;", "&gt;"},
+                   {'"', "&quot;", "&quot;"}, {'\r', "&#13;", "&#13;"}, {'\n', "\n", "&#10;"},
+                   {'\t', "\t", "&#9;"}};
     while (*text) {
         char character[8] = ""; /* the first byte, and those behind it that continue one */
-        const struct text_escape *escape = escapes;
-        size_t length = 1;
+        size_t length = 1, i = 0;
         while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
             length++;
-        while (escape->text && escape->character != *text)
-            escape++;
+        while (i < 7 && escapes[i].character != *text)
+            i++;
         memcpy(character, text, length);
         text_clean(character, false);
-        fputs(escape->text ? escape->text : is_no_character(character) ? "?" : character, stream);
+        if (i < 7)
+            fputs(in_value ? escapes[i].value : escapes[i].text, stream);
+        else
+            fputs(is_no_character(character) ? "?" : character, stream);
         text += length;
     }
 }
@@ -149,47 +149,47 @@ size_t text_columns(const char *text)
 
 /* ---------------------------------------------------------------- paragraphs */
 
-void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width)
+void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, unsigned width)
 {
-    size_t column = 0;
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        if (column > 0 && column + 1 + word > width) {
-            putc('\n', stream);
-            column = 0;
-        }
-        if (column == 0)
+    for (const char *before = column > 0 ? "" : NULL; *text; before = " ") {
+        const size_t word = strcspn(text, " ");
+        if (!before || (*before && column + 1 + word > width)) {
+            fputs(before ? "\n" : "", stream);
             column = (size_t)fprintf(stream, "%*s", (int)indent, "");
-        else
-            column += (size_t)fprintf(stream, " ");
-        column += (size_t)fprintf(stream, "%.*s", (int)word, text);
+            before = "";
+        }
+        column += (size_t)fprintf(stream, "%s%.*s", before, (int)word, text);
         text += word;
         text += strspn(text, " ");
     }
     putc('\n', stream);
 }
 
-void text_shell(FILE *stream, const char *text)
-{
-    if (*text)
-        text_shell_part(stream, text, strlen(text));
-    else
-        fputs("''", stream);
-}
-
-void text_shell_part(FILE *stream, const char *text, size_t length)
+/* In quotes where it needs them. */
+static void print_quoted(FILE *stream, const char *text, size_t length)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=:,./@%";
-    if (strspn(text, plain) >= length) {
-        fprintf(stream, "%.*s", (int)length, text);
-        return;
-    }
-    putc('\'', stream);
+    const char *quote = strspn(text, plain) >= length ? "" : "'";
+    fputs(quote, stream);
     for (; length > 0; text++, length--)
-        if (*text == '\'')
-            fputs("'\\''", stream);
-        else
-            putc(*text, stream);
-    putc('\'', stream);
+        fprintf(stream, *text == '\'' ? "'\\''" : "%c", *text);
+    fputs(quote, stream);
+}
+
+void text_shell(FILE *stream, const char *word)
+{
+    const char *set = getenv("HOME");
+    char *home = xstrdup(set ? set : "");
+    size_t length = strlen(home);
+    while (length > 0 && home[length - 1] == '/')
+        home[--length] = 0;
+    if (!*word)
+        fputs("''", stream);
+    for (const char *found; length > 0 && (found = strstr(word, home)); word = found + length) {
+        print_quoted(stream, word, (size_t)(found - word));
+        fputs("\"$HOME\"", stream);
+    }
+    print_quoted(stream, word, strlen(word));
+    free(home);
 }

@@ -21,7 +21,7 @@ const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
 /* "0.0014", "1.53", "80.9", "2589": a factor or a percentage, about three digits */
 const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
 
-/* The same in memory that lives as long as the block around it. */
+/* Do the same in memory that lives as long as the block around it. */
 #define TEXT_BYTES(bytes) text_bytes(bytes, (char[UNIT_TEXT_SIZE]){0})
 #define TEXT_FACTOR(value) text_factor(value, (char[UNIT_TEXT_SIZE]){0})
 #define TEXT_TIME(nanoseconds) text_time(nanoseconds, (char[UNIT_TEXT_SIZE]){0})
@@ -31,25 +31,20 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
  * reach a terminal as commands, nor be shown as other names. */
 void text_clean(char *text, bool keep_controls);
 
-/* What a markup writes for an ASCII character; a list of them ends with a text of NULL. */
-struct text_escape {
-    char character;
-    const char *text;
-};
-
-/* Prints text with what escapes have for its characters. What is not UTF-8, what is no character,
- * and control characters become '?'. */
-void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes);
+/* Prints text for XML and HTML, or where in_value is set for an attribute's value. Readers make
+ * blanks of line breaks and tabs in values that are not escaped, and line feeds of carriage returns
+ * everywhere. What is not UTF-8, what is no character, and control characters become '?'. */
+void text_print_escaped(FILE *stream, const char *text, bool in_value);
 
 /* Characters of valid UTF-8. */
 size_t text_columns(const char *text);
 
-/* Prints text, or its first bytes, as one word of a shell's command line: in quotes where it needs
- * them. */
-void text_shell(FILE *stream, const char *text);
-void text_shell_part(FILE *stream, const char *text, size_t length);
+/* Prints a word of a shell's command line, without the home folder's name: it is nobody's business,
+ * and another's is elsewhere. */
+void text_shell(FILE *stream, const char *word);
 
-/* Prints words with line breaks before column width, each line behind indent blanks. */
-void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width);
+/* Prints words with line breaks before column width, each line behind indent blanks. A first line
+ * that has columns already goes on there. */
+void text_wrap(FILE *stream, const char *text, size_t column, unsigned indent, unsigned width);
 
 #endif

@@ -1,25 +1,20 @@
 /* healcl tune */
 #include <stdlib.h>
 
-#include "cli/cli.h"
-#include "cli/progress.h"
-#include "cli/report_file.h"
-#include "cli/tune_report.h"
+#include "cli/job.h"
 #include "opencl/opening.h"
+#include "tools/tune.h"
 #include "tools/xmalloc.h"
 
 /* One `healcl tune`. */
 struct tune_command {
-    const char *selector, *name;                /* of the one operation or step, or NULL */
-    const struct healcl_operations *operations; /* of manifests, or NULL */
-    struct report_file json;
+    struct job job;
+    const char *name; /* of the one operation or step, or NULL */
     bool dry_run, force;
-    struct progress progress;
-    struct healcl_device *device;
     struct device_info info;  /* of the device */
     struct examples examples; /* of manifests */
     struct tune_report report;
-    char *kept, *kept_kernels; /* paths */
+    char *kept, *kept_kernels; /* paths of files that keep the choice, or NULL */
 };
 
 /* ---------------------------------------------------------------- measuring */
@@ -27,7 +22,7 @@ struct tune_command {
 static void say(void *context, const struct tune_alternative *alternative)
 {
     struct tune_command *self = context;
-    progress_say(&self->progress, "measuring %s", alternative->choice);
+    progress_say(&self->job.progress, "measuring %s", alternative->choice);
 }
 
 /* Whether any of the subjects is decided that are healcl's own, or of manifests. */
@@ -42,18 +37,18 @@ static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
 
 static enum healcl_status list(struct tune_command *self, struct healcl_error *error)
 {
-    const struct operation_table *table = self->operations ? self->operations->table : NULL;
+    const struct operation_table *table = job_table(&self->job);
     struct tune_report *report = &self->report;
-    if (!self->name || !self->operations)
+    if (!self->name || !self->job.limits.operations)
         tune_list(&self->info, self->name, report);
     else
-        report->tuning = self->device->tuning;
-    report->choices = self->device->programs->choices;
+        report->tuning = self->job.device->tuning;
+    report->choices = self->job.device->programs->choices;
     tune_list_kernels(&self->info, table, &self->examples, self->name, report);
     if (report->count == 0)
         FAIL(error, HEALCL_USAGE,
              "no kernels%s for '%s' have anything to choose from on this device",
-             self->operations ? " of manifests" : "", self->name);
+             self->job.limits.operations ? " of manifests" : "", self->name);
     return HEALCL_OK;
 }
 
@@ -72,76 +67,126 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
     return HEALCL_OK;
 }
 
-static enum healcl_status tune(struct tune_command *self, struct healcl_error *error)
+static enum healcl_status tune(void *context, struct healcl_error *error)
 {
-    TRY(report_file_open(&self->json, error));
-    TRY(examples_read(&self->examples, self->operations, error));
-    progress_say(&self->progress, "opening the device");
-    TRY(healcl_device_open(self->selector, &self->device, error));
-    self->info = self->device->info;
+    struct tune_command *self = context;
+    struct job *job = &self->job;
+    TRY(examples_read(&self->examples, job->limits.operations, error));
+    progress_say(&job->progress, "opening the device");
+    TRY(healcl_device_open(job->selector, &job->device, error));
+    self->info = job->device->info;
     TRY(list(self, error));
     if (self->dry_run)
         return HEALCL_OK;
     const struct tune_options options = {.memory_limit = host_memory(),
                                          .force = self->force,
-                                         .table = self->operations ? self->operations->table : NULL,
+                                         .table = job_table(job),
                                          .examples = &self->examples,
                                          .measuring = say,
                                          .context = self};
-    TRY(tune_measure(&self->device, &options, &self->report, error));
+    TRY(tune_measure(&job->device, &options, &self->report, error));
     return keep(self, error);
 }
 
-/* ---------------------------------------------------------------- telling */
+/* ---------------------------------------------------------------- JSON */
 
-static int tell(struct tune_command *self)
+static void add_alternative(cJSON *object, const struct tune_alternative *alternative)
 {
-    const struct style style = style_of(stdout);
-    cJSON *document =
-        report_tune(&self->info, &self->report, !self->dry_run, self->kept, self->kept_kernels);
-    if (!self->json.on_stdout)
-        report_tune_text(document, &style);
-    return report_file_json(&self->json, document, EXIT_VERIFIED, false);
+    JSON_ADD(object, STRING("subject", alternative->subject), STRING("choice", alternative->choice),
+             STRING("outcome", tune_outcome_names[alternative->outcome]));
+    if (alternative->outcome == TUNE_RIGHT) {
+        JSON_ADD(object, NUMBER("time_ns", (uint64_t)alternative->nanoseconds),
+                 NUMBER("median_ns", (uint64_t)alternative->median_nanoseconds));
+    }
+    if (*alternative->reason)
+        json_add_string(object, "reason", alternative->reason);
+    JSON_ADD(object, FLAG("chosen", alternative->chosen));
 }
 
-static int tune_and_tell(struct tune_command *self)
+/* Subjects that were not measured whole. */
+static void add_unmeasured(cJSON *document, const struct tune_report *report)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&self->progress, true);
-    enum healcl_status status = tune(self, &error);
-    progress_end(&self->progress);
-    if (status == HEALCL_OK)
-        warn_of_device(self->device);
-    int code = status == HEALCL_OK ? tell(self)
-                                   : report_files_error(&self->json, NULL, NULL, &error, false);
-    healcl_error_clear(&error);
-    examples_release(&self->examples);
-    healcl_device_close(self->device);
-    report_file_discard(&self->json);
-    free(self->kept);
-    free(self->kept_kernels);
-    return finish_output(code);
+    cJSON *list = json_add_array(document, "unmeasured");
+    const char *last = NULL;
+    for (size_t i = 0; i < report->count; i++) {
+        const char *subject = report->alternatives[i].subject;
+        if (subject != last && !tune_is_decided(report, subject))
+            json_add_string(list, NULL, subject);
+        last = subject;
+    }
+}
+
+static cJSON *report(void *context)
+{
+    const struct tune_command *self = context;
+    const struct tune_report *report = &self->report;
+    char text[TUNING_TEXT_SIZE];
+    cJSON *document = json_report();
+    report_add_device(json_add_object(document, "device"), &self->info);
+    cJSON *list = json_add_array(document, "alternatives");
+    for (size_t i = 0; i < report->count; i++)
+        add_alternative(json_add_object(list, NULL), &report->alternatives[i]);
+    if (!self->dry_run)
+        add_unmeasured(document, report);
+    tuning_format(&report->tuning, text);
+    JSON_ADD(document, STRING("tuning", text), STRING("kept", self->kept),
+             STRING("kept_kernels", self->kept_kernels));
+    return document;
+}
+
+/* ---------------------------------------------------------------- text */
+
+static void print(void *context, const cJSON *document, const struct style *style)
+{
+    static const struct view_column columns[] = {
+        {"subject", "{subject}", 0},
+        {"choice", "{choice}", VIEW_SHRINKS},
+        {"time", "{time_ns:time}", VIEW_RIGHT | VIEW_BLANK},
+        {"spread", "{median_ns/time_ns:+}", VIEW_RIGHT | VIEW_BLANK},
+        {"", "{outcome}{chosen=, chosen}", 0},
+    };
+    const struct tune_command *self = context;
+    view_line(style, document, "device", "{device.name}");
+    putc('\n', style->stream);
+    view_table(style, json_at(document, "alternatives"), columns, self->dry_run ? 2 : 5);
+    if (self->dry_run)
+        return;
+    (void)view_each(style, json_at(document, "alternatives"), "{choice}: {reason}");
+    putc('\n', style->stream);
+    if (json_number_at(document, "unmeasured") > 0)
+        view_line(style, document, "unmeasured", "{unmeasured}: as kept before, else the default");
+    view_line(style, document, "tuning", "{tuning}");
+    view_line(style, document, "kept", "{kept}");
+    view_line(style, document, "kept", "{kept_kernels}");
+    if (!self->kept && !self->kept_kernels)
+        report_label(style, "kept", "nowhere: HEALCL_CACHE_DIR");
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct tune_command, selector)},
-    {"op", 0, OPTION_WORD, KEPT_IN(struct tune_command, name)},
-    OPERATIONS_OPTIONS(struct tune_command, operations),
-    {"json", 0, OPTION_REPORT, KEPT_IN(struct tune_command, json)},
-    TIMEOUT_OPTION,
-    {"dry-run", 0, OPTION_FLAG, KEPT_IN(struct tune_command, dry_run)},
-    {"force", 0, OPTION_FLAG, KEPT_IN(struct tune_command, force)},
-    END_OF_OPTIONS,
+    {JOB_DEVICE},
+    {"op", 0, OPTION_WORD, "NAME",
+     "only those for one operation, or one kind of step; without --ops one subject of healcl's "
+     "own, such as transform",
+     KEPT_IN(struct tune_command, name)},
+    {"force", 0, OPTION_FLAG, NULL, "keep the choice however busy the machine was",
+     KEPT_IN(struct tune_command, force)},
+    {"dry-run", 0, OPTION_FLAG, NULL, "list what would be measured; measure and keep nothing",
+     KEPT_IN(struct tune_command, dry_run)},
+    JOB_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
+    static const struct job_steps steps = {tune, report, print, NULL, NULL};
     struct tune_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
     int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON)
-        code = tune_and_tell(self);
+        code = job_run(self, &steps);
+    examples_release(&self->examples);
+    free(self->kept);
+    free(self->kept_kernels);
     free(self);
     return code;
 }
@@ -149,27 +194,12 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_tune = {
     .name = "tune",
     .summary = "find the fastest kernels for a device, and keep the choice",
-    .help =
-        "Measures how kernels are best shaped on a device, checks their results against the\n"
-        "host reference, and keeps the choice for all later runs on this device and driver.\n"
-        "\n"
-        "Usage: healcl tune [OPTIONS]\n"
-        "\n"
-        "  -d, --device SEL         the device, as for healcl run\n" OPERATIONS_HELP
-        "      --op NAME            only those for one operation, or one kind of step; without "
-        "--ops\n"
-        "                           one subject of healcl's own, such as transform\n"
-        "      --force              keep the choice however busy the machine was\n"
-        "      --dry-run            list what would be measured; measure and keep nothing\n"
-        "      --timeout S          give up after S seconds, with exit code 4\n"
-        "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
-        "                           (docs/JSON.md)\n"
-        "  -h, --help               this text\n"
-        "\n"
-        "The first choice of each subject is the default; another one is taken where it is\n"
-        "clearly faster, and never one that is wrong or fails. On a busy machine nothing is kept\n"
-        "(exit code 4). The choice is a file in the cache folder: without it the default is\n"
-        "back (docs/PORTING.md).\n",
+    .help = "Measures how kernels are best shaped on a device, checks their results against the "
+            "host reference, and keeps the choice for all later runs on this device and driver.",
+    .notes = "The first choice of each subject is the default; another one is taken where it is "
+             "clearly faster, and never one that is wrong or fails. On a busy machine nothing is "
+             "kept (exit code 4). The choice is a file in the cache folder: without it the default "
+             "is back (docs/PORTING.md).",
     .options = options,
     .device = DEVICE_HERE,
     .run = run,

@@ -48,7 +48,7 @@ void view_lines(const struct style *style, const cJSON *object, const struct vie
 bool view_text(const struct style *style, const cJSON *object, const char *template);
 bool view_each(const struct style *style, const cJSON *array, const char *template);
 
-/* The same of a label as printf has it. */
+/* Prints a label with a text as of printf. */
 __attribute__((format(printf, 3, 4))) void report_label(const struct style *style,
                                                         const char *label, const char *format, ...);
 
@@ -68,5 +68,28 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
     view_table(style, rows, columns, sizeof(columns) / sizeof *(columns))
 #define VIEW_LINES(style, object, lines) \
     view_lines(style, object, lines, sizeof(lines) / sizeof *(lines))
+
+/* ---- tables by cells ---- */
+
+struct table;
+
+struct table_column {
+    const char *heading;
+    enum { TABLE_LEFT, TABLE_RIGHT } align;
+    bool shrinks; /* its cells may be cut where the table is too wide */
+};
+
+/* Columns outlive the table. */
+struct table *table_create(const struct table_column *columns, size_t count);
+
+/* Adds the next cell, row by row from the left. */
+void table_cell(struct table *table, const char *text);
+
+/* Prints the table and frees it. width: of TABLE_TEXT, in columns; 0: there is no limit. */
+enum table_form { TABLE_TEXT, TABLE_MARKDOWN, TABLE_HTML };
+void table_print(struct table *table, FILE *stream, enum table_form form, unsigned width);
+
+/* Prints a text with the escapes of Markdown or HTML. */
+void print_markup(FILE *stream, enum table_form form, const char *text);
 
 #endif

@@ -47,32 +47,34 @@ void opening_release(struct opening *opening);
 /* Names a rank's device. */
 const char *opening_device(const struct opening *opening);
 
-#define OPENING_OPTIONS(type, member)                                                           \
-    {"json", 0, OPTION_REPORT, KEPT_IN(type, member.json)},                                     \
-        {"quiet", 'q', OPTION_FLAG, KEPT_IN(type, member.quiet)},                               \
-        {"devices", 'd', OPTION_DEVICE, KEPT_IN(type, member.devices)},                         \
-        {"reference", 0, OPTION_FLAG, KEPT_IN(type, member.reference), .decides_device = true}, \
-        TIMEOUT_OPTION, {"package", 0, OPTION_FILE, KEPT_IN(type, member.package)},             \
-        {"memory-limit", 0, OPTION_BYTES, KEPT_IN(type, member.limits.memory_bytes)},           \
-        {"work-limit", 0, OPTION_NUMBER, KEPT_IN(type, member.limits.work)},                    \
-        {"expand", 0, OPTION_WORD, KEPT_IN(type, member.limits.expand), .take = take_expand},   \
-        OPERATIONS_OPTIONS(type, member.limits.operations),                                     \
-    {                                                                                           \
-        "passes", 0, OPTION_WORD, KEPT_IN(type, member.limits.passes)                           \
-    }
+#define DEVICES_OPTION(type, member)                                                              \
+    "devices", 'd', OPTION_DEVICE, "LIST",                                                        \
+        "selectors as healcl devices shows them, with commas between them, which the ranks of a " \
+        "host take in turn, or reference; else the one that HEALCL_DEVICE names, or all of the "  \
+        "best kind",                                                                              \
+        KEPT_IN(type, member)
+#define REFERENCE_OPTION(type, member)                                           \
+    "reference", 0, OPTION_FLAG, NULL, "plain C on the host instead of devices", \
+        KEPT_IN(type, member), .decides_device = true
+#define PACKAGE_OPTION(type, member)                                                     \
+    "package", 0, OPTION_FILE, "PACKAGE", "take programs from what healcl compile made", \
+        KEPT_IN(type, member)
+#define PASSES_OPTION(type, member)        \
+    "passes", 0, OPTION_WORD, "LIST|none", \
+        "only these passes, with commas between them, or none of them", KEPT_IN(type, member)
+#define QUIET_OPTION(type, member) \
+    "quiet", 'q', OPTION_FLAG, NULL, "print only errors", KEPT_IN(type, member)
 
-#define OPENING_HELP                                                                           \
-    "      --timeout S          give up after S seconds, with exit code 4\n"                   \
-    "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"   \
-    "                           output (docs/JSON.md)\n"                                       \
-    "  -q, --quiet              print only errors\n"                                           \
-    "  -d, --devices LIST       selectors as healcl devices shows them, with commas between\n" \
-    "                           them, which the ranks of a host take in turn, or reference;\n" \
-    "                           else the one that HEALCL_DEVICE names, or all of the best\n"   \
-    "                           kind\n"                                                        \
-    "      --reference          plain C on the host instead of devices\n"                      \
-    "      --package FILE       programs that healcl compile has made\n"                       \
-    "      --memory-limit SIZE  as healcl run has it, and the next five\n"                     \
-    "      --work-limit N, --expand spec|sdk, --ops DIR, --trust DIR, --passes LIST|none\n"
+#define OPENING_OPTIONS(type, member)                                                           \
+    {DEVICES_OPTION(type, member.devices)}, {REFERENCE_OPTION(type, member.reference)},         \
+        {PACKAGE_OPTION(type, member.package)}, {PASSES_OPTION(type, member.limits.passes)},    \
+        {MEMORY_OPTION(type, member.limits.memory_bytes)},                                      \
+        {WORK_OPTION(type, member.limits.work)}, {EXPAND_OPTION(type, member.limits.expand)},   \
+        {OPS_OPTION(type, member.limits.operations, take_operations)},                          \
+        {TRUST_OPTION(type, member.limits.operations, take_operations)},                        \
+        {QUIET_OPTION(type, member.quiet)}, {JSON_OPTION(type, member.json)}, {TIMEOUT_OPTION}, \
+    {                                                                                           \
+        HELP_OPTION                                                                             \
+    }
 
 #endif

@@ -350,10 +350,14 @@ static int report(struct run_ranks_command *self)
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"split", 's', OPTION_WORD, KEPT_IN(struct run_ranks_command, axis_text)},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_ranks_command, repeat), .most = REPEAT_MAX},
+    {"split", 's', OPTION_WORD, "ENTRY:AXIS",
+     "an upload by its entry, or its tensor's name, and the axis to split, from 0; else the one "
+     "that leaves a rank the least memory and exchange",
+     KEPT_IN(struct run_ranks_command, axis_text)},
+    {"repeat", 0, OPTION_COUNT, "N",
+     "run N times after a first one that does not count, and report medians",
+     KEPT_IN(struct run_ranks_command, repeat), .most = REPEAT_MAX},
     OPENING_OPTIONS(struct run_ranks_command, opening),
-    END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
@@ -379,27 +383,15 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_run_ranks = {
     .name = "run",
     .summary = "run one transcript on all ranks, each with a part of it",
-    .help =
-        "Splits a transcript along an axis of an input, runs each part on a rank's device, and\n"
-        "verifies the results. Where the axis is summed, ranks exchange their sums.\n"
-        "\n"
-        "Usage: mpirun -n RANKS healcl-mpi run [OPTIONS] FILE\n"
-        "\n"
-        "  -s, --split ENTRY:AXIS   an upload by its entry, or its tensor's name, and the axis to\n"
-        "                           split, from 0; else the one that leaves a rank the least\n"
-        "                           memory and exchange\n"
-        "      --repeat N           run N times after a first one that does not count, and\n"
-        "                           report medians\n" OPENING_HELP
-        "  -h, --help               this text\n"
-        "\n",
-    .more_help =
-        "Each rank decodes and uploads only its part, and compares its part of the results. An\n"
-        "axis that an operation mixes is refused, with the entry. healcl inspect --ranks tells\n"
-        "beforehand what a split takes (docs/SCALE.md).\n"
-        "\n"
-        "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage; 3 the\n"
-        "transcript is refused, cannot be split so, or ranks are not alike; 4 a device or OpenCL\n"
-        "failed, or memory ran out.\n",
+    .help = "Splits a transcript along an axis of an input, runs each part on a rank's device, and "
+            "verifies the results. Where the axis is summed, ranks exchange their sums.",
+    .usage = "mpirun -n RANKS healcl-mpi run [OPTIONS] FILE",
+    .notes =
+        "Each rank decodes and uploads only its part, and compares its part of the results. An "
+        "axis that an operation mixes is refused, with the entry. healcl inspect --ranks tells "
+        "beforehand what a split takes (docs/SCALE.md).\n\nExit codes: 0 verified, or nothing to "
+        "verify; 1 a result differs; 2 wrong usage; 3 the transcript is refused, cannot be split "
+        "so, or ranks are not alike; 4 a device or OpenCL failed, or memory ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

@@ -597,13 +597,27 @@ static int take_input(const struct command *command, const struct command_option
 }
 
 static const struct command_option options[] = {
-    {"input", 'i', OPTION_INPUT, .member = 0, .take = take_input},
-    {"results", 0, OPTION_NEW_FOLDER, KEPT_IN(struct serve_command, results)},
-    {"resume", 0, OPTION_FLAG, KEPT_IN(struct serve_command, resume)},
-    {"sessions", 0, OPTION_COUNT, KEPT_IN(struct serve_command, sessions), .most = SESSIONS_MAX},
-    {"batch", 0, OPTION_COUNT, KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},
+    {"input", 'i', OPTION_INPUT, "ENTRY=DIR",
+     "an upload by its entry, or its tensor's name, and the folder of its tensors, all files *.npy "
+     "but hidden ones; repeatable",
+     .take = take_input},
+    {"results", 0, OPTION_NEW_FOLDER, "DIR",
+     "where results go: NAME.npy, or NAME.ENTRY.npy where the transcript has several; a file is "
+     "there once it is whole",
+     KEPT_IN(struct serve_command, results)},
+    {"resume", 0, OPTION_FLAG, NULL,
+     "leave out requests whose results are there, newer than their inputs and of the same "
+     "transcript",
+     KEPT_IN(struct serve_command, resume)},
+    {"sessions", 0, OPTION_COUNT, "N",
+     "requests that each rank has in hand, 2 by default: one uploads while another one computes, "
+     "and each keeps keys and weights",
+     KEPT_IN(struct serve_command, sessions), .most = SESSIONS_MAX},
+    {"batch", 0, OPTION_COUNT, "B",
+     "requests that run as one, 1 by default: keys and weights are read once for all; fewer where "
+     "memory has no room",
+     KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},
     OPENING_OPTIONS(struct serve_command, opening),
-    END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
@@ -639,36 +653,15 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_serve = {
     .name = "serve",
     .summary = "run many requests of a transcript, each on the next free device",
-    .help =
-        "Runs a transcript once for each request, on all devices: a request is a file NAME.npy "
-        "for\n"
-        "each live input, and its result becomes NAME.npy in another folder.\n"
-        "\n"
-        "Usage: mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR --results DIR [OPTIONS] FILE\n"
-        "\n"
-        "  -i, --input ENTRY=DIR    an upload by its entry, or its tensor's name, and the folder "
-        "of\n"
-        "                           its tensors, all files *.npy but hidden ones; repeatable\n"
-        "      --results DIR        where results go: NAME.npy, or NAME.ENTRY.npy where the\n"
-        "                           transcript has several; a file is there once it is whole\n"
-        "      --resume             leave out requests whose results are there, newer than\n"
-        "                           their inputs and of the same transcript\n"
-        "      --sessions N         requests that each rank has in hand, 2 by default: one "
-        "uploads\n"
-        "                           while another one computes, and each keeps keys and weights\n"
-        "      --batch B            requests that run as one, 1 by default: keys and weights are\n"
-        "                           read once for all; fewer where memory has no "
-        "room\n" OPENING_HELP "  -h, --help               this text\n"
-        "\n",
-    .more_help =
-        "Ranks take requests one by one, so that faster devices take more. All ranks see the same\n"
-        "files (docs/SCALE.md). A request that its data make refuse is told, and the others go "
-        "on.\n"
-        "Where a device fails, or a rank has another healcl, transcript or plan than rank 0, all\n"
-        "ranks end, and one line names rank and host.\n"
-        "\n"
-        "Exit codes: 0 all is done; 2 wrong usage; 3 the transcript or a request is refused, or\n"
-        "ranks are not alike; 4 a device or OpenCL failed, or memory ran out.\n",
+    .help = "Runs a transcript once for each request, on all devices: a request is a file NAME.npy "
+            "for each live input, and its result becomes NAME.npy in another folder.",
+    .usage = "mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR --results DIR [OPTIONS] FILE",
+    .notes = "Ranks take requests one by one, so that faster devices take more. All ranks see the "
+             "same files (docs/SCALE.md). A request that its data make refuse is told, and the "
+             "others go on. Where a device fails, or a rank has another healcl, transcript or plan "
+             "than rank 0, all ranks end, and one line names rank and host.\n\nExit codes: 0 all "
+             "is done; 2 wrong usage; 3 the transcript or a request is refused, or ranks are not "
+             "alike; 4 a device or OpenCL failed, or memory ran out.",
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,

@@ -224,8 +224,7 @@ def test_progress(compare):
     _, errors = process.communicate()
     lines = errors.splitlines()
     assert 2 <= len(lines) <= 60, errors
-    # An estimate that has run out is not told.
-    told = re.compile(r"healcl: \d+ s(, about \d+ s left)?: 2 of 2: [\d:]+: " +
+    told = re.compile(r"healcl: \d+ s: 2 of 2: [\d:]+: " +
                       re.escape(TRANSCRIPT))
     assert any(map(told.fullmatch, lines)), errors
     assert all(line.startswith("healcl: ") for line in lines), errors

@@ -110,7 +110,9 @@ def check_compare(cell, place, way):
     lines, _ = cell.run(cell.programs[0], COMPARE, place, way)
     outcome = "failed" if way.startswith("exit") else "crashed" if way == "abort" else "timed out"
     if place == "list":
-        assert len(lines) == 1 and cell.report["error"]["message"] in lines[0], cell.what
+        error = cell.report["error"]
+        assert len(lines) == 1 and error["message"] in lines[0], cell.what
+        assert error["cause"] == "driver", cell.what
     else:
         assert {run["outcome"] for run in cell.report["runs"]} == {outcome}, cell.what
 

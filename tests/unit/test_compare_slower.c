@@ -40,7 +40,7 @@ static cJSON *add(struct comparison *comparison, const char *baseline, const cha
         compare_put_text(device, "baseline", baseline);
         compare_put_text(device, "host.processor", processor);
     }
-    cJSON *run = compare_add_run(comparison, 0, compare_device_count(comparison) - 1);
+    cJSON *run = compare_add_run(comparison, 0, json_number_at(comparison->top, "devices") - 1);
     compare_put_text(run, "outcome", "verified");
     return run;
 }
@@ -56,7 +56,7 @@ static void assert_judged(const struct comparison *comparison, cJSON *run, int n
                           bool is_slower, const char *expected)
 {
     assert_int_equal(compare_judge(comparison, run), is_slower);
-    const cJSON *list = compare_at(run, "slowdowns");
+    const cJSON *list = json_at(run, "slowdowns");
     assert_int_equal(cJSON_GetArraySize(list), 2);
     char *text = compare_slowdown_text(comparison, cJSON_GetArrayItem(list, number));
     assert_string_equal(text, expected);
@@ -120,15 +120,15 @@ static void baselines_are_of_the_same_device(void **state)
     begin(&comparison);
     cJSON *run = add(&comparison, NULL, NULL, "0:1", "D");
     assert_false(compare_judge(&comparison, run));
-    assert_string_equal(compare_text(compare_at(run, "slowdowns")->child, "not_judged_because"),
+    assert_string_equal(json_text(json_at(run, "slowdowns")->child, "not_judged_because"),
                         "no baseline has this transcript on this device and processor");
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
         add(&comparison, saved[i].baseline, saved[i].processor, saved[i].index, saved[i].name);
     assert_false(compare_judge(&comparison, run));
-    const cJSON *list = compare_at(run, "slowdowns");
+    const cJSON *list = json_at(run, "slowdowns");
     assert_int_equal(cJSON_GetArraySize(list), 4);
     for (int i = 0; i < 4; i++)
-        assert_string_equal(compare_text(cJSON_GetArrayItem(list, i), "baseline"), files[i]);
+        assert_string_equal(json_text(cJSON_GetArrayItem(list, i), "baseline"), files[i]);
     comparison_release(&comparison);
 }
 

@@ -1,6 +1,5 @@
 /* Units, clean strings, paragraphs, tables and exact JSON. */
 #include "cli/json.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "cli/view.h"
 #include "test_transcript_common.h"
@@ -105,9 +104,9 @@ static void test_wrap(void **state)
 {
     (void)state;
     struct capture capture;
-    text_wrap(capture_start(&capture), "one two three four verylongword", 2, 11);
+    text_wrap(capture_start(&capture), "one two three four verylongword", 0, 2, 11);
     capture_expect(&capture, "  one two\n  three\n  four\n  verylongword\n");
-    text_wrap(capture_start(&capture), "", 2, 11);
+    text_wrap(capture_start(&capture), "", 0, 2, 11);
     capture_expect(&capture, "\n");
 }
 
@@ -116,9 +115,11 @@ static const struct table_column columns[] = {
 
 static void add_row(struct table *table, const char *name, int count, const char *place)
 {
-    table_cell(table, "%s", name);
-    table_cell(table, "%d", count);
-    table_cell(table, "%s", place);
+    char number[16];
+    snprintf(number, sizeof number, "%d", count);
+    table_cell(table, name);
+    table_cell(table, number);
+    table_cell(table, place);
 }
 
 static void test_table(void **state)
@@ -129,7 +130,7 @@ static void test_table(void **state)
     add_row(table, "caf\xc3\xa9", 12, "here");
     add_row(table, "a much longer one", 123456, "");
     add_row(table, "bell\a", 1, "there and everywhere");
-    table_print(table, capture_start(&capture), 0);
+    table_print(table, capture_start(&capture), TABLE_TEXT, 0);
     capture_expect(&capture, "name                count  place\n"
                              "caf\xc3\xa9                   12  here\n"
                              "a much longer one  123456\n"
@@ -143,7 +144,7 @@ static void test_table_shrinks(void **state)
     for (unsigned width = 1; width <= 40; width += 13) {
         struct table *table = table_create(columns, 3);
         add_row(table, "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore", 12, "there and everywhere");
-        table_print(table, capture_start(&capture), width);
+        table_print(table, capture_start(&capture), TABLE_TEXT, width);
         if (width == 40)
             capture_expect(&capture, "name                count  place\n"
                                      "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore     12  there and "
