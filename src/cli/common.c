@@ -66,7 +66,7 @@ int print_error(const char *file, const struct healcl_error *error, bool verbose
         fprintf(stderr, "%s%s", error->detail,
                 *error->detail && error->detail[strlen(error->detail) - 1] == '\n' ? "" : "\n");
     if (error->status == HEALCL_NO_MEMORY)
-        signals_memory_is_told();
+        signals_memory_is_reported();
     return exit_code(error->status);
 }
 

@@ -29,7 +29,7 @@ int compile_ahead_start(const struct device_info *info, const char *file,
         return 0;
     /* A GPU or an FPGA may be one process's alone. */
     if (!(info->type & CL_DEVICE_TYPE_CPU) || sysconf(_SC_NPROCESSORS_ONLN) < 2 ||
-        self_test_read_kept(info, reason) != SELF_TEST_NOT_RUN)
+        self_test_read_cached(info, reason) != SELF_TEST_NOT_RUN)
         return 0;
     if (stat(file, &about) != 0 || !S_ISREG(about.st_mode))
         return 0; /* it can be read but once */

@@ -51,21 +51,21 @@ static int list_in_child(int file)
 /* Takes what a child has written, if that is whole. */
 static void take_listing(const struct process_result *child, struct device_listing *listing)
 {
-    struct device_listing told = {.devices = NULL};
-    if (child->size >= sizeof told)
-        memcpy(&told, child->text, sizeof told);
-    const size_t size = told.count * sizeof *told.devices;
-    const size_t fault_size = told.fault_count * sizeof *told.faults;
-    if (child->size != sizeof told + size + fault_size)
+    struct device_listing received = {.devices = NULL};
+    if (child->size >= sizeof received)
+        memcpy(&received, child->text, sizeof received);
+    const size_t size = received.count * sizeof *received.devices;
+    const size_t fault_size = received.fault_count * sizeof *received.faults;
+    if (child->size != sizeof received + size + fault_size)
         return;
-    told.devices = memcpy(xmalloc(size), child->text + sizeof told, size);
-    told.faults = memcpy(xmalloc(fault_size), child->text + sizeof told + size, fault_size);
-    *listing = told;
+    received.devices = memcpy(xmalloc(size), child->text + sizeof received, size);
+    received.faults = memcpy(xmalloc(fault_size), child->text + sizeof received + size, fault_size);
+    *listing = received;
 }
 
 /* Tells what has become of a child that a driver has ended, maybe after all was listed. */
-static enum healcl_status tell_of_driver(const struct process_result *child, uint32_t seconds,
-                                         struct healcl_error *error)
+static enum healcl_status driver_error(const struct process_result *child, uint32_t seconds,
+                                       struct healcl_error *error)
 {
     char signal[PROCESS_SIGNAL_SIZE];
     const char *line = child->last_line, *colon = *line ? ": " : "";
@@ -95,7 +95,7 @@ static enum healcl_status list_all(uint32_t seconds, struct device_listing *list
         take_listing(&child, listing);
     if (status == HEALCL_OK && !child.is_own) {
         *is_of_driver = true;
-        status = tell_of_driver(&child, seconds, error);
+        status = driver_error(&child, seconds, error);
     } else if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
         const bool is_memory = strcmp(last_words(&child), "out of memory") == 0;
         status = ERROR(error, is_memory ? HEALCL_NO_MEMORY : HEALCL_DEVICE, "%.900s",
@@ -136,7 +136,7 @@ static void fail(struct self_test_result *self_test, const struct device_info *i
 static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
                          const struct process_result *child)
 {
-    self_test->outcome = self_test_read_kept(info, self_test->reason);
+    self_test->outcome = self_test_read_cached(info, self_test->reason);
     if (self_test->outcome != SELF_TEST_NOT_RUN)
         return;
     if (child->code == EXIT_VERIFIED)
@@ -193,7 +193,7 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
     for (size_t i = 0; i < count; i++) {
         if (device_unusable(&list[i]))
             continue;
-        self_tests[i].outcome = self_test_read_kept(&list[i], self_tests[i].reason);
+        self_tests[i].outcome = self_test_read_cached(&list[i], self_tests[i].reason);
         if (rates && rates[i].products > 0)
             self_tests[i].outcome = SELF_TEST_PASSED;
         if (!runs || self_tests[i].outcome != SELF_TEST_NOT_RUN)

@@ -32,7 +32,7 @@ struct inspect_command {
 static enum healcl_status find_rates(struct inspect_command *self, struct healcl_error *error)
 {
     const struct healcl_device *device = self->job.device;
-    if (roofline_read_kept(&device->info, &device->tuning, &self->rates))
+    if (roofline_read_cached(&device->info, &device->tuning, &self->rates))
         return HEALCL_OK;
     return roofline_measure(self->job.device, 0, &self->rates, error);
 }
@@ -80,7 +80,7 @@ static enum healcl_status open_all(void *context, struct healcl_error *error)
     if (self->kernels || self->roofline)
         TRY(healcl_device_open(job->selector, &job->device, error));
     if (self->kernels)
-        TRY(lacks_check(job->device, self->transcript->plan->table, error));
+        TRY(unsupported_check(job->device, self->transcript->plan->table, error));
     if (self->roofline)
         TRY(find_rates(self, error));
     return open_part(self, error);
@@ -127,9 +127,9 @@ static const char *why_not(const struct plan *plan, const struct step *step,
                            const struct variant *variant, const struct healcl_device *device)
 {
     const struct family *family = family_of(step->kind);
-    const char *lack = step_lack(step, device);
-    if (lack || vendor_kernel_for(plan, step, device).name)
-        return lack ? lack : "a manifest's kernel does";
+    const char *obstacle = step_obstacle(step, device);
+    if (obstacle || vendor_kernel_for(plan, step, device).name)
+        return obstacle ? obstacle : "a manifest's kernel does";
     if (variant_for(step, device) == variant)
         return NULL;
     const char *reason = variant_obstacle(family, variant, step, device);

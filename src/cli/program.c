@@ -80,7 +80,7 @@ static int run_command(const struct command *command, int argc, char **argv, con
     const int code = command->run(command, argc, argv);
     if (command->device == DEVICE_IN_CHILDREN && !is_one_process() && !verdict_is_asked())
         end_at_once(code);
-    return verdict_tell(code);
+    return verdict_report(code);
 }
 
 int program_run(const struct program *program, int argc, char **argv)

@@ -97,8 +97,8 @@ void report_add_tuning(cJSON *object, const struct device_tuning *tuning)
     JSON_ADD(object, FLAG("tuned", source != NULL));
     if (source)
         json_add_string(object, "tuned_by", source);
-    if (tuning->kept_is_unreadable)
-        json_add_string(object, "tuning_failure", KEPT_UNREADABLE);
+    if (tuning->cached_is_unreadable)
+        json_add_string(object, "tuning_failure", CACHED_UNREADABLE);
     tuning_format(tuning, text);
     json_add_string(object, "tuning", text);
 }

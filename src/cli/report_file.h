@@ -12,7 +12,7 @@
 struct report_file {
     const char *path; /* NULL: none is wanted */
     bool on_stdout, is_junit;
-    uint32_t number; /* for verdict_tell_report */
+    uint32_t number; /* for verdict_report_file */
     int kept_stdout; /* while drivers' output goes to standard error; 0: it does not */
     struct new_file file;
 };

@@ -12,10 +12,10 @@
 
 /* ---------------------------------------------------------------- options */
 
-int take_live_input(const struct command *command, const struct command_option *option, void *self,
-                    const char *text)
+int take_request_input(const struct command *command, const struct command_option *option,
+                       void *self, const char *text)
 {
-    struct live_inputs *live = (void *)((char *)self + option->member);
+    struct request_inputs *live = (void *)((char *)self + option->member);
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return usage_error(command, "--input takes ENTRY=FILE.npy, not '%.200s'", text);
@@ -23,7 +23,7 @@ int take_live_input(const struct command *command, const struct command_option *
     return EXIT_VERIFIED;
 }
 
-void live_inputs_free(struct live_inputs *live)
+void request_inputs_free(struct request_inputs *live)
 {
     for (size_t i = 0; live->inputs && i < live->texts.count; i++)
         free((void *)(uintptr_t)live->inputs[i].data);
@@ -89,9 +89,9 @@ enum healcl_status find_split(const struct healcl_transcript *transcript, const 
     return find_input(transcript, "split", text, (size_t)(colon - text), &split->input, error);
 }
 
-enum healcl_status live_inputs_read(struct live_inputs *live,
-                                    const struct healcl_transcript *transcript,
-                                    struct healcl_error *error)
+enum healcl_status request_inputs_read(struct request_inputs *live,
+                                       const struct healcl_transcript *transcript,
+                                       struct healcl_error *error)
 {
     live->inputs = xcalloc(live->texts.count, sizeof *live->inputs);
     for (size_t i = 0; i < live->texts.count; i++) {
@@ -127,7 +127,7 @@ static const char *segment_of(const struct healcl_transcript *transcript, size_t
     return transcript->plan->segments[transcript->inputs[input].segment].name;
 }
 
-static bool is_kept_segment(const struct live_inputs *live, const char *name)
+static bool is_resident_segment(const struct request_inputs *live, const char *name)
 {
     for (size_t i = 0; i < live->segments.count; i++)
         if (strcmp(live->segments.of[i], name) == 0)
@@ -135,7 +135,7 @@ static bool is_kept_segment(const struct live_inputs *live, const char *name)
     return false;
 }
 
-static enum healcl_status check_segments(const struct live_inputs *live,
+static enum healcl_status check_segments(const struct request_inputs *live,
                                          const struct healcl_transcript *transcript,
                                          struct healcl_error *error)
 {
@@ -168,7 +168,7 @@ static bool is_guessed_live(const struct healcl_transcript *transcript, size_t i
 }
 
 /* *data: of a file of --input, or NULL. */
-static bool is_live(const struct live_inputs *live, const struct healcl_transcript *transcript,
+static bool is_live(const struct request_inputs *live, const struct healcl_transcript *transcript,
                     size_t input, const void **data)
 {
     *data = NULL;
@@ -177,10 +177,10 @@ static bool is_live(const struct live_inputs *live, const struct healcl_transcri
             *data = live->inputs[i].data;
     if (*data || (live->texts.count == 0 && live->segments.count == 0))
         return *data || is_guessed_live(transcript, input);
-    return live->segments.count > 0 && !is_kept_segment(live, segment_of(transcript, input));
+    return live->segments.count > 0 && !is_resident_segment(live, segment_of(transcript, input));
 }
 
-static enum healcl_status find_inputs(struct requests *requests, const struct live_inputs *live,
+static enum healcl_status find_inputs(struct requests *requests, const struct request_inputs *live,
                                       struct healcl_error *error)
 {
     const struct healcl_transcript *transcript = requests->transcript;
@@ -278,7 +278,7 @@ static void release(const struct requests *requests)
 }
 
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
-                                struct healcl_device *device, const struct live_inputs *live,
+                                struct healcl_device *device, const struct request_inputs *live,
                                 struct progress *progress, struct request_facts *facts,
                                 struct healcl_error *error)
 {

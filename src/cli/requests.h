@@ -6,16 +6,16 @@
 #include "cli/progress.h"
 #include "cli/requests.h"
 
-/* The options, before the transcript is known. Freed with live_inputs_free. */
-struct live_inputs {
+/* The options, before the transcript is known. Freed with request_inputs_free. */
+struct request_inputs {
     struct words texts;          /* "ENTRY=FILE.npy" of --input */
     struct healcl_input *inputs; /* as many, once they are read */
     struct words segments;       /* of --keep */
 };
 
-/* Takes --input into a struct live_inputs. The text stays. */
-int take_live_input(const struct command *command, const struct command_option *option, void *self,
-                    const char *text);
+/* Takes --input into a struct request_inputs. The text stays. */
+int take_request_input(const struct command *command, const struct command_option *option,
+                       void *self, const char *text);
 
 /* The number of the input that text, of so many characters, names as ENTRY of an option: by the
  * number of its entry or the name of its tensor; "entry:" or "name:" before it says which. Errors:
@@ -29,10 +29,10 @@ enum healcl_status find_split(const struct healcl_transcript *transcript, const 
                               struct healcl_split *split, struct healcl_error *error);
 
 /* Reads the files. Errors: those of find_input and npy_read_file. */
-enum healcl_status live_inputs_read(struct live_inputs *live,
-                                    const struct healcl_transcript *transcript,
-                                    struct healcl_error *error);
-void live_inputs_free(struct live_inputs *live);
+enum healcl_status request_inputs_read(struct request_inputs *live,
+                                       const struct healcl_transcript *transcript,
+                                       struct healcl_error *error);
+void request_inputs_free(struct request_inputs *live);
 
 /* `--audit`; share 0: there is none. */
 struct request_audit {
@@ -84,7 +84,7 @@ void report_requests_text(const cJSON *document, const struct style *style);
  * reference.
  */
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
-                                struct healcl_device *device, const struct live_inputs *live,
+                                struct healcl_device *device, const struct request_inputs *live,
                                 struct progress *progress, struct request_facts *facts,
                                 struct healcl_error *error);
 

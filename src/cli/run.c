@@ -30,7 +30,7 @@ struct run_command {
     uint32_t repeat;
     double audit; /* percent; 0: none */
     uint32_t audit_seed;
-    struct live_inputs live;
+    struct request_inputs live;
     struct request_facts served;  /* count 0: it is verified, once or repeat times */
     struct request_facts steady;  /* count 0: none are timed behind it */
     uint64_t device_memory_bytes; /* 0: no limit */
@@ -246,7 +246,7 @@ static void find_kernels(struct run_command *self)
 {
     struct roofline *rates = &self->facts.roofline;
     struct healcl_error ignored = {.status = HEALCL_OK};
-    if (!roofline_read_kept(&self->info, &self->tuning, rates)) {
+    if (!roofline_read_cached(&self->info, &self->tuning, rates)) {
         progress_say(&self->job.progress, "measuring %s", self->info.name);
         if (roofline_measure(self->job.device, ROOFLINE_SECONDS, rates, &ignored) != HEALCL_OK)
             *rates = (struct roofline){0};
@@ -293,7 +293,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
             NO_MEMORY(error);
     }
     TRY(open_all(self, error));
-    TRY(live_inputs_read(&self->live, self->transcript, error));
+    TRY(request_inputs_read(&self->live, self->transcript, error));
     if (self->served.count > 0)
         return serve(self, error);
     struct healcl_run_options options = {
@@ -336,7 +336,7 @@ static cJSON *report(void *context)
     facts->device = self->reference ? NULL : &self->info;
     facts->tuning = self->reference ? NULL : &self->tuning;
     if (!self->reference && !self->kernels)
-        (void)roofline_read_kept(&self->info, &self->tuning, &facts->roofline);
+        (void)roofline_read_cached(&self->info, &self->tuning, &facts->roofline);
     facts->total_nanoseconds = monotonic_nanoseconds() - self->start;
     return report_run(facts);
 }
@@ -444,7 +444,7 @@ static int run_and_finish(struct run_command *self)
     if (self->job.json.path || self->job.junit.path)
         self->facts.differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->facts.differences);
     const int code = job_run(self, self->served.count > 0 ? &served_steps : &run_steps);
-    live_inputs_free(&self->live);
+    request_inputs_free(&self->live);
     requests_release(&self->steady);
     healcl_report_free(self->facts.report);
     healcl_transcript_close(self->transcript);
@@ -492,7 +492,7 @@ static const struct command_option options[] = {
     {"input", 'i', OPTION_INPUT, "ENTRY=FILE",
      "take an upload's data from a .npy file, and compare nothing; ENTRY: its number or its "
      "tensor's name, or entry:NUMBER or name:NAME; repeatable",
-     KEPT_IN(struct run_command, live), .take = take_live_input},
+     KEPT_IN(struct run_command, live), .take = take_request_input},
     {"requests", 0, OPTION_COUNT, "N",
      "run as a service does, N times in one session: all stays on the device but live inputs: the "
      "uploads of segments upload_ct..., or of the last segment that uploads, or what --input and "
@@ -576,7 +576,7 @@ static int run(const struct command *command, int argc, char **argv)
     if (why)
         code = usage_error(command, "%s", why);
     if (code != GOES_ON) {
-        live_inputs_free(&self.live);
+        request_inputs_free(&self.live);
         return code;
     }
     self.facts.no_verify |= self.live.texts.count > 0; /* results are those of other inputs */

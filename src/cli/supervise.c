@@ -28,7 +28,7 @@
 /* ---------------------------------------------------------------- signals */
 
 static pid_t process; /* a child that a driver forks must not remove files of ours */
-static bool clears_line, memory_is_told;
+static bool clears_line, memory_is_reported;
 static struct sigaction bus_before;
 
 static void remove_files(void)
@@ -73,7 +73,7 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     write_text(": '");
     write_text(clean);
     write_text("': lost while it was read: the file was cut, or its disk failed\n");
-    _exit(verdict_tell(EXIT_REFUSED));
+    _exit(verdict_report(EXIT_REFUSED));
 }
 
 /* As a signal ends it: what memory held is lost, and callers cannot go on. */
@@ -81,16 +81,16 @@ static _Noreturn void end_without_memory(void)
 {
     remove_files();
     clear_line();
-    if (!memory_is_told) {
+    if (!memory_is_reported) {
         write_text(this_program->name);
         write_text(": out of memory\n");
     }
-    _exit(verdict_tell(EXIT_DEVICE));
+    _exit(verdict_report(EXIT_DEVICE));
 }
 
-void signals_memory_is_told(void)
+void signals_memory_is_reported(void)
 {
-    memory_is_told = true;
+    memory_is_reported = true;
 }
 
 void signals_init(void)
@@ -153,11 +153,11 @@ static void sooner(uint64_t *deadline, uint64_t seconds)
 /* Looks for its end and for its words, and waits a while for a signal. */
 static void look(struct watch *watch, const sigset_t *signals, uint64_t *deadline)
 {
-    const bool was_told = watch->verdict.is_told;
+    const bool was_reported = watch->verdict.is_reported;
     struct timespec rest = {.tv_nsec = LOOK};
     watch->has_ended = waitpid(watch->child, &watch->status, WNOHANG) == watch->child;
     verdict_read(watch->words, &watch->verdict);
-    if (watch->verdict.is_told && !was_told)
+    if (watch->verdict.is_reported && !was_reported)
         sooner(deadline, EXIT_SECONDS);
     const uint64_t now = monotonic_nanoseconds();
     if (watch->has_ended || now >= *deadline)
@@ -204,10 +204,10 @@ static _Noreturn void end_by(int number, const sigset_t *before)
 /* Says in one line what happened. */
 static void describe(const struct watch *watch, uint32_t seconds, struct healcl_error *error)
 {
-    const char *when = watch->verdict.is_told ? " when all was done" : "";
+    const char *when = watch->verdict.is_reported ? " when all was done" : "";
     char name[PROCESS_SIGNAL_SIZE];
     const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
-    if (watch->was_killed && watch->verdict.is_told)
+    if (watch->was_killed && watch->verdict.is_reported)
         (void)ERROR(error, HEALCL_DEVICE, "a driver does not let the process end%s", when);
     else if (watch->was_killed)
         (void)ERROR(error, HEALCL_DEVICE, "not done within %" PRIu32 " s (--timeout)", seconds);
@@ -263,7 +263,7 @@ static int conclude(const struct watch *watch, const struct supervision *supervi
     describe(watch, supervision->timeout, &why);
     clear_line();
     const int code = print_error(NULL, &why, false);
-    for (size_t i = 0; i < supervision->report_count && !watch->verdict.is_told; i++)
+    for (size_t i = 0; i < supervision->report_count && !watch->verdict.is_reported; i++)
         if (!(watch->verdict.reports >> i & 1))
             write_report(supervision->reports[i], supervision->file, &why);
     healcl_error_clear(&why);

@@ -23,17 +23,17 @@ enum { REPORTS_MAX = 8 };
 struct supervision {
     bool opens_device;
     uint32_t timeout;                         /* seconds; 0: none */
-    struct report_file *reports[REPORTS_MAX]; /* their numbers are those of verdict_tell_report */
+    struct report_file *reports[REPORTS_MAX]; /* their numbers are those of verdict_report_file */
     size_t report_count;
     const char *file; /* the first operand, or NULL */
 };
 
 /*
  * Forks where the command line opens a device or has --timeout, and returns in the child, whose
- * exit code goes through verdict_tell. The parent waits, for so long as --timeout allows, and ends
- * with the exit code: the child's, or EXIT_DEVICE where that has ended without one of its own. Then
- * it says so, and writes the reports that the child has not written. Interrupted, it ends as the
- * child does. Called before there are threads, and after signals_init.
+ * exit code goes through verdict_report. The parent waits, for so long as --timeout allows, and
+ * ends with the exit code: the child's, or EXIT_DEVICE where that has ended without one of its own.
+ * Then it says so, and writes the reports that the child has not written. Interrupted, it ends as
+ * the child does. Called before there are threads, and after signals_init.
  */
 void supervise(const struct command *command, const struct supervision *supervision);
 
@@ -50,6 +50,6 @@ void supervise(const struct command *command, const struct supervision *supervis
 void signals_init(void);
 
 /* A line has told of memory that ran out: what ends the program for it then says nothing. */
-void signals_memory_is_told(void);
+void signals_memory_is_reported(void);
 
 #endif

@@ -14,7 +14,7 @@ struct tune_command {
     struct device_info info;  /* of the device */
     struct examples examples; /* of manifests */
     struct tune_report report;
-    char *kept, *kept_kernels; /* paths of files that keep the choice, or NULL */
+    char *kept, *cached_kernels; /* paths of files that keep the choice, or NULL */
 };
 
 /* ---------------------------------------------------------------- measuring */
@@ -61,9 +61,9 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s",
              report->alternatives[0].subject, report->alternatives[0].reason);
     if (any)
-        TRY(tuning_keep(&report->tuning, &self->info, &self->kept, error));
+        TRY(tuning_cache(&report->tuning, &self->info, &self->kept, error));
     if (any_kernel)
-        TRY(kernel_choices_keep(&report->choices, &self->info, &self->kept_kernels, error));
+        TRY(kernel_choices_cache(&report->choices, &self->info, &self->cached_kernels, error));
     return HEALCL_OK;
 }
 
@@ -130,7 +130,7 @@ static cJSON *report(void *context)
         add_unmeasured(document, report);
     tuning_format(&report->tuning, text);
     JSON_ADD(document, STRING("tuning", text), STRING("kept", self->kept),
-             STRING("kept_kernels", self->kept_kernels));
+             STRING("kept_kernels", self->cached_kernels));
     return document;
 }
 
@@ -158,7 +158,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
     view_line(style, document, "tuning", "{tuning}");
     view_line(style, document, "kept", "{kept}");
     view_line(style, document, "kept", "{kept_kernels}");
-    if (!self->kept && !self->kept_kernels)
+    if (!self->kept && !self->cached_kernels)
         report_label(style, "kept", "nowhere: HEALCL_CACHE_DIR");
 }
 
@@ -186,7 +186,7 @@ static int run(const struct command *command, int argc, char **argv)
         code = job_run(self, &steps);
     examples_release(&self->examples);
     free(self->kept);
-    free(self->kept_kernels);
+    free(self->cached_kernels);
     free(self);
     return code;
 }

@@ -111,7 +111,7 @@ static _Noreturn void become(const struct task *task, int data, int errors, int 
                  dup2(nothing, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0;
     if (ready && task->function) {
         verdict_to(words);
-        exit(verdict_tell(task->function(data)));
+        exit(verdict_report(task->function(data)));
     }
     if (ready && task->arguments && dup2(data, FILE_DESCRIPTOR) >= 0 &&
         dup2(words, PROCESS_VERDICT_FILE) >= 0)
@@ -303,9 +303,9 @@ static enum healcl_status follow(struct child *child, uint64_t deadline,
         bool open = child->data >= 0 || child->errors >= 0;
         reading = read_some(child, result, open ? LOOK_MS : 1, error);
         ended = has_ended(child, false, status, usage);
-        const bool was_told = child->verdict.is_told;
+        const bool was_reported = child->verdict.is_reported;
         verdict_read(child->words, &child->verdict);
-        if (child->verdict.is_told && !was_told && deadline - now > END_NANOSECONDS)
+        if (child->verdict.is_reported && !was_reported && deadline - now > END_NANOSECONDS)
             deadline = now + END_NANOSECONDS;
     }
     result->end = ended ? PROCESS_EXITED : interrupted ? PROCESS_INTERRUPTED : PROCESS_TIMED_OUT;

@@ -25,18 +25,18 @@ bool verdict_is_asked(void)
     return file >= 0;
 }
 
-void verdict_tell_report(uint32_t i)
+void verdict_report_file(uint32_t i)
 {
     say(REPORT_MARK | i);
 }
 
-int verdict_tell(int code)
+int verdict_report(int code)
 {
     say((unsigned)code);
     return file >= 0 ? STATUS_MARK | code : code;
 }
 
-void verdict_tell_last(int code)
+void verdict_report_last(int code)
 {
     say(LAST_MARK | (unsigned)code);
 }
@@ -49,7 +49,7 @@ void verdict_read(int pipe, struct verdict *verdict)
             verdict->reports |= UINT64_C(1) << (word & (REPORT_MARK - 1));
             continue;
         }
-        verdict->is_told = true;
+        verdict->is_reported = true;
         verdict->is_last = word & LAST_MARK;
         verdict->code = word % CODES;
     }
@@ -57,6 +57,6 @@ void verdict_read(int pipe, struct verdict *verdict)
 
 bool verdict_holds(const struct verdict *verdict, int status)
 {
-    return verdict->is_last || (verdict->is_told && WIFEXITED(status) &&
+    return verdict->is_last || (verdict->is_reported && WIFEXITED(status) &&
                                 WEXITSTATUS(status) == (STATUS_MARK | verdict->code));
 }

@@ -11,7 +11,7 @@
 
 /* Words that a process has said until now. */
 struct verdict {
-    bool is_told;
+    bool is_reported;
     bool is_last;     /* the code holds however the process ends: MPI, or a signal, ends it then */
     int code;         /* an exit code, below 16 */
     uint64_t reports; /* bit i: report i has been written */
@@ -23,14 +23,14 @@ void verdict_to(int pipe);
 bool verdict_is_asked(void);
 
 /* Says that report number i, below 64, has been written. */
-void verdict_tell_report(uint32_t i);
+void verdict_report_file(uint32_t i);
 
 /* Says the exit code, which must be the last that happens before the process ends. Returns the
  * status to end it with. Async-signal-safe, as the next. */
-int verdict_tell(int code);
+int verdict_report(int code);
 
 /* Says it for a process that MPI ends, with whatever status. */
-void verdict_tell_last(int code);
+void verdict_report_last(int code);
 
 /* Takes what has been said into a pipe of which this is the other end, and which does not block. */
 void verdict_read(int pipe, struct verdict *verdict);

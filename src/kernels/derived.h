@@ -36,7 +36,7 @@ struct derived {
     struct buffer table; /* empty for a check */
 };
 
-/* ---------------------------------------------------------------- derived_kept.c */
+/* ---------------------------------------------------------------- derived_cache.c */
 
 /* Whether something was derived from a tensor's storage under that key: then *table is its table.
  */

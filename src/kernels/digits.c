@@ -194,7 +194,7 @@ static enum healcl_status launch_full_q(struct launcher *self, const struct vari
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
-        FAIL(error, device_note_lack(self->device, HEALCL_REFUSED),
+        FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
              "argument '%s': %lld moduli are more than the %d that a device combines",
              launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
     const struct buffer *q, *inverses;

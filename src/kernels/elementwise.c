@@ -105,9 +105,9 @@ static const char *plan_vectors(const struct step *step, const struct healcl_dev
 {
     struct space *space = &plan->space;
     int64_t k;
-    const char *lack = lacks_double_vectors(device);
-    if (lack)
-        return lack;
+    const char *obstacle = double_vectors_obstacle(device);
+    if (obstacle)
+        return obstacle;
     *space = space_of(step, NULL);
     uint32_t last = space->rank - 1;
     if (space->shape[last] < LANES || space->operand[0].stride[last] != 1)
@@ -189,9 +189,9 @@ static const char *plan_interleaved(const struct step *step, const struct healcl
 {
     struct elementwise_plan *found = &plan->elementwise;
     struct space *space = &plan->space;
-    const char *lack = lacks_double_vectors(device);
-    if (lack)
-        return lack;
+    const char *obstacle = double_vectors_obstacle(device);
+    if (obstacle)
+        return obstacle;
     const struct layout moduli = modulus_operand(step, 2);
     *space = space_of(step, &moduli);
     const uint32_t last = space->rank - 1;

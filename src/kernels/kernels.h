@@ -25,7 +25,7 @@ static inline int64_t scalar_value(const struct step *step, int i)
 }
 
 /* Why the device has no elementwise kernels and sums on vectors of eight; NULL: it has. */
-const char *lacks_double_vectors(const struct healcl_device *device);
+const char *double_vectors_obstacle(const struct healcl_device *device);
 
 /* Tunables of kernels over elements, and of those whose outputs may go past the caches. */
 enum {

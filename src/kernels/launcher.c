@@ -13,7 +13,7 @@
 enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
                                  const struct plan *plan, struct healcl_error *error)
 {
-    TRY(lacks_check(device, plan->table, error));
+    TRY(unsupported_check(device, plan->table, error));
     *self = (struct launcher){.device = device, .plan = plan};
     /* More than the plan has: see launch_pack, and for each operand of a slice. */
     self->storages = calloc(plan->storage_count + 1 + STEP_OPERANDS, sizeof *self->storages);
@@ -41,7 +41,7 @@ void launcher_release(struct launcher *self)
     if (self->places.of)
         device_places_end(self->device, self->first_place, self->places.count);
     places_release(&self->places);
-    free(self->kept.buckets);
+    free(self->cache.buckets);
     free(self->checks);
     free(self->storages);
 }

@@ -29,9 +29,9 @@ struct check {
     int64_t size;           /* of that axis, or of the permutation; CHECK_COPRIME: k */
 };
 
-/* Tables derived from tensors, by their keys: see derived_kept.c. */
-enum { KEPT_BUCKETS = 1024 };
-struct kept {
+/* Tables derived from tensors, by their keys: see derived_cache.c. */
+enum { DERIVED_BUCKETS = 1024 };
+struct derived_cache {
     struct derived **buckets; /* NULL before the first one */
     uint64_t bytes;           /* of host and device */
 };
@@ -42,7 +42,7 @@ struct launcher {
     struct device_storage *storages;           /* by id */
     struct places places;                      /* of is NULL: there are none */
     uint64_t first_place;                      /* the device's number of place 0 */
-    struct kept kept;                          /* what was worked out from all of them */
+    struct derived_cache cache;                /* what was worked out from all of them */
     struct buffer scalar_moduli, scalar_lanes; /* empty before the first use */
     struct buffer status;
     struct check *checks; /* since the status buffer was read */

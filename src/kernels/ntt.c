@@ -136,7 +136,7 @@ static enum healcl_status launch_stages(struct launcher *self, const struct vari
     struct transform transform;
     int64_t rows = transform_rows(step), at_once;
     if (rows > UINT32_MAX)
-        FAIL(error, device_note_lack(self->device, HEALCL_REFUSED),
+        FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
              "%lld rows are more than 2^32-1", (long long)rows);
     TRY(transform_init(self, plan, &transform, error));
     TRY(transform_acquire_rows(self, &transform, rows, 1, &at_once, error));

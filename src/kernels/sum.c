@@ -8,10 +8,11 @@ enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
 
 /* Whether cl/sum/columns.cl, or product_columns.cl, can do sums of so many terms in rows of n
  * elements. */
-static const char *lacks_sum_vectors(const struct healcl_device *device, int64_t count, int64_t n)
+static const char *sum_vectors_obstacle(const struct healcl_device *device, int64_t count,
+                                        int64_t n)
 {
-    const char *lack = lacks_double_vectors(device);
-    return lack                 ? lack
+    const char *obstacle = double_vectors_obstacle(device);
+    return obstacle             ? obstacle
            : count >= SUM_TERMS ? "there are too many terms"
            : n % LANES != 0     ? "no rows of multiples of eight elements"
                                 : NULL;
@@ -74,8 +75,8 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
     return sharing;
 }
 
-static const char *lacks_local(const struct step *step, const struct healcl_device *device,
-                               int64_t terms)
+static const char *local_obstacle(const struct step *step, const struct healcl_device *device,
+                                  int64_t terms)
 {
     const uint64_t words = 4 * sizeof(uint64_t) * device->tuning.local_size;
     int64_t sums = layout_elements(&step->out->layout);
@@ -137,9 +138,9 @@ static const char *plan_columns(const struct step *step, const struct healcl_dev
     *space = space_of_sum(step);
     space_simplify(space);
     uint32_t last = space->rank - 1;
-    const char *lack = lacks_sum_vectors(device, terms_of(step), space->shape[last]);
-    if (lack)
-        return lack;
+    const char *obstacle = sum_vectors_obstacle(device, terms_of(step), space->shape[last]);
+    if (obstacle)
+        return obstacle;
     if (space->operand[0].stride[last] != 1 || space->operand[1].stride[last] != 1)
         return "rows are not in order";
     return moduli_are_periodic(step, 1, &k) ? NULL : "moduli do not repeat";
@@ -167,9 +168,9 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     const struct layout *a = &step->in[0]->layout;
     uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
     int64_t count = a->shape[axis], k = a->shape[last], period;
-    const char *lack = lacks_sum_vectors(device, count, LANES);
-    if (lack)
-        return lack;
+    const char *obstacle = sum_vectors_obstacle(device, count, LANES);
+    if (obstacle)
+        return obstacle;
     if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
         count * k < ROW_MIN)
         return "terms do not make rows in order";
@@ -231,9 +232,9 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
     struct space *space = &plan->space;
     struct axis_sum *sum = &plan->sum;
     const struct layout q_view = moduli_view(step);
-    const char *lack = lacks_local(step, device, terms_of(step));
-    if (lack)
-        return lack;
+    const char *obstacle = local_obstacle(step, device, terms_of(step));
+    if (obstacle)
+        return obstacle;
     *sum = (struct axis_sum){.terms = terms_of(step),
                              .stride = step->in[0]->layout.stride[step->value[0]],
                              .segments = 1};
@@ -406,9 +407,9 @@ static const char *plan_product_columns(const struct step *step, const struct he
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *out = &sum->out;
     plan->products.sum = step_product_sum(step);
-    const char *lack = lacks_sum_vectors(device, a->shape[1], out->shape[2]);
-    if (lack)
-        return lack;
+    const char *obstacle = sum_vectors_obstacle(device, a->shape[1], out->shape[2]);
+    if (obstacle)
+        return obstacle;
     if (a->stride[3] != 1)
         return "rows are not in order";
     /* One modulus after the other would go over the same lines of out, and the same a. */
@@ -456,9 +457,9 @@ static const char *plan_product_rows(const struct step *step, const struct healc
     const struct layout *a = &sum->a, *b = &sum->b;
     plan->products.sum = step_product_sum(step);
     int64_t k = sum->out.shape[1], count = a->shape[1], period;
-    const char *lack = lacks_sum_vectors(device, count, sum->out.shape[2]);
-    if (lack)
-        return lack;
+    const char *obstacle = sum_vectors_obstacle(device, count, sum->out.shape[2]);
+    if (obstacle)
+        return obstacle;
     if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
         b->stride[1] != k || count * k < LANES)
         return "terms do not make rows in order";
@@ -501,7 +502,7 @@ static const char *plan_shared_products(const struct step *step, const struct he
                                         struct variant_plan *plan)
 {
     (void)plan_products(step, device, plan);
-    return lacks_local(step, device, plan->products.sum.a.shape[1]);
+    return local_obstacle(step, device, plan->products.sum.a.shape[1]);
 }
 
 /* Whether all columns of each work-group, which follow each other along n, have the same a, and
@@ -588,8 +589,8 @@ static const char *plan_product_groups(const struct step *step, const struct hea
         (k > out->shape[other] || !is_shared(found, other, &swaps)))
         found->inner = 1;
     is_shared(found, found->inner, &found->swaps);
-    const char *lack = lacks_sum_vectors(device, a->shape[1], out->shape[found->rows]);
-    return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
+    const char *obstacle = sum_vectors_obstacle(device, a->shape[1], out->shape[found->rows]);
+    return obstacle ? obstacle : step->in[3] ? "there is a permutation" : NULL;
 }
 
 static enum healcl_status launch_product_groups(struct launcher *self,

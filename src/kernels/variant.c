@@ -93,24 +93,24 @@ const struct variant *variant_for(const struct step *step, const struct healcl_d
 
 /* ---------------------------------------------------------------- what a device lacks */
 
-const char *step_lack(const struct step *step, const struct healcl_device *device)
+const char *step_obstacle(const struct step *step, const struct healcl_device *device)
 {
     static const char forced[] = "HEALCL_LACKS says so";
     const struct family *family = family_of(step->kind);
     const bool has_own = step->kind != STEP_VENDOR; /* kernels, that the self-test answers for */
     if (has_own && device->info.failed_families >> family->preference & 1)
         return device->info.family_failure;
-    if (!device->programs->forced_lacks)
+    if (!device->programs->forced_unsupported)
         return NULL;
-    if (has_own && device_lacks(device, kernel_family_name(family->preference)))
+    if (has_own && device_is_forced_off(device, kernel_family_name(family->preference)))
         return forced;
     for (size_t i = 0; i < step->origins->count; i++)
-        if (device_lacks(device, origin_operation(&step->origins->of[i])->name))
+        if (device_is_forced_off(device, origin_operation(&step->origins->of[i])->name))
             return forced;
     return NULL;
 }
 
-static bool is_lackable(const struct operation_table *table, const char *name, size_t length)
+static bool can_be_unsupported(const struct operation_table *table, const char *name, size_t length)
 {
     bool found = length == 3 && strncmp(name, "all", length) == 0;
     const size_t count = operation_count(table);
@@ -122,13 +122,14 @@ static bool is_lackable(const struct operation_table *table, const char *name, s
     return found;
 }
 
-enum healcl_status lacks_check(const struct healcl_device *device,
-                               const struct operation_table *table, struct healcl_error *error)
+enum healcl_status unsupported_check(const struct healcl_device *device,
+                                     const struct operation_table *table,
+                                     struct healcl_error *error)
 {
     size_t length = 0;
-    for (const char *item = device->programs->forced_lacks; item; item += length + 1) {
+    for (const char *item = device->programs->forced_unsupported; item; item += length + 1) {
         length = strcspn(item, ",");
-        if (!is_lackable(table, item, length))
+        if (!can_be_unsupported(table, item, length))
             FAIL(error, HEALCL_USAGE,
                  "HEALCL_LACKS names '%.*s', which is neither an operation nor a family of kernels "
                  "nor all (healcl ops has the operations, docs/PORTING.md the families)",
@@ -166,11 +167,11 @@ static bool packs_bytes(const struct tensor *tensor, uint64_t bytes)
     return bytes <= SMALL_RESULT_BYTES && layout_is_contiguous(&tensor->layout);
 }
 
-const char *pack_lack(const struct launcher *self, const struct step *step,
-                      const struct tensor *tensor, uint64_t bytes)
+const char *pack_obstacle(const struct launcher *self, const struct step *step,
+                          const struct tensor *tensor, uint64_t bytes)
 {
     struct step copy = {.kind = STEP_COPY, .origins = step->origins};
-    return bytes == 0 || packs_bytes(tensor, bytes) ? NULL : step_lack(&copy, self->device);
+    return bytes == 0 || packs_bytes(tensor, bytes) ? NULL : step_obstacle(&copy, self->device);
 }
 
 /* The packed elements are an output like any other: that of a storage behind those of the plan. */
@@ -202,7 +203,7 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
 
 /* ---------------------------------------------------------------- what families share */
 
-const char *lacks_double_vectors(const struct healcl_device *device)
+const char *double_vectors_obstacle(const struct healcl_device *device)
 {
     return device->info.double_width == 0 && device->tuning.multiply == MULTIPLY_BY_DOUBLES
                ? "the device has no doubles"

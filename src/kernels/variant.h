@@ -120,12 +120,13 @@ const struct variant *variant_for(const struct step *step, const struct healcl_d
 
 /* Why a device must not run a step that takes kernels: the self-test of their family has failed
  * there, or HEALCL_LACKS says so; else NULL. */
-const char *step_lack(const struct step *step, const struct healcl_device *device);
+const char *step_obstacle(const struct step *step, const struct healcl_device *device);
 
 /* Whether the environment's HEALCL_LACKS names operations of a table, families or all. Errors:
  * HEALCL_USAGE. */
-enum healcl_status lacks_check(const struct healcl_device *device,
-                               const struct operation_table *table, struct healcl_error *error);
+enum healcl_status unsupported_check(const struct healcl_device *device,
+                                     const struct operation_table *table,
+                                     struct healcl_error *error);
 
 /* Notes that the kernel of a manifest that a step would take (vendor_kernel_for) cannot be built.
  */
@@ -165,8 +166,8 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
 
 /* Why the device must not run the kernel that launch_pack takes for so many bytes; NULL: it may, or
  * takes none. */
-const char *pack_lack(const struct launcher *self, const struct step *step,
-                      const struct tensor *tensor, uint64_t bytes);
+const char *pack_obstacle(const struct launcher *self, const struct step *step,
+                          const struct tensor *tensor, uint64_t bytes);
 
 /* Enqueues a copy of a tensor's elements, in C order, into a buffer, for a step that hands them
  * out. */

@@ -119,7 +119,8 @@ static struct pick pick_for(const struct plan *plan, const struct step *step,
                             const struct healcl_device *device, struct vendor_launch *made)
 {
     struct pick picked;
-    if (plan ? !replacement_at(plan, step, 0) : device_lacks(device, step->vendor->operation->name))
+    if (plan ? !replacement_at(plan, step, 0)
+             : device_is_forced_off(device, step->vendor->operation->name))
         return (struct pick){.kernel = NULL};
     const uint64_t identity = plan
                                   ? vendor_of_table(plan->table)->replacement_identities[step->kind]
@@ -154,7 +155,7 @@ bool step_is_left_out(const struct step *step, const struct healcl_device *devic
 }
 
 /* As traces and reports name it. */
-static struct manifest_kernel told_of(const struct step *step, const struct pick *picked)
+static struct manifest_kernel manifest_kernel_of(const struct step *step, const struct pick *picked)
 {
     if (!picked->kernel)
         return (struct manifest_kernel){.name = NULL};
@@ -191,7 +192,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
 {
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
-    const struct manifest_kernel told = told_of(step, picked);
+    const struct manifest_kernel manifest = manifest_kernel_of(step, picked);
     struct healcl_device *device = self->device;
     struct native_call native = {.kernel = kernel,
                                  .call = {.version = HEALCL_VENDOR_VERSION,
@@ -219,7 +220,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
     }
     /* Its commands are its own: only the call can be seen. */
     const size_t span = trace_begin(device->trace, "native", kernel->kernel);
-    trace_manifest_kernel(device->trace, span, &told);
+    trace_manifest_kernel(device->trace, span, &manifest);
     enum healcl_status status = device_call(device, call_native, &native, error);
     trace_end(device->trace, span);
     return status;
@@ -237,7 +238,7 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
     struct job job;
     job_init(&job, self, step, kernel->program, kernel->kernel);
     job.launch.source = kernel->source;
-    job.launch.manifest = told_of(step, picked);
+    job.launch.manifest = manifest_kernel_of(step, picked);
     strcpy(job.launch.options, launch->options);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
@@ -301,7 +302,7 @@ struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct s
 {
     struct vendor_launch made;
     const struct pick picked = pick_for(plan_of_kind(plan, step), step, device, &made);
-    return told_of(step, &picked);
+    return manifest_kernel_of(step, &picked);
 }
 
 enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,

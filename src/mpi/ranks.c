@@ -129,7 +129,7 @@ void ranks_begin(struct ranks *ranks)
     const int code = has_threads ? EXIT_DEVICE : EXIT_USAGE;
     ranks_notice(ranks,
                  has_threads ? "cannot start a thread" : "this MPI does not let threads call it");
-    verdict_tell_last(code);
+    verdict_report_last(code);
     MPI_Abort(ranks->comm, code);
     exit(code);
 }
@@ -223,16 +223,17 @@ void ranks_notice(const struct ranks *ranks, const char *format, ...)
 
 /* The alarm at the end of the time that an end may take. */
 static volatile sig_atomic_t code_of_alarm;
-static char untold[1024]; /* a line that nobody has heard yet */
+static char unreported[1024]; /* a line that nobody has heard yet */
 
 static void on_alarm(int number)
 {
     (void)number;
-    (void)!write(STDERR_FILENO, untold, strlen(untold));
+    (void)!write(STDERR_FILENO, unreported, strlen(unreported));
     _exit(code_of_alarm);
 }
 
-static void tell(const struct ranks *ranks, const char *file, const struct healcl_error *error)
+static void report_error(const struct ranks *ranks, const char *file,
+                         const struct healcl_error *error)
 {
     ranks_notice(ranks, "%s%s%s", file ? file : "", file ? ": " : "", error->message);
     if (error->detail)
@@ -242,17 +243,17 @@ static void tell(const struct ranks *ranks, const char *file, const struct healc
 _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error)
 {
     const int code = exit_code(error->status);
-    snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", this_program->name, ranks->rank,
-             ranks->host, error->message);
-    verdict_tell_last(code);
+    snprintf(unreported, sizeof unreported, "%s: rank %d on %s: %s\n", this_program->name,
+             ranks->rank, ranks->host, error->message);
+    verdict_report_last(code);
     /* From here on the process lives for seconds at most, whatever MPI waits for. */
     code_of_alarm = code;
     signal(SIGALRM, on_alarm);
     alarm(END_SECONDS);
     const bool tells = ask(ranks, 0) != 0;
-    *untold = 0;
+    *unreported = 0;
     if (tells) {
-        tell(ranks, file, error);
+        report_error(ranks, file, error);
         MPI_Abort(ranks->comm, code);
     }
     /* Another rank ends this one; the alarm does where that one has gone. */
@@ -278,7 +279,7 @@ int ranks_agree(struct ranks *ranks, enum healcl_status status, const char *file
     const int code = all[first];
     free(all);
     if (is_failed && first == ranks->rank)
-        tell(ranks, file, error);
+        report_error(ranks, file, error);
     healcl_error_clear(error);
     return code;
 }

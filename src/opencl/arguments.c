@@ -135,7 +135,7 @@ enum healcl_status kernel_check_arguments(struct healcl_device *device, struct k
     bool told = true;
     if (kernel->is_checked || kernel->program->loaded)
         return HEALCL_OK;
-    kernel->program->may_be_kept = false;
+    kernel->program->may_be_cached = false;
     if (device->cl->clGetKernelInfo(kernel->id, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) !=
         CL_SUCCESS)
         told = false;
@@ -146,11 +146,11 @@ enum healcl_status kernel_check_arguments(struct healcl_device *device, struct k
              launch->manifest.file, launch->kernel, count, launch->argument_count);
     for (uint32_t i = 0; told && i < count; i++)
         TRY(check_argument(device, kernel->id, launch, i, &told, error));
-    if (!told && !device->programs->arguments_untold) {
-        device_log(device, "%s", ARGUMENTS_UNTOLD);
-        device->programs->arguments_untold = true;
+    if (!told && !device->programs->arguments_unknown) {
+        device_log(device, "%s", ARGUMENTS_UNKNOWN);
+        device->programs->arguments_unknown = true;
     }
-    kernel->is_checked = kernel->program->may_be_kept = true;
+    kernel->is_checked = kernel->program->may_be_cached = true;
     return HEALCL_OK;
 }
 

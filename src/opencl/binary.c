@@ -89,7 +89,7 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, struct pro
     const struct package_member *member =
         package_member(package, prefix ? PACKAGE_IMAGE : program->binary_name);
     if (!member)
-        FAIL(error, device_note_lack(device, HEALCL_DEVICE),
+        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE),
              "program '%s' with options '%s' is not in " PATH_FORMAT
              ": make one with healcl compile",
              program->name, program->all_options, package->path);
@@ -99,7 +99,8 @@ enum healcl_status binary_load_packaged(struct healcl_device *device, struct pro
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clBuildProgram", __FILE__, __LINE__);
         error_prefix(error, "program '%s' of " PATH_FORMAT ": ", program->name, package->path);
-        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
+        return is_out_of_memory(code) ? HEALCL_DEVICE
+                                      : device_note_unsupported(device, HEALCL_DEVICE);
     }
     program->prefix = prefix;
     program->loaded = true;

@@ -36,10 +36,10 @@ uint64_t device_round_bytes(const struct healcl_device *device, uint64_t bytes)
 
 static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
-    if (device->brought.release) { /* who may give it to others at once */
+    if (device->callers.release) { /* who may give it to others at once */
         (void)device->cl->clFinish(device->transfer);
         (void)device->cl->clFinish(device->compute);
-        device->brought.release(device->brought.memory_context, memory);
+        device->callers.release(device->callers.memory_context, memory);
     } else {
         (void)device->cl->clReleaseMemObject(memory);
     }
@@ -204,15 +204,15 @@ static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *
 {
     const struct opencl *cl = device->cl;
     cl_mem_flags flags = CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0);
-    if (!device->brought.allocate)
+    if (!device->callers.allocate)
         return cl->clCreateBuffer(device->context, flags, (size_t)bytes, data, code);
-    cl_mem memory = device->brought.allocate(device->brought.memory_context, (size_t)bytes);
+    cl_mem memory = device->callers.allocate(device->callers.memory_context, (size_t)bytes);
     *code = memory ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (memory && data)
         *code = cl->clEnqueueWriteBuffer(device->transfer, memory, CL_TRUE, 0, (size_t)bytes, data,
                                          0, NULL, NULL);
     if (memory && *code != CL_SUCCESS)
-        device->brought.release(device->brought.memory_context, memory);
+        device->callers.release(device->callers.memory_context, memory);
     return memory;
 }
 
@@ -256,7 +256,7 @@ static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
              alignment = device->info.base_alignment_bits / 8;
     if (alignment > STEP_BYTES_MIN) /* powers of two */
         rounded = (rounded + alignment - 1) / alignment * alignment;
-    return rounded > PART_BYTES_MAX || device->brought.allocate ? 0 : rounded;
+    return rounded > PART_BYTES_MAX || device->callers.allocate ? 0 : rounded;
 }
 
 static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)

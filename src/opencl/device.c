@@ -11,7 +11,7 @@
 
 static bool takes_turns(const struct healcl_device *device)
 {
-    return device && (device->brought.queue || !device->tuning.queues_overlap);
+    return device && (device->callers.queue || !device->tuning.queues_overlap);
 }
 
 struct device_context *context_make(void)
@@ -106,9 +106,9 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)device->info.platform_id, 0};
     cl_int code = CL_SUCCESS;
-    if (device->brought.context) {
-        TRY_CL(error, "clRetainContext", device->cl->clRetainContext(device->brought.context));
-        device->context = device->brought.context;
+    if (device->callers.context) {
+        TRY_CL(error, "clRetainContext", device->cl->clRetainContext(device->callers.context));
+        device->context = device->callers.context;
         return HEALCL_OK;
     }
     device->context =
@@ -208,7 +208,7 @@ enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_q
 static enum healcl_status renew_compute(struct healcl_device *device, bool profiling,
                                         struct healcl_error *error)
 {
-    if (device->brought.queue) /* it stays as it is */
+    if (device->callers.queue) /* it stays as it is */
         return device_finish(device, error);
     cl_command_queue_properties properties = compute_properties(device, profiling);
     device_turn_begin(device); /* nobody else looks at the queue */
@@ -238,7 +238,7 @@ enum healcl_status device_set_profiling(struct healcl_device *device, bool profi
     TRY(renew_compute(device, profiling, error));
     device->event_times = false;
     struct clock_pair ignored;
-    if (profiling && !(device->brought.queue && !device->queue_takes_times))
+    if (profiling && !(device->callers.queue && !device->queue_takes_times))
         TRY(device_read_clocks(device, &ignored, &device->event_times, error));
     device->profiling = profiling;
     return HEALCL_OK;
@@ -264,7 +264,7 @@ enum healcl_status device_take_queue(struct healcl_device *device, cl_command_qu
     TRY(device_finish(device, error));
     TRY_CL(error, "clRetainCommandQueue", cl->clRetainCommandQueue(queue));
     (void)cl->clReleaseCommandQueue(device->compute);
-    device->compute = device->brought.queue = queue;
+    device->compute = device->callers.queue = queue;
     device->queue_takes_times = properties & CL_QUEUE_PROFILING_ENABLE;
     device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     return HEALCL_OK;
@@ -319,8 +319,8 @@ enum healcl_status device_create_beside(struct healcl_device *device, struct hea
     device->context = first->context;
     device_turn_begin(device);
     enum healcl_status status = create_queues(device, error);
-    if (status == HEALCL_OK && first->brought.queue)
-        status = device_take_queue(device, first->brought.queue, error);
+    if (status == HEALCL_OK && first->callers.queue)
+        status = device_take_queue(device, first->callers.queue, error);
     device_turn_end(device);
     return status;
 }
@@ -328,11 +328,11 @@ enum healcl_status device_create_beside(struct healcl_device *device, struct hea
 void device_log(const struct healcl_device *device, const char *format, ...)
 {
     char line[512];
-    if (!device->brought.log)
+    if (!device->callers.log)
         return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    device->brought.log(device->brought.log_context, line);
+    device->callers.log(device->callers.log_context, line);
 }

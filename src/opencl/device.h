@@ -164,7 +164,7 @@ struct healcl_device {
     const struct opencl *cl;
     struct device_context *shared;
     struct device_programs *programs;     /* programs.h */
-    struct healcl_device_options brought; /* by the caller: log, memory, and the queue or NULL */
+    struct healcl_device_options callers; /* by the caller: log, memory, and the queue or NULL */
     struct device_info info;
     struct device_tuning tuning;
     cl_context context;

@@ -208,7 +208,7 @@ struct program {
     struct kernel *kernels;
     char key[HASH_SIZE];               /* of its options and texts */
     char binary_name[CACHE_NAME_SIZE]; /* in the cache or the package; "": it is not kept */
-    bool may_be_kept;                  /* nothing is wrong with what its kernels take */
+    bool may_be_cached;                /* nothing is wrong with what its kernels take */
     bool loaded;                       /* from its binary */
     const char *prefix;                /* of its kernels' names in the package's image; or NULL */
     char *failure;                     /* why it cannot be built; NULL: it is */
@@ -235,7 +235,7 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
 uint64_t kernel_arguments_hash(const struct launch *launch);
 
 /* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object
- * that was built from its source; where nobody tells, notes device->programs->arguments_untold.
+ * that was built from its source; where nobody tells, notes device->programs->arguments_unknown.
  * Errors: HEALCL_REFUSED, with manifest, kernel and argument, and
  * device->programs->manifest_is_wrong. */
 enum healcl_status kernel_check_arguments(struct healcl_device *device, struct kernel *kernel,

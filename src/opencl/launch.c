@@ -172,9 +172,9 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
 
 /* ---------------------------------------------------------------- what a device lacks */
 
-bool device_lacks(const struct healcl_device *device, const char *name)
+bool device_is_forced_off(const struct healcl_device *device, const char *name)
 {
-    for (const char *item = device->programs->forced_lacks; item && *item;) {
+    for (const char *item = device->programs->forced_unsupported; item && *item;) {
         size_t length = strcspn(item, ",");
         if ((strlen(name) == length && strncmp(item, name, length) == 0) ||
             (length == 3 && strncmp(item, "all", length) == 0))
@@ -188,16 +188,16 @@ const char *device_warning(const struct healcl_device *device, size_t number)
 {
     const char *warnings[2];
     size_t count = 0;
-    if (device->programs->arguments_untold)
-        warnings[count++] = ARGUMENTS_UNTOLD;
-    if (device->tuning.kept_is_unreadable)
-        warnings[count++] = KEPT_UNREADABLE;
+    if (device->programs->arguments_unknown)
+        warnings[count++] = ARGUMENTS_UNKNOWN;
+    if (device->tuning.cached_is_unreadable)
+        warnings[count++] = CACHED_UNREADABLE;
     return number < count ? warnings[number] : NULL;
 }
 
-enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status)
+enum healcl_status device_note_unsupported(struct healcl_device *device, enum healcl_status status)
 {
-    device->programs->lack_met = true;
+    device->programs->unsupported_met = true;
     return status;
 }
 

@@ -94,12 +94,12 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
         TRY(package_check(package, &device->info, error));
     TRY(tuning_of(device, &device->tuning, error));
     if (!package)
-        kernel_choices_read_kept(&programs->choices, &device->info);
+        kernel_choices_read_cached(&programs->choices, &device->info);
     else if (!kernel_choices_parse(&programs->choices, package_text(package, "choices")))
         REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood", package->path);
     TRY(device_create(device, error));
     programs->cache_directory = cache_directory();
-    programs->forced_lacks = getenv("HEALCL_LACKS");
+    programs->forced_unsupported = getenv("HEALCL_LACKS");
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
     programs->keeps_binaries =
         !package && ((keep && *keep) || !(device->info.type & CL_DEVICE_TYPE_CPU));
@@ -136,9 +136,9 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
     TRY(new_device(NULL, &opened, error));
     opened->cl = cl;
     opened->info = info;
-    opened->brought = *options;
-    opened->brought.queue = NULL; /* until it is taken */
-    opened->brought.package = NULL;
+    opened->callers = *options;
+    opened->callers.queue = NULL; /* until it is taken */
+    opened->callers.package = NULL;
     enum healcl_status status =
         options->package ? package_read(options->package, &opened->programs->package, error)
                          : HEALCL_OK;
@@ -207,13 +207,13 @@ static enum healcl_status copy_settings(struct healcl_device *device,
     device->cl = first->cl;
     device->info = first->info;
     device->tuning = first->tuning;
-    device->brought = first->brought;
-    device->brought.queue = NULL; /* until it is taken */
+    device->callers = first->callers;
+    device->callers.queue = NULL; /* until it is taken */
     programs->package = others->package;
     programs->choices = others->choices;
     programs->keeps_binaries = others->keeps_binaries;
     programs->distrusted = others->distrusted;
-    programs->forced_lacks = others->forced_lacks;
+    programs->forced_unsupported = others->forced_unsupported;
     programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
     if (!programs->cache_directory && others->cache_directory)
         NO_MEMORY(error);
@@ -252,10 +252,10 @@ static enum healcl_status open_and_test(const struct opencl *cl,
     /* A package's programs prove themselves each time: an image may be the whole device, as an
      * FPGA's is. */
     if ((*device)->programs->package ||
-        self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
+        self_test_read_cached(&(*device)->info, reason) != SELF_TEST_PASSED) {
         device_log(*device, "%s is tested%s", (*device)->info.name,
                    (*device)->programs->package ? "" : ", as it has not been before");
-        status = self_test_run_and_keep(*device, opening->trace, error);
+        status = self_test_run_and_cache(*device, opening->trace, error);
     }
     if (status == HEALCL_OK && options->queue)
         status = device_take_queue(*device, options->queue, error);

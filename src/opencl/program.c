@@ -122,7 +122,8 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     if (code != CL_SUCCESS) {
         (void)build_error(device, program, id, options, code, error);
         (void)cl->clReleaseProgram(id);
-        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
+        return is_out_of_memory(code) ? HEALCL_DEVICE
+                                      : device_note_unsupported(device, HEALCL_DEVICE);
     }
     if (program->text)
         keep_warnings(device, program, id);
@@ -381,7 +382,7 @@ static void save_programs(struct healcl_device *device)
     unsigned char *binary;
     size_t bytes;
     for (struct program *program = device->programs->list; program; program = program->next) {
-        if (!*program->binary_name || program->loaded || !program->may_be_kept || !program->id ||
+        if (!*program->binary_name || program->loaded || !program->may_be_cached || !program->id ||
             binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
             continue;
         (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
@@ -571,13 +572,13 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->options = strdup(launch->options);
     program->text = launch->source;
     program->arguments = kernel_arguments_hash(launch);
-    program->may_be_kept = true;
+    program->may_be_cached = true;
     program->local_size = launch->local_size;
     enum healcl_status status = program->name && program->options
                                     ? build_or_share(device, program, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status != HEALCL_OK && device->programs->lack_met && device->programs->keeps_failures &&
-        error)
+    if (status != HEALCL_OK && device->programs->unsupported_met &&
+        device->programs->keeps_failures && error)
         program->failure = strdup(error->message);
     if (status != HEALCL_OK && !program->failure) {
         program_free(device, program, false);
@@ -614,7 +615,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
         status = opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
         error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
         if (!is_out_of_memory(code))
-            (void)device_note_lack(device, status);
+            (void)device_note_unsupported(device, status);
     }
     if (status != HEALCL_OK) {
         free(kernel);
@@ -630,11 +631,11 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
                                  struct kernel **kernel, struct healcl_error *error)
 {
     *kernel = NULL;
-    device->programs->lack_met = false;
+    device->programs->unsupported_met = false;
     const uint64_t hash = launch_program_hash(launch);
     struct program *program = find_program(device, launch, hash);
     if (program && program->failure)
-        FAIL(error, device_note_lack(device, HEALCL_DEVICE), "%s", program->failure);
+        FAIL(error, device_note_unsupported(device, HEALCL_DEVICE), "%s", program->failure);
     struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
     if (!found) {
         uint64_t start = monotonic_nanoseconds();

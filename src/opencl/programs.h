@@ -19,14 +19,14 @@ struct device_programs {
     uint64_t built;                 /* programs, from their source */
     uint64_t loaded;                /* from binaries that were kept */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
-    bool keeps_binaries;      /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
-    const char *forced_lacks; /* HEALCL_LACKS; or NULL */
-    char *warnings;           /* that compilers gave of manifests' sources; or NULL */
-    bool distrusted;          /* the device failed its self-test: no binary is kept */
-    bool manifest_is_wrong;   /* the last kernel does not take what its manifest gives */
-    bool arguments_untold;    /* ARGUMENTS_UNTOLD: to be told once */
-    bool lack_met;            /* device_note_lack, since a program was last wanted */
-    bool keeps_failures;      /* what cannot be built is not tried again */
+    bool keeps_binaries; /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
+    const char *forced_unsupported; /* HEALCL_LACKS; or NULL */
+    char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
+    bool distrusted;                /* the device failed its self-test: no binary is kept */
+    bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
+    bool arguments_unknown;         /* ARGUMENTS_UNKNOWN: to be told once */
+    bool unsupported_met;           /* device_note_unsupported, since a program was last wanted */
+    bool keeps_failures;            /* what cannot be built is not tried again */
     struct compiling_ahead {
         enum compile_ahead { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
         uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
@@ -86,11 +86,11 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
  */
 
 /* Whether HEALCL_LACKS has a name, or all. */
-bool device_lacks(const struct healcl_device *device, const char *name);
+bool device_is_forced_off(const struct healcl_device *device, const char *name);
 
 /* Notes that the error in hand is one of something that the device lacks: a program that its
  * package or its compiler has not, a kernel, or a capability. Returns status. */
-enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status);
+enum healcl_status device_note_unsupported(struct healcl_device *device, enum healcl_status status);
 
 /* Warnings about an opened device, whatever runs on it; NULL behind the last one. */
 const char *device_warning(const struct healcl_device *device, size_t number);
@@ -115,7 +115,7 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
 
 /* For a driver that does not answer clGetKernelArgInfo. */
-#define ARGUMENTS_UNTOLD                                                        \
+#define ARGUMENTS_UNKNOWN                                                       \
     "the driver does not tell what kernels of manifests take: their arguments " \
     "were checked by their number and sizes alone"
 

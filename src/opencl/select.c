@@ -248,24 +248,24 @@ void device_listing_release(struct device_listing *listing)
     *listing = (struct device_listing){.devices = NULL};
 }
 
-enum { LACK_SIZE = 400 };
+enum { MISSING_SIZE = 400 };
 
 /* Says what a platform without a device may lack: "; HOME is not set: ...". False: nothing. */
-static bool find_lack(char text[LACK_SIZE])
+static bool find_missing(char text[MISSING_SIZE])
 {
     static const char *const variables[] = {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
     const char hint[] = "POCL_CACHE_DIR may name PoCL a folder for its cache";
     char path[4096];
     struct stat about;
     size_t i = 0;
-    snprintf(text, LACK_SIZE, "%s", opencl_missing());
+    snprintf(text, MISSING_SIZE, "%s", opencl_missing());
     if (*text)
         return true;
     while (i < 2 && !getenv(variables[i]))
         i++;
     const char *folder = getenv(variables[i]);
     if (!folder)
-        return snprintf(text, LACK_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
+        return snprintf(text, MISSING_SIZE, "; %s is not set: %s", variables[i], hint) > 0;
     snprintf(path, sizeof path, "%s", folder);
     for (char *slash; stat(path, &about) != 0 && (slash = strrchr(path, '/')) != NULL;)
         *slash = 0; /* it can be made where that one can be written to */
@@ -274,7 +274,7 @@ static bool find_lack(char text[LACK_SIZE])
     snprintf(made, sizeof made, "%s/healcl-XXXXXX", there);
     if (mkdtemp(made)) /* access() lets root write to /proc */
         return rmdir(made) != 0;
-    return snprintf(text, LACK_SIZE, "; %s is '%.200s', which cannot be written to: %s",
+    return snprintf(text, MISSING_SIZE, "; %s is '%.200s', which cannot be written to: %s",
                     variables[i], folder, hint) > 0;
 }
 
@@ -285,9 +285,9 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
 {
     if (listing->count > 0 || (listing->fault_count == 0 && !*listing->silent))
         return HEALCL_OK;
-    char lack[LACK_SIZE];
-    if (listing->fault_count == 0 && find_lack(lack))
-        FAIL(error, HEALCL_DEVICE, "platform %s has no device%s", listing->silent, lack);
+    char missing[MISSING_SIZE];
+    if (listing->fault_count == 0 && find_missing(missing))
+        FAIL(error, HEALCL_DEVICE, "platform %s has no device%s", listing->silent, missing);
     if (listing->fault_count == 0)
         return HEALCL_OK;
     const struct platform_fault *fault = &listing->faults[0];

@@ -514,17 +514,17 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
 #define PASSED "passed"
 #define FAILED "failed "
 
-static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
+static bool read_cached(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
     char name[CACHE_NAME_SIZE];
     name_of(info, name);
     return cache_read_text(name, SELF_TEST_REASON_SIZE, line);
 }
 
-enum self_test_outcome self_test_read_kept(const struct device_info *info,
-                                           char reason[SELF_TEST_REASON_SIZE])
+enum self_test_outcome self_test_read_cached(const struct device_info *info,
+                                             char reason[SELF_TEST_REASON_SIZE])
 {
-    if (!read_kept(info, reason))
+    if (!read_cached(info, reason))
         reason[0] = 0;
     const bool has_passed = strncmp(reason, PASSED, strlen(PASSED)) == 0;
     if (strncmp(reason, FAILED, strlen(FAILED)) == 0) {
@@ -541,7 +541,7 @@ void self_test_take_findings(struct device_info *info)
     int overlap;
     uint64_t loop_limit;
     uint32_t families;
-    if (!read_kept(info, line) ||
+    if (!read_cached(info, line) ||
         sscanf(line, PASSED " %d %" SCNu64 " %" SCNu32, &overlap, &loop_limit, &families) != 3)
         return;
     const char *why = strchr(line, ':');
@@ -569,8 +569,8 @@ static void keep(const struct healcl_device *device, enum healcl_status status,
     (void)!cache_write_text(name, line, NULL, NULL);
 }
 
-enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
-                                          struct healcl_error *error)
+enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct trace *trace,
+                                           struct healcl_error *error)
 {
     struct healcl_error failure = {.status = HEALCL_OK};
     uint64_t start = monotonic_nanoseconds();

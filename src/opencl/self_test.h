@@ -15,8 +15,8 @@
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error);
 
 /* Runs it and keeps what came out; trace: for its spans, or NULL. */
-enum healcl_status self_test_run_and_keep(struct healcl_device *device, struct trace *trace,
-                                          struct healcl_error *error);
+enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct trace *trace,
+                                           struct healcl_error *error);
 
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 
@@ -25,8 +25,8 @@ const char *self_test_outcome_name(enum self_test_outcome outcome);
 
 /* The kept result. reason: of a failure, else "". */
 enum { SELF_TEST_REASON_SIZE = 656 };
-enum self_test_outcome self_test_read_kept(const struct device_info *info,
-                                           char reason[SELF_TEST_REASON_SIZE]);
+enum self_test_outcome self_test_read_cached(const struct device_info *info,
+                                             char reason[SELF_TEST_REASON_SIZE]);
 
 /* Fills in what is kept of a test that was passed: loop_limit and launches_overlap. */
 void self_test_take_findings(struct device_info *info);

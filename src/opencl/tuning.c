@@ -299,7 +299,7 @@ static void name_of(const struct device_info *info, const char *kind, char name[
     cache_name(info, kind, 1, (const char *const[]){"1"}, name);
 }
 
-bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info)
+bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *info)
 {
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
     struct device_tuning kept = *tuning;
@@ -311,7 +311,7 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
         *tuning = kept;
         tuning->tuned_by |= TUNED_BY_KEPT;
     }
-    tuning->kept_is_unreadable = !good;
+    tuning->cached_is_unreadable = !good;
     return good;
 }
 
@@ -325,7 +325,7 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     if (given)
         tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
     else
-        (void)tuning_read_kept(tuning, info);
+        (void)tuning_read_cached(tuning, info);
     struct device_tuning changed = *tuning;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *text = getenv(variables[i]);
@@ -338,8 +338,8 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     return HEALCL_OK;
 }
 
-enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
-                               char **path, struct healcl_error *error)
+enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct device_info *info,
+                                char **path, struct healcl_error *error)
 {
     char name[CACHE_NAME_SIZE], text[TUNING_TEXT_SIZE];
     name_of(info, "tuning", name);
@@ -400,7 +400,7 @@ bool kernel_choices_parse(struct kernel_choices *choices, const char *text)
     return good;
 }
 
-void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info)
+void kernel_choices_read_cached(struct kernel_choices *choices, const struct device_info *info)
 {
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
     bool given;
@@ -412,9 +412,9 @@ void kernel_choices_read_kept(struct kernel_choices *choices, const struct devic
         (void)kernel_choices_parse(choices, text);
 }
 
-enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
-                                       const struct device_info *info, char **path,
-                                       struct healcl_error *error)
+enum healcl_status kernel_choices_cache(const struct kernel_choices *choices,
+                                        const struct device_info *info, char **path,
+                                        struct healcl_error *error)
 {
     char name[CACHE_NAME_SIZE], text[KERNEL_CHOICES_SIZE];
     name_of(info, "kernels", name);

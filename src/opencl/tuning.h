@@ -53,8 +53,8 @@ struct device_tuning {
 #include "opencl/tunables.def"
 #undef TUNABLE
     enum kernel_style styles[FAMILY_COUNT]; /* the first choice of each family */
-    uint32_t tuned_by;       /* bits of enum tuning_source: what has changed it; 0: the default */
-    bool kept_is_unreadable; /* something was kept that cannot be understood: KEPT_UNREADABLE */
+    uint32_t tuned_by;         /* bits of enum tuning_source: what has changed it; 0: the default */
+    bool cached_is_unreadable; /* something was kept that cannot be understood: CACHED_UNREADABLE */
 };
 
 enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2, TUNED_BY_PACKAGE = 4 };
@@ -111,17 +111,17 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
                                     struct healcl_error *error);
 
 /* To be told once where a device is opened beside such a file. */
-#define KEPT_UNREADABLE \
+#define CACHED_UNREADABLE \
     "what healcl tune has kept for the device is not understood, and left aside: tune again"
 
 /* Changes tuning to what has been kept for this device with this driver. Returns whether anything
  * has; what cannot be read or understood is nothing, and the latter is noted. */
-bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info);
+bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *info);
 
 /* Keeps a tuning. *path is the file, freed with free(), or NULL where nothing is to be kept:
  * HEALCL_CACHE_DIR is empty. Errors: HEALCL_USAGE where the file cannot be written. */
-enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
-                               char **path, struct healcl_error *error);
+enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct device_info *info,
+                                char **path, struct healcl_error *error);
 
 /*
  * Which of several kernels of others, or of their alternatives, goes before the rest: by a number
@@ -156,9 +156,9 @@ void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t ch
 
 /* As for tunings. What cannot be read or understood is nothing; nor
  * is what was kept where HEALCL_AS names another kind of device. */
-void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info);
-enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
-                                       const struct device_info *info, char **path,
-                                       struct healcl_error *error);
+void kernel_choices_read_cached(struct kernel_choices *choices, const struct device_info *info);
+enum healcl_status kernel_choices_cache(const struct kernel_choices *choices,
+                                        const struct device_info *info, char **path,
+                                        struct healcl_error *error);
 
 #endif

@@ -341,11 +341,12 @@ static void describe_counts(const struct operation_table *table, const char *nam
 {
     text[0] = 0;
     size_t used = 0;
-    uint32_t told = 0; /* bit n: n arguments */
+    uint32_t listed = 0; /* bit n: n arguments */
     const struct form *form;
     for (size_t i = 0; (form = form_at(table, i)); i++)
-        if (strcmp(form->name, name) == 0 && !(told >> form->parameter_count & 1) && used < size) {
-            told |= (uint32_t)1 << form->parameter_count;
+        if (strcmp(form->name, name) == 0 && !(listed >> form->parameter_count & 1) &&
+            used < size) {
+            listed |= (uint32_t)1 << form->parameter_count;
             used += (size_t)snprintf(text + used, size - used, "%s%u", used ? " or " : "",
                                      form->parameter_count);
         }

@@ -144,8 +144,8 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
                                        struct storage **result, struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    if (planner->live) {
-        struct storage *storage = live_storage(planner->live);
+    if (planner->eager) {
+        struct storage *storage = eager_storage(planner->eager);
         if (!storage)
             REFUSE_FOR(error, LIMIT, "too many tensors are in use");
         *storage = (struct storage){.id = storage->id,
@@ -212,14 +212,14 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value,
     *tensor = names_find(&planner->constants, text);
     if (*tensor)
         return HEALCL_OK;
-    if (planner->live && plan->constants.count == planner->constant_capacity)
+    if (planner->eager && plan->constants.count == planner->constant_capacity)
         REFUSE_FOR(error, LIMIT, "more than %zu different integers", planner->constant_capacity);
     NEED_MEMORY(
         ARRAY_GROW(plan->constants.values, plan->constants.count, &planner->constant_capacity),
         error);
     struct layout layout = {.offset = (int64_t)plan->constants.count};
     plan->constants.values[plan->constants.count++] = value;
-    plan->constants.storage->elements += !planner->live; /* there it has all its room already */
+    plan->constants.storage->elements += !planner->eager; /* there it has all its room already */
     struct tensor *constant = arena_alloc(plan->constants.arena, sizeof *constant);
     NEED_MEMORY(constant, error);
     *constant = (struct tensor){plan->constants.storage, layout};
@@ -355,7 +355,7 @@ static enum healcl_status set_origins(struct planner *planner, const struct entr
     } *one = arena_alloc(planner->plan->arena, sizeof *one);
     NEED_MEMORY(one, error);
     one->origin = (struct origin){.entry = entry->index,
-                                  .is_call = planner->live,
+                                  .is_call = planner->eager,
                                   .name = name,
                                   .form = form,
                                   .outer = planner->outer};

@@ -10,15 +10,15 @@
 /* Elements that an operation may visit where nothing else is said: hours of a fast device. */
 #define WORK_LIMIT_DEFAULT (UINT64_C(1) << 42)
 
-enum { KEPT_CALLS_MAX = 256 };
+enum { CACHED_CALLS_MAX = 256 };
 
 /* Steps that calls of vendors' operations have planned, for calls with arguments of the same
- * shapes, layouts and integers (vendor/kept_call.c): they take one step, without a look at the
+ * shapes, layouts and integers (vendor/cached_call.c): they take one step, without a look at the
  * manifest. */
-struct kept_calls {
+struct cached_calls {
     struct arena *arena;
-    uint32_t count; /* above KEPT_CALLS_MAX all are forgotten, together with the steps */
-    const struct kept_call *buckets[KEPT_CALLS_MAX]; /* by hash */
+    uint32_t count; /* above CACHED_CALLS_MAX all are forgotten, together with the steps */
+    const struct cached_call *buckets[CACHED_CALLS_MAX]; /* by hash */
     /* Whether the device runs a step of the kind STEP_VENDOR with the launch that ran last; set by
      * who executes the steps. */
     bool (*runs_again)(const struct step *step, const struct healcl_device *device);
@@ -41,8 +41,8 @@ struct planner {
     enum step_side side; /* of the steps that are added, and whose they are */
     const struct vendor_call *vendor;
     const struct operation *outer; /* whose body is planned, or NULL */
-    struct live_storages *live;    /* of operations by call (live.c); NULL: of a transcript */
-    struct kept_calls *kept;       /* NULL: nothing is kept */
+    struct eager_storages *eager;  /* of operations by call (eager.c); NULL: of a transcript */
+    struct cached_calls *kept;     /* NULL: nothing is kept */
 };
 
 /* One operation entry while it is planned. */
@@ -64,12 +64,12 @@ enum healcl_status infer(struct call *call, struct healcl_error *error);
 /* Copies a to out, parameters of the form, of the same shape and dtype. */
 enum healcl_status infer_copy(struct call *call, struct healcl_error *error);
 
-/* A new storage of the layout's elements; it counts as live until its last name is dropped. */
+/* A new storage of the layout's elements; it counts as eager until its last name is dropped. */
 enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
                                       const int64_t *shape, const struct tensor **tensor,
                                       struct healcl_error *error);
 
-/* A new storage, in the limits already; it counts as live. */
+/* A new storage, in the limits already; it counts as eager. */
 enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype, int64_t elements,
                                        struct storage **result, struct healcl_error *error);
 
@@ -102,7 +102,7 @@ enum healcl_status planner_copy(struct call *call, struct healcl_error *error);
 enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error);
 
 /* A storage for an operation by call; NULL where there are too many. */
-struct storage *live_storage(struct live_storages *live);
+struct storage *eager_storage(struct eager_storages *eager);
 
 /* Drops a name, and with the last one its storage. Refuses a name that is not bound. */
 enum healcl_status planner_free_name(struct planner *planner, const char *name,

@@ -271,7 +271,7 @@ static bool shrink(struct known *known, const struct layout *view)
  * does. */
 static bool keep(struct values *values, const struct tensor *out, const struct range *range)
 {
-    bool told = false;
+    bool changed = false;
     uint32_t views = 0;
     const struct layout written = merged(&out->layout);
     for (struct known **at = &out->storage->known; *at;) {
@@ -285,10 +285,10 @@ static bool keep(struct values *values, const struct tensor *out, const struct r
             continue;
         }
         if (stays)
-            told |= known->moduli || (!range->moduli.storage && range->limit == known->limit);
+            changed |= known->moduli || (!range->moduli.storage && range->limit == known->limit);
         at = &(*at)->next;
     }
-    return told;
+    return changed;
 }
 
 static enum healcl_status note(struct values *values, const struct tensor *out,
@@ -340,9 +340,9 @@ enum healcl_status values_follow(struct values *values, struct step *step,
     if (step_adds(step) && range_of(values, step->out).limit == 1)
         step->zeros |= 1u << STEP_INPUTS;
     struct range range = result_of(values, step, &axes, ranges);
-    bool told = keep(values, step->out, &range);
+    bool changed = keep(values, step->out, &range);
     enum healcl_status status =
-        told || range.limit == 0 ? HEALCL_OK : note(values, step->out, &range, error);
+        changed || range.limit == 0 ? HEALCL_OK : note(values, step->out, &range, error);
     step->out->storage->writes++; /* out's own moduli, too, are out of date */
     return status;
 }

@@ -149,7 +149,7 @@ static bool is_auditable(struct audit *audit, size_t number, const struct healcl
 {
     const struct step *step = &audit->plan->steps[number];
     struct audited_step *about = &audit->steps[number];
-    if (!family_of(step->kind) || step_is_left_out(step, device) || step_lack(step, device) ||
+    if (!family_of(step->kind) || step_is_left_out(step, device) || step_obstacle(step, device) ||
         !step->out || layout_elements(&step->out->layout) == 0)
         return false;
     const struct slices cut = batch_of(step);

@@ -345,10 +345,10 @@ static void add_times(void *context, const struct launch_times *times)
 /* An error that the host has met may come after one of an earlier entry that nobody has heard of
  * yet: the device has noted it, or has failed. The first error wins. */
 static enum healcl_status first_error(struct device_executor *self, struct healcl_error *own,
-                                      bool is_told, struct healcl_error *error)
+                                      bool is_reported, struct healcl_error *error)
 {
     enum healcl_status status = own->status, earlier = HEALCL_OK;
-    if (status == HEALCL_REFUSED && !is_told)
+    if (status == HEALCL_REFUSED && !is_reported)
         earlier = device_executor_read_status(self, error);
     if (earlier == HEALCL_OK && error)
         *error = *own;
@@ -408,12 +408,12 @@ static enum healcl_status enqueue_steps(struct device_executor *self, size_t fir
         enum healcl_status status = self->spill ? spill_run_step(self, first + i, &own)
                                                 : device_executor_run_step(self, step, &own);
         trace_end(self->base.trace, span);
-        const bool is_told = self->has_refused; /* by a check of a slice, or the host */
+        const bool is_reported = self->has_refused; /* by a check of a slice, or the host */
         self->has_refused |= had_refused;
         if (status != HEALCL_OK) {
-            if (!is_told)
+            if (!is_reported)
                 error_prefix_step(&own, step, self->launcher.refused_input);
-            return first_error(self, &own, is_told, error);
+            return first_error(self, &own, is_reported, error);
         }
     }
     return HEALCL_OK;

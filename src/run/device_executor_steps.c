@@ -273,19 +273,20 @@ static enum healcl_status snapshot(struct device_executor *self, struct download
     const struct step *step = download->step;
     struct healcl_device *device = self->launcher.device;
     struct healcl_error own = {0};
-    const char *lack = pack_lack(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
+    const char *obstacle =
+        pack_obstacle(&self->launcher, step, step->in[0], packed_bytes(step->in[0]));
     download->buffer = (struct buffer){0};
     download->offset = 0;
     download->is_shared = false;
-    if (lack)
-        return pack_on_host(self, download, lack, error);
+    if (obstacle)
+        return pack_on_host(self, download, obstacle, error);
     TRY(device_buffer_acquire_part(device, packed_bytes(step->in[0]), &download->buffer, error));
     if (download->buffer.bytes == 0)
         return HEALCL_OK;
-    device->programs->lack_met = false;
+    device->programs->unsupported_met = false;
     enum healcl_status status =
         launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
-    if (status != HEALCL_OK && self->base.falls_back && device->programs->lack_met) {
+    if (status != HEALCL_OK && self->base.falls_back && device->programs->unsupported_met) {
         device_buffer_release(device, &download->buffer);
         status = pack_on_host(self, download, own.message, error);
     } else if (status != HEALCL_OK && error) {
@@ -450,7 +451,8 @@ static bool can_fall_back(const struct device_executor *self, const struct step 
     bool reads_out = step_traits[step->kind].adds;
     for (int i = 0; i < STEP_INPUTS; i++)
         reads_out |= step->in[i] && step->in[i]->storage == step->out->storage;
-    return self->launcher.device->programs->lack_met && !(self->launcher.has_written && reads_out);
+    return self->launcher.device->programs->unsupported_met &&
+           !(self->launcher.has_written && reads_out);
 }
 
 /* instead: why a built-in kernel runs a step that is a manifest's, or NULL. It counts as a
@@ -494,7 +496,7 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
                                               const char *instead, struct healcl_error *error)
 {
     struct healcl_error own = {0};
-    self->launcher.has_written = self->launcher.device->programs->lack_met = false;
+    self->launcher.has_written = self->launcher.device->programs->unsupported_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
         return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
@@ -543,13 +545,13 @@ static enum healcl_status device_executor_kernel(struct device_executor *self,
                                                  const struct step *step,
                                                  struct healcl_error *error)
 {
-    const char *lack = step_lack(step, self->launcher.device);
-    if (!lack && clears_new(self, step))
+    const char *obstacle = step_obstacle(step, self->launcher.device);
+    if (!obstacle && clears_new(self, step))
         return clear_new(self, step->out->storage, error);
     TRY(move_results(self, step->out->storage, error));
     (void)trace_for_step(self->base.trace, step);
-    if (lack)
-        return run_on_host(self, step, lack, error);
+    if (obstacle)
+        return run_on_host(self, step, obstacle, error);
     self->status_is_clear = false;
     if (self->base.audit && audit_takes(self->base.audit, step))
         return launch_audited(self, step, error);
@@ -602,7 +604,7 @@ static bool compile_step(struct device_executor *self, const struct step *step)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     if (step_functions[step->kind] != device_executor_kernel || clears_small(self, step) ||
-        step_is_left_out(step, self->launcher.device) || step_lack(step, self->launcher.device))
+        step_is_left_out(step, self->launcher.device) || step_obstacle(step, self->launcher.device))
         return false;
     (void)!launch_step(&self->launcher, step, &error);
     healcl_error_clear(&error);

@@ -29,11 +29,11 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
         class->wait ? class->wait(queue->executor, &queue->sink, error) : HEALCL_OK;
     queue->has_enqueued = false;
     if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
-        (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
-        live_plan_distrust(&queue->live);
+        (void)!class->rewind(queue->executor, queue->eager.plan.storage_count, NULL);
+        eager_plan_distrust(&queue->eager);
     }
     device_turn_end(queue->device);
-    if (live_plan_forget(&queue->live))
+    if (eager_plan_forget(&queue->eager))
         queue->constants = 0;
     return status;
 }
@@ -61,7 +61,7 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
  * again. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
 {
-    const struct plan *plan = &queue->live.plan;
+    const struct plan *plan = &queue->eager.plan;
     for (size_t i = first; i < plan->step_count; i++)
         if (plan->steps[i].kind == STEP_RELEASE)
             (void)!queue->executor->class->enqueue(queue->executor, i, 1, &queue->sink, NULL);
@@ -71,7 +71,7 @@ static void release_anyhow(struct healcl_queue *queue, size_t first)
 enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
                                  struct healcl_error *error)
 {
-    const struct plan *plan = &queue->live.plan;
+    const struct plan *plan = &queue->eager.plan;
     const struct executor_class *class = queue->executor->class;
     enum healcl_status status = HEALCL_OK;
     if (first == plan->step_count)
@@ -88,9 +88,9 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
     if (status != HEALCL_OK)
         release_anyhow(queue, first);
     device_turn_end(queue->device);
-    live_plan_executed(&queue->live, first);
+    eager_plan_executed(&queue->eager, first);
     if (status != HEALCL_OK)
-        live_plan_distrust(&queue->live);
+        eager_plan_distrust(&queue->eager);
     return status;
 }
 
@@ -99,15 +99,15 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
 void queue_drop(struct healcl_queue *queue, const struct tensor *view)
 {
     const struct tensor copy = *view; /* which may go with the steps */
-    size_t first = queue->live.plan.step_count;
+    size_t first = queue->eager.plan.step_count;
     struct healcl_error *missed = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
     enum healcl_status status = HEALCL_OK;
-    if (live_plan_is_full(&queue->live)) {
+    if (eager_plan_is_full(&queue->eager)) {
         status = wait_anyhow(queue, missed);
         first = 0;
     }
     missed = status == HEALCL_OK ? missed : NULL;
-    if (live_plan_drop(&queue->live, &copy, missed) == HEALCL_OK)
+    if (eager_plan_drop(&queue->eager, &copy, missed) == HEALCL_OK)
         (void)!queue_execute(queue, first, missed);
 }
 
@@ -118,8 +118,8 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
     const struct tensor *made = NULL;
     if (result)
         *result = NULL;
-    queue->entry.index = queue->live.calls;
-    TRY(live_plan_call(&queue->live, &queue->entry, &first, &made, error));
+    queue->entry.index = queue->eager.calls;
+    TRY(eager_plan_call(&queue->eager, &queue->entry, &first, &made, error));
     if (made)
         made->storage->references++;
     if (data)
@@ -150,9 +150,9 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
 {
     atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
     queue_free_released(queue);
-    if (live_plan_is_full(&queue->live))
+    if (eager_plan_is_full(&queue->eager))
         TRY(queue_wait(queue, error));
-    queue->live.calls_since++;
+    queue->eager.calls_since++;
     queue->entry.kind = ENTRY_OPERATION;
     queue->entry.name = operation;
     queue->entry.argument_count = count;
@@ -162,7 +162,7 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
 
 void queue_note_written(struct healcl_queue *queue, struct storage *storage)
 {
-    values_forget(&queue->live.planner.values, storage); /* no step wrote it */
+    values_forget(&queue->eager.planner.values, storage); /* no step wrote it */
     device_turn_begin(queue->device);
     if (queue->executor->class->written)
         queue->executor->class->written(queue->executor, storage);
@@ -182,7 +182,7 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
     argument->kind = ARGUMENT_DEVICE_TENSOR;
     argument->tensor.name = "";
     argument->tensor.has_dtype = false;
-    return plan_view(&queue->live.plan, tensor->view.storage, &tensor->view.layout,
+    return plan_view(&queue->eager.plan, tensor->view.storage, &tensor->view.layout,
                      &argument->tensor.bound, error);
 }
 
@@ -287,10 +287,10 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
             set_argument(queue, &queue->entry.arguments[i], &arguments[i], error);
         if (status == HEALCL_OK)
             continue;
-        error_prefix(error, "call %zu (%.80s): argument %zu: ", queue->live.calls, operation,
+        error_prefix(error, "call %zu (%.80s): argument %zu: ", queue->eager.calls, operation,
                      i + 1);
-        error_place(error, (int64_t)queue->live.calls,
-                    operation_number(queue->live.plan.table, operation));
+        error_place(error, (int64_t)queue->eager.calls,
+                    operation_number(queue->eager.plan.table, operation));
         error_argument(error, (int)i);
         return status;
     }
@@ -302,7 +302,7 @@ enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
                                       struct healcl_tensor **result, struct healcl_error *error)
 {
     NEED(queue, error);
-    const struct operation_table *table = queue->live.plan.table;
+    const struct operation_table *table = queue->eager.plan.table;
     if (number >= operation_count(table))
         FAIL_FOR(error, HEALCL_USAGE, OPERATION, "there is no operation %zu", number);
     return healcl_call(queue, operation_at(table, number)->name, count, arguments, result, error);
@@ -314,14 +314,14 @@ enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
 static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_device *device,
                                      struct healcl_error *error)
 {
-    queue->uploads = calloc(LIVE_STORAGES_MAX, sizeof *queue->uploads);
+    queue->uploads = calloc(EAGER_STORAGES_MAX, sizeof *queue->uploads);
     queue->handles = calloc(1, sizeof *queue->handles);
     if (!queue->uploads || !queue->handles)
         NO_MEMORY(error);
     atomic_init(&queue->handles->owners, 1);
-    TRY(executor_open(&queue->live.plan, device, &queue->device, &queue->executor, error));
+    TRY(executor_open(&queue->eager.plan, device, &queue->device, &queue->executor, error));
     if (device)
-        live_plan_keep_calls(&queue->live, queue->device, vendor_runs_again);
+        eager_plan_cache_calls(&queue->eager, queue->device, vendor_runs_again);
     queue->executor->uploads = queue->uploads;
     queue->executor->is_cancelled = &queue->is_cancelled;
     return HEALCL_OK;
@@ -336,7 +336,7 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
     struct healcl_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         NO_MEMORY(error);
-    enum healcl_status status = live_plan_init(&queue->live, limits, error);
+    enum healcl_status status = eager_plan_init(&queue->eager, limits, error);
     if (status != HEALCL_OK) {
         free(queue);
         return status;
@@ -421,7 +421,7 @@ void healcl_queue_close(struct healcl_queue *queue)
     if (queue->handles)
         queue_leave_handles(queue);
     executor_close(queue->executor, queue->device);
-    live_plan_release(&queue->live);
+    eager_plan_release(&queue->eager);
     healcl_operations_free(queue->operations);
     healcl_error_clear(&queue->missed);
     free(queue->uploads);

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "opencl/device.h"
-#include "plan/live.h"
+#include "plan/eager.h"
 #include "run/run.h"
 
 /* Shared by the handles of a queue's tensors, which may live longer than the queue. */
@@ -27,7 +27,7 @@ struct healcl_tensor {
 };
 
 struct healcl_queue {
-    struct live_plan live;
+    struct eager_plan eager;
     struct healcl_device *device; /* a handle of the queue's own; NULL: the host reference */
     struct executor *executor;
     struct result_sink sink;

@@ -199,8 +199,8 @@ static void tell(const struct results *results, const char *line)
 }
 
 /* "entry 8 (device_to_host): tensor 200: 2 of 8 values differ", then the first of them. */
-static void tell_difference(const struct results *results, const struct step *step,
-                            const struct comparison *comparison)
+static void report_difference(const struct results *results, const struct step *step,
+                              const struct comparison *comparison)
 {
     const struct layout *actual = &step->in[0]->layout, *expected = &step->payload->layout;
     const struct origin *origin = step_origin(step, NO_INPUT);
@@ -248,7 +248,7 @@ static enum healcl_status note_compared(struct results *results, const struct st
     TRY(source_check(results->plan->source, error));
     /* A result that differs once mostly differs in every repetition: it is told once. */
     if (!results->different[results->next])
-        tell_difference(results, step, comparison);
+        report_difference(results, step, comparison);
     results->different[results->next] = true;
     return HEALCL_OK;
 }
@@ -266,7 +266,7 @@ static enum healcl_status compare(struct results *results, const struct step *st
 }
 
 /* So many steps of the segment are done. */
-static void tell_progress(const struct results *results, const struct step *step)
+static void report_progress(const struct results *results, const struct step *step)
 {
     const struct healcl_observer *observer = &results->options->observer;
     const struct segment *segment = results->segment;
@@ -287,7 +287,7 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     if (results->list)
         TRY(dump_result(results, step, data, verified, error));
     results->next++;
-    tell_progress(results, step);
+    report_progress(results, step);
     return HEALCL_OK;
 }
 
@@ -308,7 +308,7 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     if (compares)
         TRY(note_compared(results, step, &results->pieces, error));
     results->next++;
-    tell_progress(results, step);
+    report_progress(results, step);
     return HEALCL_OK;
 }
 

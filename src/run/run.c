@@ -369,7 +369,7 @@ enum healcl_status executor_open(const struct plan *plan, struct healcl_device *
     enum healcl_status status = device_executor_create(*own, plan, false, executor, error);
     device_turn_end(*own);
     if (status == HEALCL_OK)
-        (*executor)->falls_back = !device->brought.no_fallback;
+        (*executor)->falls_back = !device->callers.no_fallback;
     return status;
 }
 
@@ -398,7 +398,7 @@ static enum healcl_status create_executor(struct run *run, struct healcl_error *
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
-        run->executor->falls_back = !run->device->brought.no_fallback;
+        run->executor->falls_back = !run->device->callers.no_fallback;
         if (run->options->device_memory_bytes > 0)
             TRY(device_executor_limit(run->executor, run->options->device_memory_bytes, error));
     } else {
@@ -430,7 +430,7 @@ static enum healcl_status bind_inputs(struct run *run, const struct healcl_trans
     return HEALCL_OK;
 }
 
-static void tell_repetition(const struct run *run, uint32_t repetition, bool warms_up)
+static void report_repetition(const struct run *run, uint32_t repetition, bool warms_up)
 {
     const struct healcl_observer *observer = &run->options->observer;
     if (!observer->repetition)
@@ -448,7 +448,7 @@ static void tell_repetition(const struct run *run, uint32_t repetition, bool war
 static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warms_up,
                                  struct healcl_error *error)
 {
-    tell_repetition(run, repetition, warms_up);
+    report_repetition(run, repetition, warms_up);
     size_t span = trace_begin(run->trace, "repetition", warms_up ? "warm-up" : "repetition");
     enum healcl_status status = HEALCL_OK;
     run->report->run_nanoseconds[repetition] = 0;
@@ -496,7 +496,7 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
     for (size_t i = 0; i < run->plan->step_count; i++) {
         const struct step *step = &run->plan->steps[i];
         const struct manifest_kernel kernel = vendor_kernel_for(run->plan, step, run->device);
-        if (!kernel.name || step_is_left_out(step, run->device) || step_lack(step, run->device))
+        if (!kernel.name || step_is_left_out(step, run->device) || step_obstacle(step, run->device))
             continue;
         const char *what = kernel.replaces ? kernel.replaces : step->vendor->operation->name;
         size_t j = 0;

@@ -10,10 +10,10 @@
 #include "run/run.h"
 
 struct session_result {
-    void *memory;     /* the session's own, allocated when first needed */
-    void *received;   /* the caller's, for runs from now on, or NULL */
-    const void *data; /* where it is, one of both; NULL: it is not there */
-    const char *lack; /* why not */
+    void *memory;        /* the session's own, allocated when first needed */
+    void *received;      /* the caller's, for runs from now on, or NULL */
+    const void *data;    /* where it is, one of both; NULL: it is not there */
+    const char *missing; /* why not */
 };
 
 #define HAS_NOT_RUN "its segment has not run"
@@ -149,17 +149,18 @@ static enum healcl_status run_segments(struct healcl_session *session, size_t fi
     return HEALCL_OK;
 }
 
-static void forget_result(struct session_result *result, const char *lack)
+static void forget_result(struct session_result *result, const char *missing)
 {
     result->data = NULL;
-    result->lack = lack;
+    result->missing = missing;
 }
 
 /* Results of segments that run again are out of date, and of those behind them. */
-static void forget_results(struct healcl_session *session, size_t first_segment, const char *lack)
+static void forget_results(struct healcl_session *session, size_t first_segment,
+                           const char *missing)
 {
     for (size_t i = session->first_results[first_segment]; i < session->plan->results; i++)
-        forget_result(&session->results[i], lack);
+        forget_result(&session->results[i], missing);
 }
 
 /* After an error nobody knows what is where: a device may have handed out less than the host
@@ -378,7 +379,8 @@ enum healcl_status healcl_session_map(struct healcl_session *session, size_t num
         return no_such(error, "result", number, session->plan->results);
     const struct session_result *result = &session->results[number];
     if (!result->data)
-        FAIL_FOR(error, HEALCL_USAGE, STATE, "result %zu is not there: %s", number, result->lack);
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "result %zu is not there: %s", number,
+                 result->missing);
     *data = result->data;
     return HEALCL_OK;
 }

@@ -206,8 +206,8 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
     TRY(queue_begin_entry(queue, "copy", 2, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], from, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[1], to, error));
-    queue->entry.index = queue->live.calls;
-    TRY(live_plan_copy(&queue->live, &queue->entry, &first, error));
+    queue->entry.index = queue->eager.calls;
+    TRY(eager_plan_copy(&queue->eager, &queue->entry, &first, error));
     TRY(queue_execute(queue, first, error));
     return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
 }

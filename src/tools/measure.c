@@ -244,8 +244,8 @@ static void name_rates(const struct device_info *info, const struct device_tunin
     cache_name(info, "rates", sizeof texts / sizeof *texts, texts, name);
 }
 
-bool rates_read_kept(const struct device_info *info, const struct device_tuning *tuning,
-                     size_t count, uint64_t *rates)
+bool rates_read_cached(const struct device_info *info, const struct device_tuning *tuning,
+                       size_t count, uint64_t *rates)
 {
     char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
     name_rates(info, tuning, name);
@@ -258,8 +258,8 @@ bool rates_read_kept(const struct device_info *info, const struct device_tuning 
     return good && !*end;
 }
 
-void rates_keep(const struct device_info *info, const struct device_tuning *tuning, size_t count,
-                const uint64_t *rates)
+void rates_cache(const struct device_info *info, const struct device_tuning *tuning, size_t count,
+                 const uint64_t *rates)
 {
     char name[CACHE_NAME_SIZE], text[RATES_TEXT_SIZE];
     size_t length = 0;

@@ -23,10 +23,10 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
 uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most);
 
 /* Rates that were measured with kernels of that tuning, and are kept for a device and driver as
- * tunings are: returns whether there are so many of them. rates_keep may fail without a word. */
-bool rates_read_kept(const struct device_info *info, const struct device_tuning *tuning,
-                     size_t count, uint64_t *rates);
-void rates_keep(const struct device_info *info, const struct device_tuning *tuning, size_t count,
-                const uint64_t *rates);
+ * tunings are: returns whether there are so many of them. rates_cache may fail without a word. */
+bool rates_read_cached(const struct device_info *info, const struct device_tuning *tuning,
+                       size_t count, uint64_t *rates);
+void rates_cache(const struct device_info *info, const struct device_tuning *tuning, size_t count,
+                 const uint64_t *rates);
 
 #endif

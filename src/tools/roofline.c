@@ -63,11 +63,11 @@ static struct roofline roofline_of(const struct device_tuning *tuning, const uin
     return roofline;
 }
 
-bool roofline_read_kept(const struct device_info *info, const struct device_tuning *tuning,
-                        struct roofline *roofline)
+bool roofline_read_cached(const struct device_info *info, const struct device_tuning *tuning,
+                          struct roofline *roofline)
 {
     uint64_t rates[RATES] = {0};
-    bool known = rates_read_kept(info, tuning, known_rates(tuning), rates);
+    bool known = rates_read_cached(info, tuning, known_rates(tuning), rates);
     *roofline = known ? roofline_of(tuning, rates) : (struct roofline){0};
     return known;
 }
@@ -100,7 +100,7 @@ enum healcl_status roofline_measure(struct healcl_device *device, uint32_t secon
     } else
         TRY(measure_works(device, seconds, rates + 1, error));
     *roofline = roofline_of(&device->tuning, rates);
-    rates_keep(&device->info, &device->tuning, known_rates(&device->tuning), rates);
+    rates_cache(&device->info, &device->tuning, known_rates(&device->tuning), rates);
     return HEALCL_OK;
 }
 

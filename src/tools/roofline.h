@@ -21,8 +21,8 @@ struct roofline {
 };
 
 /* Returns whether rates were kept for kernels of that tuning, on this device and driver. */
-bool roofline_read_kept(const struct device_info *info, const struct device_tuning *tuning,
-                        struct roofline *roofline);
+bool roofline_read_cached(const struct device_info *info, const struct device_tuning *tuning,
+                          struct roofline *roofline);
 
 enum { ROOFLINE_SECONDS = 30 }; /* until no more kernels are built where it is not all */
 

@@ -167,7 +167,7 @@ void tune_list(const struct device_info *info, const char *only, struct tune_rep
     *report = (struct tune_report){.tuning = tuning_default(info)};
     list_all(&lister);
     if (only && tuning_style_given(&given, NULL) == HEALCL_OK && !given)
-        (void)tuning_read_kept(&report->tuning, info);
+        (void)tuning_read_cached(&report->tuning, info);
 }
 
 /* ---------------------------------------------------------------- kernels of manifests */

@@ -487,7 +487,7 @@ static void forget_out(struct call *call)
 /* ---------------------------------------------------------------- calls that are kept */
 
 /* Whether a call takes the kernel's step and nothing else, where the device has a kernel. */
-static bool may_keep(const struct call *call)
+static bool may_cache(const struct call *call)
 {
     const struct vendor_operation *operation = operation_of(call);
     if (!call->planner->kept || operation->kernel_count == 0 ||
@@ -541,12 +541,12 @@ static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
                                      .bytes = planner->plan->bytes_peak - bytes_before};
     if (planner->plan->bytes_peak < peak)
         planner->plan->bytes_peak = peak;
-    return kept_call_add(call, &plan, error);
+    return cached_call_add(call, &plan, error);
 }
 
 /* Adds the one step of a call that is kept, unless what has run cannot run now. */
-static enum healcl_status add_kept(struct call *call, const struct vendor_plan *kept,
-                                   bool *is_added, struct healcl_error *error)
+static enum healcl_status add_cached(struct call *call, const struct vendor_plan *kept,
+                                     bool *is_added, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct planner *planner = call->planner;
@@ -585,7 +585,7 @@ static enum healcl_status add_call(struct call *call, bool is_kept, struct healc
         TRY(make_out(call, &values, error));
     if (layout_elements(&call->result->layout) == 0)
         return HEALCL_OK;
-    if (!is_kept && may_keep(call)) {
+    if (!is_kept && may_cache(call)) {
         TRY(add_to_keep(call, bytes_before, error));
     } else {
         TRY(make_call(call, call->planner->plan->arena, &made, error));
@@ -597,10 +597,10 @@ static enum healcl_status add_call(struct call *call, bool is_kept, struct healc
 
 enum healcl_status infer_vendor(struct call *call, struct healcl_error *error)
 {
-    const struct vendor_plan *kept = kept_call_find(call);
+    const struct vendor_plan *kept = cached_call_find(call);
     bool is_added = false;
     if (kept)
-        TRY(add_kept(call, kept, &is_added, error));
+        TRY(add_cached(call, kept, &is_added, error));
     if (is_added)
         return HEALCL_OK;
     enum healcl_status status = add_call(call, kept, error);

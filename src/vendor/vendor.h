@@ -151,9 +151,9 @@ struct vendor_plan {
 };
 
 /* Finds the plan of a call that differs only in its tensors' storages; NULL: there is none. */
-const struct vendor_plan *kept_call_find(const struct call *call);
-enum healcl_status kept_call_add(const struct call *call, const struct vendor_plan *plan,
-                                 struct healcl_error *error);
+const struct vendor_plan *cached_call_find(const struct call *call);
+enum healcl_status cached_call_add(const struct call *call, const struct vendor_plan *plan,
+                                   struct healcl_error *error);
 
 /* Another kernel for a built-in kind of step. */
 struct vendor_replacement {

@@ -56,7 +56,7 @@ int share_first_least(void)
     return share_chooses() ? LEAST_FIRST : 1;
 }
 
-void share_programs_bring(int things)
+void share_programs_given(int things)
 {
     least = things;
 }

@@ -28,7 +28,7 @@ void share_choose_programs(enum share_programs programs);
 /* One program fewer is needed if those that cover much go first: such a sweep is done again and
  * again, from share_first_least() things that are new in each kernel down to 1. */
 int share_first_least(void);
-void share_programs_bring(int things);
+void share_programs_given(int things);
 
 /* PROGRAMS_PAIRS, or PROGRAMS_VALUES where the environment asks for kernels of others; where it
  * asks for a way to multiply alone, PROGRAMS_BUT_SIZES: sizes are tested with the device's own way.

@@ -402,7 +402,7 @@ static void faults_are_of_devices_or_transcripts(void **state)
 
 /* ---------------------------------------------------------------- names */
 
-static void labels_tell_devices_apart(void **state)
+static void labels_are_distinct(void **state)
 {
     (void)state;
     static const struct {
@@ -512,7 +512,7 @@ int main(void)
         cmocka_unit_test(noise_is_a_warning),
         cmocka_unit_test(claims_are_checked),
         cmocka_unit_test(faults_are_of_devices_or_transcripts),
-        cmocka_unit_test(labels_tell_devices_apart),
+        cmocka_unit_test(labels_are_distinct),
         cmocka_unit_test(devices_are_called_what_they_are),
         cmocka_unit_test(shares_end_at_the_whole),
         cmocka_unit_test(csv_has_no_formulas),

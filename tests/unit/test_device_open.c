@@ -40,7 +40,7 @@ static void tunes_by_default(void **state)
     healcl_device_close(device);
 }
 
-static void tunes_as_told(void **state)
+static void tunes_as_given(void **state)
 {
     (void)state;
     struct healcl_device *device = NULL;
@@ -93,7 +93,7 @@ int main(void)
     unsetenv("HEALCL_AS"); /* shapes are those of the device itself */
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(opens_and_closes),   DEVICE_TEST(refuses_unknown_devices),
-        DEVICE_TEST(tunes_by_default),   DEVICE_TEST(tunes_as_told),
+        DEVICE_TEST(tunes_by_default),   DEVICE_TEST(tunes_as_given),
         DEVICE_TEST(refuses_bad_tuning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

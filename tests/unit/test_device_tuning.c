@@ -65,7 +65,7 @@ static void keep_instead(const char *path, const char *text)
 static void keep(const struct device_tuning *tuning, const char *instead)
 {
     char *path = NULL;
-    OK(tuning_keep(tuning, &info, &path, &error));
+    OK(tuning_cache(tuning, &info, &path, &error));
     assert_non_null(path);
     if (instead)
         keep_instead(path, instead);
@@ -78,20 +78,20 @@ static void keeps_and_reads(void **state)
     struct device_tuning tuning =
         tuning_of("local_size=4,elements_per_item=7,past_caches_bytes=99,transform=single");
     struct device_tuning read = tuning_default(&info), other = read;
-    assert_false(tuning_read_kept(&read, &info));
+    assert_false(tuning_read_cached(&read, &info));
     keep(&tuning, NULL);
-    assert_true(tuning_read_kept(&read, &info));
+    assert_true(tuning_read_cached(&read, &info));
     assert_same(&read, &tuning);
     assert_int_equal(read.past_caches_bytes, 99);
     tuning.transform_local_size = 8;
     keep(&tuning, NULL); /* over the one before */
-    assert_true(tuning_read_kept(&read, &info));
+    assert_true(tuning_read_cached(&read, &info));
     assert_same(&read, &tuning);
     strcpy(info.driver, "2");
-    assert_false(tuning_read_kept(&other, &info));
+    assert_false(tuning_read_cached(&other, &info));
     strcpy(info.driver, "1");
     strcpy(info.name, "another device");
-    assert_false(tuning_read_kept(&other, &info));
+    assert_false(tuning_read_cached(&other, &info));
     struct device_tuning unchanged = tuning_default(&info);
     assert_same(&other, &unchanged);
 }
@@ -130,15 +130,15 @@ static void ignores_what_it_cannot_read(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct device_tuning read = tuning_default(&info);
         keep(&tuning, texts[i]);
-        assert_false(tuning_read_kept(&read, &info));
+        assert_false(tuning_read_cached(&read, &info));
         assert_same(&read, &unchanged);
-        assert_int_equal(read.kept_is_unreadable, i > 0);
+        assert_int_equal(read.cached_is_unreadable, i > 0);
     }
     char long_text[TUNING_TEXT_SIZE + 2];
     memset(long_text, 'x', sizeof long_text);
     long_text[TUNING_TEXT_SIZE + 1] = 0;
     keep(&tuning, long_text);
-    assert_false(tuning_read_kept(&tuning, &info));
+    assert_false(tuning_read_cached(&tuning, &info));
 }
 
 static void keeps_nothing_where_it_cannot(void **state)
@@ -147,11 +147,11 @@ static void keeps_nothing_where_it_cannot(void **state)
     struct device_tuning tuning = tuning_default(&info);
     char *path = cache;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    OK(tuning_keep(&tuning, &info, &path, &error));
+    OK(tuning_cache(&tuning, &info, &path, &error));
     assert_null(path);
-    assert_false(tuning_read_kept(&tuning, &info));
+    assert_false(tuning_read_cached(&tuning, &info));
     setenv("HEALCL_CACHE_DIR", "/dev/null/cache", 1);
-    assert_int_equal(tuning_keep(&tuning, &info, &path, &error), HEALCL_USAGE);
+    assert_int_equal(tuning_cache(&tuning, &info, &path, &error), HEALCL_USAGE);
     assert_int_equal(strncmp(error.message, "cannot write '/dev/null/cache/tuning_", 37), 0);
     healcl_error_clear(&error);
 }
@@ -162,7 +162,7 @@ static int is_rates(const struct dirent *entry)
 }
 
 /* Returns the name of the only saved file. */
-static void find_kept(char path[512])
+static void find_cached(char path[512])
 {
     struct dirent **names = NULL;
     int count = scandir(cache, &names, is_rates, alphasort);
@@ -179,24 +179,24 @@ static void keeps_rates(void **state)
     const uint64_t rates[] = {UINT64_MAX, 1, 1234567890123};
     uint64_t read[3] = {0};
     struct device_tuning tuning = tuning_default(&info), other = tuning_of("local_size=4");
-    assert_false(rates_read_kept(&info, &tuning, 3, read));
-    rates_keep(&info, &tuning, 3, rates);
-    assert_true(rates_read_kept(&info, &tuning, 3, read));
+    assert_false(rates_read_cached(&info, &tuning, 3, read));
+    rates_cache(&info, &tuning, 3, rates);
+    assert_true(rates_read_cached(&info, &tuning, 3, read));
     assert_memory_equal(read, rates, sizeof rates);
-    assert_false(rates_read_kept(&info, &other, 3, read)); /* other kernels */
-    assert_false(rates_read_kept(&info, &tuning, 2, read));
+    assert_false(rates_read_cached(&info, &other, 3, read)); /* other kernels */
+    assert_false(rates_read_cached(&info, &tuning, 2, read));
     info.compute_units++;
-    assert_false(rates_read_kept(&info, &tuning, 3, read));
+    assert_false(rates_read_cached(&info, &tuning, 3, read));
     info.compute_units--;
     char path[512];
-    find_kept(path);
+    find_cached(path);
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         keep_instead(path, damaged[i]);
-        assert_false(rates_read_kept(&info, &tuning, 3, read));
+        assert_false(rates_read_cached(&info, &tuning, 3, read));
     }
     setenv("HEALCL_CACHE_DIR", "", 1);
-    rates_keep(&info, &tuning, 3, rates);
-    assert_false(rates_read_kept(&info, &tuning, 3, read));
+    rates_cache(&info, &tuning, 3, rates);
+    assert_false(rates_read_cached(&info, &tuning, 3, read));
 }
 
 /* ---------------------------------------------------------------- swapped files */
@@ -210,13 +210,13 @@ static void keep_all(struct device_info *device)
     struct kernel_choices choices = {.count = 0};
     const uint64_t rates[] = {(uint64_t)*device->driver};
     char *path = NULL;
-    OK(tuning_keep(&tuning, device, &path, &error));
+    OK(tuning_cache(&tuning, device, &path, &error));
     free(path);
     kernel_choices_set(&choices, 1, (uint32_t)*device->driver);
-    OK(kernel_choices_keep(&choices, device, &path, &error));
+    OK(kernel_choices_cache(&choices, device, &path, &error));
     free(path);
     tuning = tuning_default(device);
-    rates_keep(device, &tuning, 1, rates);
+    rates_cache(device, &tuning, 1, rates);
 }
 
 /* Returns how many files of keep_all are read. */
@@ -225,10 +225,10 @@ static int read_all(const struct device_info *device)
     struct device_tuning tuning = tuning_default(device);
     struct kernel_choices choices;
     uint64_t rates[1];
-    int count = rates_read_kept(device, &tuning, 1, rates);
-    kernel_choices_read_kept(&choices, device);
+    int count = rates_read_cached(device, &tuning, 1, rates);
+    kernel_choices_read_cached(&choices, device);
     count += kernel_choices_find(&choices, 1) != 0;
-    return count + tuning_read_kept(&tuning, device);
+    return count + tuning_read_cached(&tuning, device);
 }
 
 static int is_kept(const struct dirent *entry)
@@ -305,7 +305,7 @@ static void has_its_place_among_others(void **state)
     keep(&tuning, "transform=local:quick"); /* a variant of another version: reported */
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_string_equal(tuning_source_name(&device->tuning), "the environment");
-    assert_string_equal(device_warning(device, 0), KEPT_UNREADABLE);
+    assert_string_equal(device_warning(device, 0), CACHED_UNREADABLE);
     assert_null(device_warning(device, 1));
     healcl_device_close(device);
     keep(&tuning, NULL);

@@ -36,7 +36,7 @@ static struct healcl_transcript *open_file(const char *path)
 }
 
 /* Opens a device that cannot run what a list says. */
-static struct healcl_device *open_lacking(const struct opencl *cl, const char *lacks)
+static struct healcl_device *open_without(const struct opencl *cl, const char *lacks)
 {
     struct healcl_device *device = NULL;
     if (lacks)
@@ -49,18 +49,18 @@ static struct healcl_device *open_lacking(const struct opencl *cl, const char *l
 static void fallback_is_refused_where_not_wanted(void **state)
 {
     (void)state;
-    struct healcl_device *device = open_lacking(&helper_opencl, "modmul,ntt");
+    struct healcl_device *device = open_without(&helper_opencl, "modmul,ntt");
     struct healcl_transcript *transcript = open_file(TRANSCRIPTS "/ntt.json");
     struct healcl_report *report = NULL;
     struct executor *executor = NULL;
-    device->brought.no_fallback = true;
+    device->callers.no_fallback = true;
     assert_int_equal(healcl_run(transcript, device, NULL, &report, &error), HEALCL_DEVICE);
     assert_non_null(strstr(error.message, "(ntt): the device lacks kernels for it: "
                                           "HEALCL_LACKS says so"));
     assert_null(report);
     healcl_error_clear(&error);
     /* Measuring and proving code makes its own executors. */
-    device->brought.no_fallback = false;
+    device->callers.no_fallback = false;
     struct segment_result result = {0};
     struct script_results results = {0};
     const struct result_sink sink = script_sink(&results);
@@ -83,14 +83,14 @@ static void unknown_names_are_refused(void **state)
     static const char *const right[] = {"all", "sum", "ntt,transform", "permute"};
     struct healcl_transcript *transcript = open_file(TRANSCRIPTS "/nothing.json");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct healcl_device *device = open_lacking(&helper_opencl, wrong[i]);
+        struct healcl_device *device = open_without(&helper_opencl, wrong[i]);
         struct healcl_report *report = NULL;
         assert_int_equal(healcl_run(transcript, device, NULL, &report, &error), HEALCL_USAGE);
         assert_non_null(strstr(error.message, "HEALCL_LACKS names '"));
         healcl_device_close(device);
     }
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        struct healcl_device *device = open_lacking(&helper_opencl, right[i]);
+        struct healcl_device *device = open_without(&helper_opencl, right[i]);
         struct healcl_report *report = NULL;
         OK(healcl_run(transcript, device, NULL, &report, &error));
         assert_int_equal(report->fallbacks, 0);
@@ -143,7 +143,7 @@ static const struct opencl *broken_layer(const char *text)
 /* A run whose programs do not build with a text in them. Returns how many steps the host ran. */
 static uint64_t run_broken(const char *path, const char *text, const char *reason)
 {
-    struct healcl_device *device = open_lacking(broken_layer(text), NULL);
+    struct healcl_device *device = open_without(broken_layer(text), NULL);
     struct healcl_transcript *transcript = open_file(path);
     struct healcl_report *report = NULL;
     const struct healcl_run_options options = {.repeat = 3, .profile = true};
@@ -163,7 +163,7 @@ static uint64_t run_broken(const char *path, const char *text, const char *reaso
     assert_int_equal(report->fallbacks, steps);
     assert_int_equal(helper.count[CALL_clBuildProgram], built);
     healcl_report_free(report);
-    device->brought.no_fallback = true;
+    device->callers.no_fallback = true;
     if (steps > 0) {
         assert_int_equal(healcl_run(transcript, device, NULL, &report, &error), HEALCL_DEVICE);
         assert_non_null(strstr(error.message, reason));
@@ -211,7 +211,7 @@ static void missing_kernels_fall_back(void **state)
     (void)state;
     struct opencl layer = helper_opencl;
     layer.clCreateKernel = create_no_kernel;
-    struct healcl_device *device = open_lacking(&layer, NULL);
+    struct healcl_device *device = open_without(&layer, NULL);
     struct healcl_transcript *transcript = open_file(TRANSCRIPTS "/gather.json");
     struct healcl_report *report = NULL;
     OK(healcl_run(transcript, device, NULL, &report, &error));
@@ -287,7 +287,7 @@ static void families_that_fail_fall_back(void **state)
 static void sessions_fall_back(void **state)
 {
     (void)state;
-    struct healcl_device *device = open_lacking(&helper_opencl, "all");
+    struct healcl_device *device = open_without(&helper_opencl, "all");
     for (size_t i = 0; i < FILES; i++) {
         struct healcl_transcript *transcript = open_file(transcripts[i]);
         struct healcl_session *session = NULL;
@@ -318,7 +318,7 @@ static void sessions_fall_back(void **state)
 static void calls_fall_back(void **state)
 {
     (void)state;
-    struct healcl_device *device = open_lacking(&helper_opencl, "modsum,set_const_val");
+    struct healcl_device *device = open_without(&helper_opencl, "modsum,set_const_val");
     struct healcl_queue *queue = NULL;
     struct healcl_tensor *a = NULL, *q = NULL;
     const int64_t shape[1] = {4}, values[4] = {100, -7, INT64_MAX, 12};
@@ -413,7 +413,7 @@ static void bodies_stand_for_kernels(void **state)
                 {"modsum", NULL, 0},
                 {NULL, "twice(global", 3}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct healcl_device *device = open_lacking(broken_layer(rows[i].broken), rows[i].lacks);
+        struct healcl_device *device = open_without(broken_layer(rows[i].broken), rows[i].lacks);
         struct healcl_queue *queue = NULL;
         struct healcl_tensor *a = NULL, *out = NULL, *view = NULL;
         const int64_t values[6] = {1, 2, 3, 40, 50, 96};

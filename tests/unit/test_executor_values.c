@@ -476,7 +476,7 @@ static void few_tables_are_kept(void **state)
     OK(device_executor_create(device, script.plan, false, &executor, &error));
     OK(script_run(&script, executor, &results, &error));
     assert_true(script_same_results(&results, &expected));
-    const struct kept *kept = &device_executor_launcher(executor)->kept;
+    const struct derived_cache *kept = &device_executor_launcher(executor)->cache;
     assert_true(VIEWS * (uint64_t)TABLE > (64 << 20) + 4 * script.plan->bytes_peak + 2 * TABLE);
     assert_true(kept->bytes <= (64 << 20) + 4 * script.plan->bytes_peak + 2 * TABLE);
     executor->class->destroy(executor);
@@ -514,7 +514,7 @@ static void many_tables(void **state)
     script_segment_end(&script);
     script_plan(&script);
     OK(device_executor_create(device, script.plan, false, &executor, &error));
-    const struct kept *kept = &device_executor_launcher(executor)->kept;
+    const struct derived_cache *kept = &device_executor_launcher(executor)->cache;
     struct result_sink sink = script_sink(&results);
     struct segment_result result = {0};
     OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &result, &error));

@@ -256,7 +256,7 @@ int main(void)
     share_choose_programs(PROGRAMS_VALUES);
     for (least = share_first_least(); least > 0 && failed == 0; least /= 2) {
         number = 0;
-        share_programs_bring(least);
+        share_programs_given(least);
         failed = cmocka_run_group_tests(tests, open_device, close_device);
     }
     return failed;

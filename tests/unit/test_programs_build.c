@@ -211,7 +211,7 @@ static void expect_scenario_runs(struct healcl_device *device)
 }
 
 /* One process' use of the cache. */
-static void run_and_keep(void)
+static void run_and_cache(void)
 {
     struct healcl_device *device = open_device();
     device->programs->keeps_binaries = true;
@@ -222,10 +222,10 @@ static void run_and_keep(void)
 static void keeps_binaries(void **state)
 {
     (void)state;
-    run_and_keep();
+    run_and_cache();
     assert_int_equal(each_file(NULL), 1);
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
-    run_and_keep();
+    run_and_cache();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
     assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
     assert_int_equal(each_file(NULL), 1);
@@ -241,12 +241,12 @@ static void keeps_binaries_apart_by_options_of_the_driver(void **state)
     if (value)
         snprintf(before, sizeof before, "%s", value);
     setenv(variable, "-cl-opt-disable", 1);
-    run_and_keep();
+    run_and_cache();
     unsetenv(variable);
-    run_and_keep();
+    run_and_cache();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     assert_int_equal(each_file(NULL), 2);
-    run_and_keep();
+    run_and_cache();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     if (value)
         setenv(variable, before, 1);
@@ -306,14 +306,14 @@ static void ignores_damaged_binaries(void **state)
     (void)state;
     static void (*const damages[])(const char *) = {flip_last_byte, cut, cut_short, become_fifo};
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
-        run_and_keep();
+        run_and_cache();
         each_file(damages[i]);
         helper_reset();
-        run_and_keep();
+        run_and_cache();
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
         helper_reset();
-        run_and_keep(); /* it has been replaced */
+        run_and_cache(); /* it has been replaced */
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 0);
     }
 }
@@ -343,7 +343,7 @@ static void ignores_swapped_binaries(void **state)
 static void falls_back_to_source(void **state)
 {
     (void)state;
-    run_and_keep();
+    run_and_cache();
     for (int build = 0; build < 2; build++) {
         helper_reset();
         struct healcl_device *device = open_device();
@@ -369,11 +369,11 @@ static void lives_without_a_directory(void **state)
     char cache[128];
     snprintf(cache, sizeof cache, "%s", getenv("HEALCL_CACHE_DIR"));
     setenv("HEALCL_CACHE_DIR", "/dev/null/cache", 1);
-    run_and_keep();
-    run_and_keep();
+    run_and_cache();
+    run_and_cache();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
     setenv("HEALCL_CACHE_DIR", "", 1);
-    run_and_keep();
+    run_and_cache();
     assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 3);
     setenv("HEALCL_CACHE_DIR", cache, 1);
 }

@@ -187,7 +187,7 @@ static void runs_once(void **state)
         assert_true((device->programs->self_test_nanoseconds > 0) == (i == 0));
         assert_true(i == 0 || device->info.launches_overlap == overlap);
         overlap = device->info.launches_overlap;
-        assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
+        assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_PASSED);
         assert_string_equal(reason, "");
         healcl_device_close(device);
         assert_int_equal(helper.count[CALL_clBuildProgram], 1);
@@ -195,14 +195,14 @@ static void runs_once(void **state)
     /* Another device's cached result does not apply to this one. */
     assert_int_equal(each_file("selftest_", change_name), 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
-    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
+    assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_NOT_RUN);
     assert_int_equal(each_file("selftest_", change_name), 1);
-    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
+    assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_PASSED);
     healcl_device_close(device);
     /* Under a layer it counts as another device. */
     setenv("OPENCL_LAYERS", "/none", 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
-    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
+    assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_NOT_RUN);
     healcl_device_close(device);
     unsetenv("OPENCL_LAYERS");
 }
@@ -418,11 +418,11 @@ static void keeps_failures(void **state)
     const struct opencl *layer = faulty("#define char uchar\n");
     assert_int_equal(device_open_tested(layer, NULL, &device, &error), HEALCL_DEVICE);
     OK(device_open(&helper_opencl, NULL, &device, &error));
-    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_FAILED);
+    assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_FAILED);
     assert_string_equal(reason, error.message);
     healcl_device_close(device);
     OK(device_open_tested(&helper_opencl, NULL, &device, &error));
-    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
+    assert_int_equal(self_test_read_cached(&device->info, reason), SELF_TEST_PASSED);
     healcl_device_close(device);
 }
 

@@ -28,7 +28,7 @@ static struct healcl_tensor *create(struct healcl_queue *queue, enum healcl_dtyp
     return tensor;
 }
 
-static void calls_tell_causes_on(struct healcl_device *on)
+static void calls_report_causes_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = NULL, *other = NULL;
     const struct healcl_limits limits = {.memory_bytes = 10000, .work = 1000};
@@ -70,10 +70,10 @@ static void calls_tell_causes_on(struct healcl_device *on)
     close_queue(queue);
     close_queue(other);
 }
-ON_BOTH(calls_tell_causes)
+ON_BOTH(calls_report_causes)
 
 /* Found at a wait on a device, and by the call itself where each is waited for. */
-static void data_tell_their_call_on(struct healcl_device *on)
+static void data_name_their_call_on(struct healcl_device *on)
 {
     for (int synchronous = 0; synchronous < 2; synchronous++) {
         const struct healcl_queue_options options = {.synchronous = synchronous};
@@ -93,7 +93,7 @@ static void data_tell_their_call_on(struct healcl_device *on)
         close_queue(queue);
     }
 }
-ON_BOTH(data_tell_their_call)
+ON_BOTH(data_name_their_call)
 
 #define OPERATION_TEXT(name, arguments)                                                        \
     "[{\"type\":\"SEGMENT_START\",\"name\":\"a\"},{\"type\":\"DEVICE_OP\",\"op\":{\"name\":"   \
@@ -111,7 +111,7 @@ static enum healcl_status open_text(const char *text)
     return status;
 }
 
-static void transcripts_tell_causes(void **state)
+static void transcripts_report_causes(void **state)
 {
     (void)state;
     struct healcl_transcript *transcript = NULL;
@@ -131,7 +131,7 @@ static void transcripts_tell_causes(void **state)
     assert_string_equal(healcl_cause_name((enum healcl_cause)99), "unknown");
 }
 
-static void sessions_tell_states(void **state)
+static void sessions_report_states(void **state)
 {
     (void)state;
     struct healcl_transcript *transcript = NULL;
@@ -147,10 +147,10 @@ static void sessions_tell_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_tell_causes),
-        cmocka_unit_test(data_tell_their_call),
-        cmocka_unit_test(transcripts_tell_causes),
-        cmocka_unit_test(sessions_tell_states),
+        cmocka_unit_test(calls_report_causes),
+        cmocka_unit_test(data_name_their_call),
+        cmocka_unit_test(transcripts_report_causes),
+        cmocka_unit_test(sessions_report_states),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

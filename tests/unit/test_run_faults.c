@@ -10,7 +10,7 @@
 
 #include "helper_script.h"
 #include "helper_share.h"
-#include "plan/live.h"
+#include "plan/eager.h"
 
 enum { LARGE = 10000 /* 80 kB: mapped */, SMALL = 4 };
 
@@ -319,7 +319,7 @@ static void views_are_forgotten(void **state)
         OK(call("modneg", 3, ARGUMENTS(tensor(0), healcl_int_argument(q), tensor(0)), false,
                 &error)); /* or there would be nothing to wait for */
         uint64_t before = helper.count[CALL_clEnqueueReadBuffer];
-        for (int i = 0; i < LIVE_STEPS_MAX; i++) {
+        for (int i = 0; i < EAGER_STEPS_MAX; i++) {
             OK(call("reshape", 2,
                     ARGUMENTS(tensor(0), healcl_shape_argument(2, SHAPE(2, LARGE / 2))), true,
                     &error));

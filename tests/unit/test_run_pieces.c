@@ -15,13 +15,13 @@ static const struct layout shape = {
     .rank = 2, .shape = {ROWS, COLUMNS}, .stride = {COLUMNS, 1}, .offset = 0};
 
 static char told[8][160];
-static int told_count;
+static int listed_count;
 
 static void tell(void *context, const char *line)
 {
     (void)context;
-    assert_in_range(told_count, 0, 7);
-    snprintf(told[told_count++], sizeof told[0], "%s", line);
+    assert_in_range(listed_count, 0, 7);
+    snprintf(told[listed_count++], sizeof told[0], "%s", line);
 }
 
 /* The report of a run, in which the tensor is uploaded and comes back. */
@@ -36,7 +36,7 @@ static struct healcl_report run(bool fortran, const char *dump_dir)
     struct results *results;
     struct healcl_segment_profile segments[4] = {{.name = NULL}};
     struct healcl_report report = {.segments = segments};
-    told_count = 0;
+    listed_count = 0;
     writer_upload(&writer, "a", DTYPE_INT64, &shape, fortran, values);
     writer_download(&writer, "a", DTYPE_INT64, &shape, expected);
     char *text = writer_finish(&writer);
@@ -83,12 +83,12 @@ static void verifies(void **state)
             struct healcl_report report = run(fortran, NULL);
             assert_int_equal(report.verdict, HEALCL_VERIFIED);
             assert_int_equal(report.results_compared, 1);
-            assert_int_equal(told_count, 0);
+            assert_int_equal(listed_count, 0);
         }
 }
 
 /* Each difference is reported once, whichever pieces it lies in; files hold whole results. */
-static void tells_differences(void **state)
+static void reports_differences(void **state)
 {
     (void)state;
     char folder[] = "/tmp/healcl-test-XXXXXX", file[64], command[64];
@@ -105,7 +105,7 @@ static void tells_differences(void **state)
             struct healcl_report report = run(false, dumps ? folder : NULL);
             assert_int_equal(report.verdict, HEALCL_DIFFERS);
             assert_int_equal(report.results_different, 1);
-            assert_int_equal(told_count, 4);
+            assert_int_equal(listed_count, 4);
             assert_non_null(strstr(told[0], "of shape [50, 300]: 3 of 15000 values differ"));
             assert_non_null(strstr(told[1], "[2, 100]: "));
             assert_non_null(strstr(told[2], "[15, 108]: "));
@@ -124,7 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(verifies),
-        DEVICE_TEST(tells_differences),
+        DEVICE_TEST(reports_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

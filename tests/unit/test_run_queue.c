@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/live.h"
+#include "plan/eager.h"
 
 static const int64_t shape[2] = {3, 4};
 static const int64_t values[12] = {5, -6, INT64_MAX, 8, 9, 10, 11, -12, 13, 14, 15, INT64_MIN};
@@ -135,12 +135,12 @@ static void names_the_call_on(struct healcl_device *on)
     if (!on)
         goto end;
     /* The next wait reports it if a release had to wait. */
-    struct healcl_tensor *tensors[LIVE_STEPS_MAX];
-    for (int i = 0; i < LIVE_STEPS_MAX; i++)
+    struct healcl_tensor *tensors[EAGER_STEPS_MAX];
+    for (int i = 0; i < EAGER_STEPS_MAX; i++)
         tensors[i] = create_tensor(queue, 0, NULL, NULL);
     OK(healcl_queue_wait(queue, &error));
     OK(CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(bad), INT(0), TENSOR(out)));
-    for (int i = 0; i < LIVE_STEPS_MAX; i++)
+    for (int i = 0; i < EAGER_STEPS_MAX; i++)
         healcl_tensor_release(tensors[i]);
     assert_int_equal(healcl_queue_wait(queue, &error), HEALCL_REFUSED);
     assert_non_null(strstr(error.message, "(take_along_axis): argument 'idx': 4 at [2]"));
@@ -180,7 +180,7 @@ ON_BOTH(frees_what_fails)
 /* More steps, different integers and tensors than fit at one time. */
 static void goes_on_for_long_on(struct healcl_device *on)
 {
-    enum { CALLS = 3 * LIVE_STEPS_MAX };
+    enum { CALLS = 3 * EAGER_STEPS_MAX };
     struct healcl_queue *queue = open_queue(on);
     int64_t got[12], expected[12];
     struct healcl_tensor *a = create_tensor(queue, 2, shape, values), *kept = NULL;
@@ -219,7 +219,7 @@ static void refuses_too_many_tensors(void **state)
     for (; status == HEALCL_OK; made++)
         status = healcl_tensor_create(queue, HEALCL_INT8, 1, sizes, NULL, &tensor, &error);
     assert_int_equal(status, HEALCL_REFUSED);
-    assert_int_equal(made, LIVE_STORAGES_MAX); /* the integers have one */
+    assert_int_equal(made, EAGER_STORAGES_MAX); /* the integers have one */
     assert_non_null(strstr(error.message, "too many tensors are in use"));
     close_queue(queue);
     OK(healcl_queue_open(NULL, &(struct healcl_limits){.memory_bytes = 1000}, &queue, &error));
@@ -257,7 +257,7 @@ static void describes_operations(void **state)
 {
     (void)state;
     struct healcl_operation_info info;
-    size_t number = 0, told_forms = 0;
+    size_t number = 0, listed_forms = 0;
     for (; healcl_operation_describe(NULL, number, &info); number++) {
         assert_string_equal(info.name, healcl_operation_name(number));
         assert_string_equal(info.family, operations[number].family);
@@ -265,8 +265,8 @@ static void describes_operations(void **state)
         assert_int_equal(info.dtypes, operations[number].dtypes.values);
         assert_null(info.manifest);
         assert_true(info.form_count > 0);
-        for (uint32_t i = 0; i < info.form_count; i++, told_forms++) {
-            const struct form *form = &forms[told_forms];
+        for (uint32_t i = 0; i < info.form_count; i++, listed_forms++) {
+            const struct form *form = &forms[listed_forms];
             assert_ptr_equal(form->operation, &operations[number]);
             assert_string_equal(info.forms[i].name, form->name);
             assert_int_equal(info.forms[i].parameter_count, form->parameter_count);
@@ -280,7 +280,7 @@ static void describes_operations(void **state)
         }
     }
     assert_int_equal(number, OPERATION_COUNT);
-    assert_int_equal(told_forms, form_count);
+    assert_int_equal(listed_forms, form_count);
     assert_true(healcl_operation_describe(NULL, OPERATION_NTT, &info));
     assert_string_equal(info.other, "a");
     assert_int_equal(info.other_dtypes, 1u << HEALCL_INT8);

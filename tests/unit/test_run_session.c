@@ -301,7 +301,7 @@ static struct healcl_transcript *open_gather(struct script *script)
     return open_script(script);
 }
 
-static void expect_lack(struct healcl_session *session, size_t result, const char *lack)
+static void expect_obstacle(struct healcl_session *session, size_t result, const char *lack)
 {
     const void *data = NULL;
     int64_t got[ELEMENTS];
@@ -341,7 +341,7 @@ static void forgets_failed_runs_on(struct healcl_device *on)
                                              : healcl_session_wait(session, &error);
         assert_int_equal(status, HEALCL_REFUSED);
         for (size_t r = 0; r < 3; r++)
-            expect_lack(session, r, "the last run has failed");
+            expect_obstacle(session, r, "the last run has failed");
     }
     /* A mistake in a call changes nothing. */
     OK(healcl_session_bind(session, 1, good, &error));
@@ -349,7 +349,7 @@ static void forgets_failed_runs_on(struct healcl_device *on)
     assert_int_equal(healcl_session_run_segments(session, 0, 3, &error), HEALCL_USAGE);
     expect_all_readable(session);
     OK(healcl_session_run_segments(session, 0, 1, &error));
-    expect_lack(session, 1, "its segment has not run");
+    expect_obstacle(session, 1, "its segment has not run");
     healcl_session_close(session);
     healcl_transcript_close(transcript);
     script_release(&script);
@@ -369,9 +369,9 @@ static void keeps_results_where_they_are_on(struct healcl_device *on)
     OK(healcl_session_open(transcript, on, NULL, &session, &error));
     OK(healcl_session_bind(session, 2, x, &error));
     OK(healcl_session_receive(session, 0, first, &error));
-    expect_lack(session, 0, "its segment has not run");
+    expect_obstacle(session, 0, "its segment has not run");
     OK(healcl_session_receive(session, 0, NULL, &error));
-    expect_lack(session, 0, "its segment has not run");
+    expect_obstacle(session, 0, "its segment has not run");
     OK(healcl_session_run(session, &error));
     OK(healcl_session_map(session, 0, &own, &error));
     OK(healcl_session_receive(session, 0, first, &error));
@@ -385,9 +385,9 @@ static void keeps_results_where_they_are_on(struct healcl_device *on)
     assert_ptr_equal(mapped, second);
     expect_product(session, 0, x);
     OK(healcl_session_receive(session, 0, first, &error)); /* second may be gone by now */
-    expect_lack(session, 0, given_back);
+    expect_obstacle(session, 0, given_back);
     OK(healcl_session_receive(session, 0, second, &error));
-    expect_lack(session, 0, given_back);
+    expect_obstacle(session, 0, given_back);
     expect_product(session, 1, x);
     OK(healcl_session_run(session, &error));
     expect_product(session, 0, x);

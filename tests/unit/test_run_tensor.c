@@ -43,7 +43,7 @@ static void expect(struct healcl_tensor *tensor, size_t count, const int64_t *ex
     assert_memory_equal(got, expected, count * sizeof *got);
 }
 
-static void tells_layouts_on(struct healcl_device *on)
+static void reports_layouts_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on);
     struct healcl_tensor *a = create_tensor(queue, 2, shape, values),
@@ -72,7 +72,7 @@ static void tells_layouts_on(struct healcl_device *on)
     healcl_tensor_release(a);
     healcl_queue_close(queue);
 }
-ON_BOTH(tells_layouts)
+ON_BOTH(reports_layouts)
 
 static void writes_on(struct healcl_device *on)
 {
@@ -346,7 +346,7 @@ static void sees_changes_of_lent_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_layouts),
+        cmocka_unit_test(reports_layouts),
         cmocka_unit_test(writes),
         cmocka_unit_test(forgets_what_was),
         cmocka_unit_test(copies),

@@ -194,7 +194,7 @@ static void addresses(void **state)
     refuses("takes 'global long* a_at' as argument 4, but the manifest gives a long, 'a'");
 }
 
-static void drivers_that_do_not_tell(void **state)
+static void drivers_that_report_nothing(void **state)
 {
     (void)state;
     memset(&answers, 0, sizeof answers);
@@ -228,7 +228,7 @@ int main(void)
         cmocka_unit_test(a_kernel_is_asked_once),
         cmocka_unit_test(types_of_integers),
         cmocka_unit_test(addresses),
-        cmocka_unit_test(drivers_that_do_not_tell),
+        cmocka_unit_test(drivers_that_report_nothing),
         cmocka_unit_test(numbers_of_arguments),
     };
     return cmocka_run_group_tests(tests, load, unload_manifest);

@@ -1,7 +1,7 @@
 /* Plans that grow by calls: ids of storages come again, what is refused leaves nothing, steps and
  * integers are forgotten in time, and memory with them. */
 #include "core/arena.h"
-#include "plan/live.h"
+#include "plan/eager.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,21 +12,21 @@
 #include <cmocka.h>
 
 static struct healcl_error error;
-static struct live_plan live;
+static struct eager_plan eager;
 
 #define OK(expression) assert_int_equal(expression, HEALCL_OK)
 
 static int set_up(void **state)
 {
     (void)state;
-    return live_plan_init(&live, NULL, &error) == HEALCL_OK ? 0 : -1;
+    return eager_plan_init(&eager, NULL, &error) == HEALCL_OK ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
     healcl_error_clear(&error);
-    live_plan_release(&live);
+    eager_plan_release(&eager);
     return 0;
 }
 
@@ -47,14 +47,14 @@ static enum healcl_status call(const char *operation, uint32_t count,
                                const struct argument *arguments, const struct tensor **result,
                                size_t *first)
 {
-    struct entry entry = {.index = live.calls,
+    struct entry entry = {.index = eager.calls,
                           .kind = ENTRY_OPERATION,
                           .name = operation,
                           .argument_count = count,
                           .out = {.kind = ARGUMENT_NONE}};
     memcpy(entry.arguments, arguments, count * sizeof *arguments);
-    live.calls_since++;
-    return live_plan_call(&live, &entry, first, result, &error);
+    eager.calls_since++;
+    return eager_plan_call(&eager, &entry, first, result, &error);
 }
 
 static enum healcl_status try_empty(int64_t elements, const struct tensor **result)
@@ -78,9 +78,9 @@ static const struct tensor *empty(int64_t elements)
 
 static void drop(const struct tensor *tensor)
 {
-    const size_t first = live.plan.step_count;
-    OK(live_plan_drop(&live, tensor, &error));
-    live_plan_executed(&live, first);
+    const size_t first = eager.plan.step_count;
+    OK(eager_plan_drop(&eager, tensor, &error));
+    eager_plan_executed(&eager, first);
 }
 
 static void fill(const struct tensor *tensor, int64_t value)
@@ -96,17 +96,17 @@ static void fill(const struct tensor *tensor, int64_t value)
 
 static void storages_come_to_an_end(void **state)
 {
-    static bool is_taken[LIVE_STORAGES_MAX];
+    static bool is_taken[EAGER_STORAGES_MAX];
     const struct tensor *tensor;
     struct tensor last = {NULL, {0}};
     (void)state;
     is_taken[0] = true; /* the integers' */
-    for (int i = 1; i < LIVE_STORAGES_MAX; i++) {
+    for (int i = 1; i < EAGER_STORAGES_MAX; i++) {
         last = *empty(1);
         assert_false(is_taken[last.storage->id]);
         is_taken[last.storage->id] = true;
-        if (live_plan_is_full(&live))
-            (void)live_plan_forget(&live);
+        if (eager_plan_is_full(&eager))
+            (void)eager_plan_forget(&eager);
     }
     assert_int_equal(try_empty(1, &tensor), HEALCL_REFUSED);
     assert_string_equal(error.message,
@@ -130,28 +130,28 @@ static void refusals_leave_nothing(void **state)
     high.layout = layout_narrow(&a->layout, 0, 1, 7);
     fill(a, 3);
     assert_non_null(a->storage->known);
-    const size_t free_count = live.storages.free_count, steps = live.plan.step_count;
-    const size_t calls = live.calls;
-    const uint64_t bytes = live.planner.bytes_live;
+    const size_t free_count = eager.storages.free_count, steps = eager.plan.step_count;
+    const size_t calls = eager.calls;
+    const uint64_t bytes = eager.planner.bytes_live;
     const struct argument arguments[] = {bound(&low), bound(&high)};
     size_t first = 99;
-    live.planner.work_limit = 10; /* 7 elements are copied, and 7 visited */
+    eager.planner.work_limit = 10; /* 7 elements are copied, and 7 visited */
     assert_int_equal(call("abs", 2, arguments, &made, &first), HEALCL_REFUSED);
     assert_memory_equal(error.message, "call 2 (abs): ", strlen("call 2 (abs): "));
     assert_int_equal(error.entry, 2);
     assert_int_equal(error.operation, OPERATION_ABS);
     assert_true(!made && first == 99);
-    assert_int_equal(live.storages.free_count, free_count);
-    assert_int_equal(live.plan.step_count, steps);
-    assert_int_equal(live.planner.bytes_live, bytes);
-    assert_int_equal(live.calls, calls);
+    assert_int_equal(eager.storages.free_count, free_count);
+    assert_int_equal(eager.plan.step_count, steps);
+    assert_int_equal(eager.planner.bytes_live, bytes);
+    assert_int_equal(eager.calls, calls);
     assert_null(a->storage->known); /* of nothing anything is known */
-    live.planner.work_limit = 14;
+    eager.planner.work_limit = 14;
     OK(call("abs", 2, arguments, &made, &first));
     assert_int_equal(first, steps);
-    assert_int_equal(live.plan.step_count, steps + 3); /* copied, and the copy released */
-    assert_int_equal(live.plan.steps[steps].kind, STEP_COPY);
-    assert_int_equal(live.segment.counts[OPERATION_ABS], 2);
+    assert_int_equal(eager.plan.step_count, steps + 3); /* copied, and the copy released */
+    assert_int_equal(eager.plan.steps[steps].kind, STEP_COPY);
+    assert_int_equal(eager.segment.counts[OPERATION_ABS], 2);
 }
 
 /* ---------------------------------------------------------------- what is known */
@@ -162,21 +162,21 @@ static void put_integers(int64_t count)
 {
     const struct tensor *tensor;
     for (int64_t i = 0; i < count; i++) {
-        OK(planner_constant(&live.planner, i, &tensor, &error));
-        assert_int_equal(live.plan.constants.values[tensor->layout.offset], i);
+        OK(planner_constant(&eager.planner, i, &tensor, &error));
+        assert_int_equal(eager.plan.constants.values[tensor->layout.offset], i);
     }
-    assert_int_equal(live.plan.constants.count, count);
+    assert_int_equal(eager.plan.constants.count, count);
 }
 
 static void integers_have_an_end(void **state)
 {
     (void)state;
     const struct tensor *tensor;
-    const int64_t *values = live.plan.constants.values;
-    put_integers(LIVE_CONSTANTS_MAX);
-    assert_ptr_equal(live.plan.constants.values, values);
-    assert_int_equal(live.plan.constants.storage->elements, LIVE_CONSTANTS_MAX);
-    assert_int_equal(planner_constant(&live.planner, -1, &tensor, &error), HEALCL_REFUSED);
+    const int64_t *values = eager.plan.constants.values;
+    put_integers(EAGER_CONSTANTS_MAX);
+    assert_ptr_equal(eager.plan.constants.values, values);
+    assert_int_equal(eager.plan.constants.storage->elements, EAGER_CONSTANTS_MAX);
+    assert_int_equal(planner_constant(&eager.planner, -1, &tensor, &error), HEALCL_REFUSED);
     assert_string_equal(error.message, "more than 4096 different integers");
 }
 

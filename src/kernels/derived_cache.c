@@ -9,7 +9,7 @@
 /* Kept tables may take so many times the memory of all tensors, at their most, and some more.
  * Twiddles take up to six times the memory of their tensor, moduli up to sixteen of theirs, but
  * these are few of all: only views of the same elements again and again lead to more than this. */
-enum { KEPT_TIMES = 4, KEPT_BYTES = 64 << 20 };
+enum { DERIVED_TIMES = 4, DERIVED_BYTES = 64 << 20 };
 
 enum { ROWS_LOOKED_AT = 16 /* of a storage, the last ones: views of one may be without number */ };
 
@@ -41,19 +41,19 @@ static bool same_key(const struct derived_key *a, const struct derived_key *b)
            a->q_generation == b->q_generation && same_layout(&a->q_layout, &b->q_layout);
 }
 
-static struct derived **bucket_of(const struct kept *kept, uint64_t hash)
+static struct derived **bucket_of(const struct derived_cache *cache, uint64_t hash)
 {
-    return &kept->buckets[hash % KEPT_BUCKETS];
+    return &cache->buckets[hash % DERIVED_BUCKETS];
 }
 
 bool derived_find(const struct launcher *self, const struct tensor *tensor,
                   const struct derived_key *key, const struct buffer **table)
 {
     const struct device_storage *storage = &self->storages[tensor->storage->id];
-    if (!self->kept.buckets)
+    if (!self->cache.buckets)
         return false;
     uint64_t hash = hash_key(storage, key);
-    for (struct derived *derived = *bucket_of(&self->kept, hash); derived;
+    for (struct derived *derived = *bucket_of(&self->cache, hash); derived;
          derived = derived->next_of_bucket)
         if (derived->hash == hash && derived->storage == storage && same_key(&derived->key, key)) {
             *table = &derived->table;
@@ -115,39 +115,39 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
                                void *made, const struct buffer **table, struct healcl_error *error)
 {
     struct device_storage *storage = &self->storages[tensor->storage->id];
-    struct kept *kept = &self->kept;
+    struct derived_cache *cache = &self->cache;
     struct derived *derived = calloc(1, sizeof *derived);
-    if (!kept->buckets)
-        kept->buckets = calloc(KEPT_BUCKETS, sizeof *kept->buckets);
+    if (!cache->buckets)
+        cache->buckets = calloc(DERIVED_BUCKETS, sizeof *cache->buckets);
     enum healcl_status status =
-        derived && kept->buckets
+        derived && cache->buckets
             ? acquire(self, (uint64_t)count * size, made, &derived->table, error)
             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     free(made);
     if (status != HEALCL_OK) {
         free(derived);
-        return status == HEALCL_REFUSED ? device_note_lack(self->device, status) : status;
+        return status == HEALCL_REFUSED ? device_note_unsupported(self->device, status) : status;
     }
     derived->storage = storage;
     derived->key = *key;
     derived->hash = hash_key(storage, key);
     derived->next_of_storage = storage->derived;
     storage->derived = derived;
-    struct derived **bucket = bucket_of(kept, derived->hash);
+    struct derived **bucket = bucket_of(cache, derived->hash);
     derived->next_of_bucket = *bucket;
     *bucket = derived;
-    kept->bytes += bytes_of(derived);
+    cache->bytes += bytes_of(derived);
     *table = &derived->table;
     return HEALCL_OK;
 }
 
 static void forget(struct launcher *self, struct derived *derived)
 {
-    struct derived **link = bucket_of(&self->kept, derived->hash);
+    struct derived **link = bucket_of(&self->cache, derived->hash);
     while (*link != derived)
         link = &(*link)->next_of_bucket;
     *link = derived->next_of_bucket;
-    self->kept.bytes -= bytes_of(derived);
+    self->cache.bytes -= bytes_of(derived);
     device_buffer_release(self->device, &derived->table);
     free(derived);
 }
@@ -163,7 +163,7 @@ void derived_forget(struct launcher *self, struct device_storage *storage)
 
 void derived_limit(struct launcher *self)
 {
-    if (self->kept.bytes / KEPT_TIMES <= self->plan->bytes_peak + KEPT_BYTES / KEPT_TIMES)
+    if (self->cache.bytes / DERIVED_TIMES <= self->plan->bytes_peak + DERIVED_BYTES / DERIVED_TIMES)
         return;
     for (size_t id = 0; id < self->plan->storage_count; id++)
         derived_forget(self, &self->storages[id]);

@@ -122,7 +122,7 @@ static void takes_all(void **state)
     }
 }
 
-static void tells_where_memory_lacks(void **state)
+static void reports_missing_memory(void **state)
 {
     (void)state;
     struct caller caller = open_caller(0);
@@ -194,7 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(takes_all),
-        DEVICE_TEST(tells_where_memory_lacks),
+        DEVICE_TEST(reports_missing_memory),
         DEVICE_TEST(lists_devices),
         DEVICE_TEST(refuses_what_does_not_fit),
     };

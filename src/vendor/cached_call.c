@@ -8,13 +8,13 @@
  * first parameter that views the same storage, and layout. */
 enum { WORDS_MAX = 1 + PARAMETERS_MAX * (4 + 2 * LAYOUT_RANK) };
 
-struct kept_key {
+struct cache_key {
     size_t count;
     int64_t words[WORDS_MAX];
 };
 
-struct kept_call {
-    const struct kept_call *next; /* of the same bucket */
+struct cached_call {
+    const struct cached_call *next; /* of the same bucket */
     uint64_t hash;
     size_t count;
     int64_t *words;
@@ -29,13 +29,13 @@ static int64_t first_of_storage(const struct call *call, uint32_t i)
     return first;
 }
 
-static void add_words(struct kept_key *key, const int64_t *words, size_t count)
+static void add_words(struct cache_key *key, const int64_t *words, size_t count)
 {
     memcpy(key->words + key->count, words, count * sizeof *words);
     key->count += count;
 }
 
-static void add_parameter(struct kept_key *key, const struct call *call, uint32_t i)
+static void add_parameter(struct cache_key *key, const struct call *call, uint32_t i)
 {
     const struct vendor_operation *operation = call->form->operation->context;
     const struct tensor *tensor = call->tensors[i];
@@ -54,7 +54,7 @@ static void add_parameter(struct kept_key *key, const struct call *call, uint32_
     add_words(key, layout->stride, layout->rank);
 }
 
-static uint64_t make_key(const struct call *call, struct kept_key *key)
+static uint64_t make_key(const struct call *call, struct cache_key *key)
 {
     key->count = 0;
     add_words(key, (const int64_t[]){(int64_t)(intptr_t)call->form->operation->context}, 1);
@@ -63,33 +63,33 @@ static uint64_t make_key(const struct call *call, struct kept_key *key)
     return XXH64(key->words, key->count * sizeof *key->words, 0);
 }
 
-const struct vendor_plan *kept_call_find(const struct call *call)
+const struct vendor_plan *cached_call_find(const struct call *call)
 {
-    const struct kept_calls *all = call->planner->kept;
-    struct kept_key key;
+    const struct cached_calls *all = call->planner->kept;
+    struct cache_key key;
     if (!all || all->count == 0)
         return NULL;
     const uint64_t hash = make_key(call, &key);
-    const struct kept_call *kept = all->buckets[hash % KEPT_CALLS_MAX];
+    const struct cached_call *kept = all->buckets[hash % CACHED_CALLS_MAX];
     while (kept && (kept->hash != hash || kept->count != key.count ||
                     memcmp(kept->words, key.words, key.count * sizeof *key.words) != 0))
         kept = kept->next;
     return kept ? &kept->plan : NULL;
 }
 
-enum healcl_status kept_call_add(const struct call *call, const struct vendor_plan *plan,
-                                 struct healcl_error *error)
+enum healcl_status cached_call_add(const struct call *call, const struct vendor_plan *plan,
+                                   struct healcl_error *error)
 {
-    struct kept_calls *all = call->planner->kept;
-    struct kept_key key;
+    struct cached_calls *all = call->planner->kept;
+    struct cache_key key;
     const uint64_t hash = make_key(call, &key);
-    struct kept_call *kept = arena_alloc(all->arena, sizeof *kept);
+    struct cached_call *kept = arena_alloc(all->arena, sizeof *kept);
     int64_t *words = arena_alloc(all->arena, key.count * sizeof *words);
     if (!kept || !words)
         NO_MEMORY(error);
     memcpy(words, key.words, key.count * sizeof *words);
-    const struct kept_call **bucket = &all->buckets[hash % KEPT_CALLS_MAX];
-    *kept = (struct kept_call){*bucket, hash, key.count, words, *plan};
+    const struct cached_call **bucket = &all->buckets[hash % CACHED_CALLS_MAX];
+    *kept = (struct cached_call){*bucket, hash, key.count, words, *plan};
     *bucket = kept;
     return HEALCL_OK;
 }

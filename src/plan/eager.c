@@ -1,0 +1,185 @@
+#include "plan/eager.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct storage *eager_storage(struct eager_storages *eager)
+{
+    return eager->free_count > 0 ? eager->by_id[eager->free_ids[--eager->free_count]] : NULL;
+}
+
+static enum healcl_status init(struct eager_plan *eager, struct healcl_error *error)
+{
+    struct plan *plan = &eager->plan;
+    struct eager_storages *storages = &eager->storages;
+    storages->storages = calloc(EAGER_STORAGES_MAX, sizeof *storages->storages);
+    storages->by_id = calloc(EAGER_STORAGES_MAX, sizeof *storages->by_id);
+    storages->free_ids = calloc(EAGER_STORAGES_MAX, sizeof *storages->free_ids);
+    plan->arena = arena_create();
+    plan->constants.arena = arena_create();
+    eager->planner.values = (struct values){.plan = plan, .arena = arena_create()};
+    eager->kept.arena = arena_create();
+    plan->steps = calloc(EAGER_STEPS_MAX, sizeof *plan->steps);
+    eager->dropped = calloc(EAGER_STEPS_MAX, sizeof *eager->dropped);
+    plan->constants.values = calloc(EAGER_CONSTANTS_MAX, sizeof *plan->constants.values);
+    eager->segment.counts = calloc(operation_count(plan->table), sizeof *eager->segment.counts);
+    NEED_MEMORY(storages->storages && storages->by_id && storages->free_ids && plan->arena &&
+                    plan->constants.arena && eager->planner.values.arena && eager->kept.arena &&
+                    plan->steps && eager->dropped && plan->constants.values &&
+                    eager->segment.counts,
+                error);
+    for (uint32_t id = 0; id < EAGER_STORAGES_MAX; id++) {
+        storages->storages[id].id = id;
+        storages->by_id[id] = &storages->storages[id];
+        storages->free_ids[id] = EAGER_STORAGES_MAX - 1 - id; /* number 0 is taken first */
+    }
+    storages->free_count = EAGER_STORAGES_MAX;
+    eager->planner.step_capacity = EAGER_STEPS_MAX;
+    eager->planner.constant_capacity = EAGER_CONSTANTS_MAX;
+    plan->storages = eager->storages.by_id;
+    plan->storage_count = EAGER_STORAGES_MAX;
+    plan->constants.storage = eager_storage(&eager->storages);
+    *plan->constants.storage = (struct storage){.id = plan->constants.storage->id,
+                                                .dtype = DTYPE_INT64,
+                                                .elements = EAGER_CONSTANTS_MAX,
+                                                .scalars = plan->constants.values};
+    return HEALCL_OK;
+}
+
+enum healcl_status eager_plan_init(struct eager_plan *eager, const struct healcl_limits *limits,
+                                   struct healcl_error *error)
+{
+    *eager = (struct eager_plan){.planner = planner_of_limits(limits)};
+    eager->segment.name = "";
+    eager->planner.plan = &eager->plan;
+    eager->planner.eager = &eager->storages;
+    eager->planner.segment = &eager->segment;
+    eager->plan.table = operations_of_limits(limits);
+    eager->plan.memory_limit = eager->planner.memory_limit;
+    enum healcl_status status = init(eager, error);
+    if (status != HEALCL_OK)
+        eager_plan_release(eager);
+    return status;
+}
+
+void eager_plan_release(struct eager_plan *eager)
+{
+    names_clear(&eager->planner.constants);
+    arena_free(eager->plan.arena);
+    arena_free(eager->plan.constants.arena);
+    arena_free(eager->planner.values.arena);
+    arena_free(eager->kept.arena);
+    free(eager->plan.steps);
+    free(eager->dropped);
+    free(eager->plan.constants.values);
+    free(eager->segment.counts);
+    free(eager->storages.storages);
+    free(eager->storages.by_id);
+    free(eager->storages.free_ids);
+}
+
+void eager_plan_cache_calls(struct eager_plan *eager, const struct healcl_device *device,
+                            bool (*runs_again)(const struct step *step,
+                                               const struct healcl_device *device))
+{
+    eager->kept.device = device;
+    eager->kept.runs_again = runs_again;
+    eager->planner.kept = &eager->kept;
+}
+
+bool eager_plan_is_full(const struct eager_plan *eager)
+{
+    return eager->plan.step_count + CALL_STEPS_MAX > EAGER_STEPS_MAX ||
+           eager->calls_since >= EAGER_STEPS_MAX || /* views are no steps, but take memory */
+           eager->plan.constants.count + CALL_CONSTANTS_MAX > EAGER_CONSTANTS_MAX;
+}
+
+/* Plans a call by a function. */
+static enum healcl_status plan_call(struct eager_plan *eager, struct call *call,
+                                    infer_function *plan, size_t *first, struct healcl_error *error)
+{
+    struct planner *planner = &eager->planner;
+    const struct entry *entry = call->entry;
+    const size_t free_count = eager->storages.free_count, steps = eager->plan.step_count;
+    const uint64_t bytes_live = planner->bytes_live;
+    call->planner = planner;
+    enum healcl_status status = plan(call, error);
+    if (status != HEALCL_OK) {
+        error_prefix(error, "call %zu (%s): ", entry->index, entry->name);
+        error_place(error, (int64_t)entry->index, operation_number(eager->plan.table, entry->name));
+        eager->storages.free_count = free_count; /* the ids that it took still stand there */
+        eager->plan.step_count = steps;
+        planner->bytes_live = bytes_live;
+        eager_plan_distrust(eager); /* steps that never run were followed */
+        return status;
+    }
+    eager->calls++;
+    *first = steps;
+    return HEALCL_OK;
+}
+
+enum healcl_status eager_plan_call(struct eager_plan *eager, const struct entry *entry,
+                                   size_t *first, const struct tensor **result,
+                                   struct healcl_error *error)
+{
+    struct call call = {.entry = entry};
+    TRY(plan_call(eager, &call, planner_operation, first, error));
+    *result =
+        call.form->operation->result == RESULT_NEW || call.form->operation->result == RESULT_ALIAS
+            ? call.result
+            : NULL;
+    return HEALCL_OK;
+}
+
+enum healcl_status eager_plan_copy(struct eager_plan *eager, const struct entry *entry,
+                                   size_t *first, struct healcl_error *error)
+{
+    struct call call = {.entry = entry};
+    return plan_call(eager, &call, planner_copy, first, error);
+}
+
+enum healcl_status eager_plan_drop(struct eager_plan *eager, const struct tensor *tensor,
+                                   struct healcl_error *error)
+{
+    static const struct origin release = {.is_call = true, .name = "release"};
+    static const struct origins origins = {.count = 1, .of = &release};
+    if (--tensor->storage->references > 0)
+        return HEALCL_OK;
+    /* The caller's goes; and where memory runs out nothing stays that could be released. */
+    struct tensor *dropped = &eager->dropped[eager->plan.step_count];
+    *dropped = *tensor;
+    eager->planner.origins = &origins;
+    return planner_release(&eager->planner, dropped, error);
+}
+
+void eager_plan_executed(struct eager_plan *eager, size_t first)
+{
+    for (size_t i = first; i < eager->plan.step_count; i++)
+        if (eager->plan.steps[i].kind == STEP_RELEASE)
+            eager->storages.free_ids[eager->storages.free_count++] =
+                eager->plan.steps[i].in[0]->storage->id;
+}
+
+void eager_plan_distrust(struct eager_plan *eager)
+{
+    for (size_t id = 0; id < EAGER_STORAGES_MAX; id++)
+        values_forget(&eager->planner.values, eager->storages.by_id[id]);
+}
+
+bool eager_plan_forget(struct eager_plan *eager)
+{
+    struct plan *plan = &eager->plan;
+    plan->step_count = eager->segment.step_count = eager->calls_since = 0;
+    arena_clear(plan->arena);
+    if (eager->kept.count > CACHED_CALLS_MAX) { /* no step comes from them any more */
+        arena_clear(eager->kept.arena);
+        eager->kept.count = 0;
+        memset(eager->kept.buckets, 0, sizeof eager->kept.buckets);
+    }
+    if (plan->constants.count < EAGER_CONSTANTS_MAX / 2)
+        return false;
+    names_clear(&eager->planner.constants);
+    arena_clear(plan->constants.arena);
+    plan->constants.count = 0;
+    return true;
+}
