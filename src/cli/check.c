@@ -381,8 +381,8 @@ static void print_examples(const cJSON *document, const struct style *style)
     cJSON_ArrayForEach(row, json_at(document, "rows")) replaced +=
         json_number_at(row, "by_manifests");
     if (examples && json_number_at(document, "rows") > 0)
-        fprintf(style->stream,
-                "\nkernels of manifests had a part in %" PRIu64 " calls of the table\n", replaced);
+        fprintf(style->stream, "\nkernels of manifests ran in %" PRIu64 " calls of the table\n",
+                replaced);
 }
 
 static bool have_same(const cJSON *a, const cJSON *b, const char *key)

@@ -122,7 +122,7 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
 enum { GOES_ON = -1 };
 int take_arguments(const struct command *command, int argc, char **argv, void *session);
 
-/* Prints a warning where the device's driver does not tell what kernels of manifests take. */
+/* Prints a warning where the driver does not report the arguments of kernels of manifests. */
 void warn_of_device(const struct healcl_device *device);
 /* Prints the warnings of compilers about vendors' sources. */
 void warn_of_builds(const struct healcl_device *device);

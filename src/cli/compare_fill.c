@@ -129,6 +129,21 @@ static void put_times(cJSON *run, const char *path, const cJSON *list)
     compare_put(run, path, times);
 }
 
+/* Older comparisons have no split, but the time of the segments with kernels. It is that of the
+ * kernels if none of these segments transfers anything. */
+static void put_older_compute(cJSON *run, const cJSON *source)
+{
+    const double compute = compare_number(source, "compute_ns");
+    double apart = 0;
+    const cJSON *segment;
+    cJSON_ArrayForEach(segment, json_at(source, "segments"))
+    {
+        apart += compare_number(segment, "bytes") > 0 ? 0 : compare_number(segment, "time_ns");
+    }
+    if (compute > 0 && compute <= apart)
+        compare_put(run, "split.compute_ns", cJSON_CreateDoubleArray(&compute, 1));
+}
+
 /* key: of the whole times, which a process and a saved comparison name differently. */
 static void put_samples(cJSON *run, const cJSON *source, const char *key)
 {
@@ -138,6 +153,8 @@ static void put_samples(cJSON *run, const cJSON *source, const char *key)
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (cJSON_GetArraySize(json_at(source, paths[i])) > 0)
             put_times(run, paths[i], json_at(source, paths[i]));
+    if (!json_at(source, "split"))
+        put_older_compute(run, source);
     if (json_at(run, "split.compute_ns"))
         compare_put_text(run, "split.clock", "host");
     if (cJSON_GetArraySize(json_at(run, "samples_ns")) == 0)

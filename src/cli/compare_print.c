@@ -39,7 +39,7 @@ const struct compare_column compare_run_columns[] = {
     {"speedup.low", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_low"},
     {"speedup.high", NULL, KIND_FACTOR, .places = IN_CSV, .csv = "speedup_high"},
     {"steady_ns", "steady", KIND_TIME, .places = IN_CSV | FOR_PEOPLE,
-     .meaning = "a request of a session, which uploads live inputs alone, from memory"},
+     .meaning = "a request of a session, which uploads only its inputs, from memory"},
     {"steady_low_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"steady_high_ns", NULL, KIND_TIME, .places = IN_CSV},
     {"steady_speedup.factor", "speed-up", KIND_FACTOR, .places = IN_CSV | IN_MARKDOWN | ON_PAGE,
@@ -70,7 +70,7 @@ const struct compare_column compare_run_columns[] = {
     {"fallbacks", "on the host", KIND_COUNT, .places = COPIED | IN_CSV | FOR_PEOPLE | WHERE_KNOWN,
      .meaning = "steps that the host ran, for the device could not"},
     {"roofline_ns", NULL, KIND_TIME, .places = COPIED | IN_CSV},
-    {"rates_percent", "of its rates", KIND_SHARE, .places = IN_MARKDOWN | WHERE_KNOWN | ON_PAGE,
+    {"rates_percent", "% of roofline", KIND_SHARE, .places = IN_MARKDOWN | WHERE_KNOWN | ON_PAGE,
      .note = NOTE_CACHES,
      .meaning = "the share of the compute time that the device's measured rates of copies and "
                 "products allow; caches make some faster than that"},

@@ -413,10 +413,10 @@ static const struct command_option options[] = {
      KEPT_IN(struct devices_command, selector)},
     {"measure", 0, OPTION_FLAG, NULL,
      "also measure how many products of 64-bit integers and how many copied bytes a device does, "
-     "and rates of its kernels, which are kept for healcl run and healcl inspect --roofline",
+     "and rates of its kernels, which healcl run and healcl inspect --roofline then use",
      KEPT_IN(struct devices_command, measures), .decides_device = true},
     {"no-self-test", 0, OPTION_FLAG, NULL,
-     "tell what is known, and run no self-test but with --measure",
+     "print what is known; run no self-test unless with --measure",
      KEPT_IN(struct devices_command, no_tests)},
     {"self-test", 0, OPTION_FLAG, NULL,
      "only open one device, which runs its self-test; prints nothing",
@@ -451,8 +451,8 @@ const struct command command_devices = {
             "whether they pass the self-test, which runs once with each driver, in a process of "
             "its own.",
     .notes = "The device that is marked runs where none is named: the one that the environment's "
-             "HEALCL_DEVICE selects, else the best. Emulators and software renderers, which are "
-             "told by their names, go last. Exit code 4: there is none, none passes the self-test, "
+             "HEALCL_DEVICE selects, else the best. Emulators and software renderers, recognized "
+             "by their names, go last. Exit code 4: there is none, none passes the self-test, "
              "or a driver crashed, hung or ended the process while devices were listed.",
     .options = options,
     .device = DEVICE_IN_CHILDREN,

@@ -508,7 +508,7 @@ static const struct command_option options[] = {
      KEPT_IN(struct job, selector), .decides_device = true},
     JOB_LIMITS,
     {"max-device-memory", 0, OPTION_BYTES, "SIZE",
-     "tell what a run moves that may allocate this on the device",
+     "print what a run moves if it may allocate this on the device",
      KEPT_IN(struct inspect_command, memory.limit)},
     {"passes", 0, OPTION_FLAG, NULL,
      "show what passes make of each segment: launches, bytes, work and memory before and after; "

@@ -109,7 +109,7 @@ enum healcl_status request_inputs_read(struct request_inputs *live,
     return HEALCL_OK;
 }
 
-/* ---------------------------------------------------------------- live inputs of requests */
+/* ---------------------------------------------------------------- inputs of requests */
 
 /* A run of requests, which all have the same inputs. */
 struct requests {

@@ -483,7 +483,7 @@ static const struct command_option options[] = {
     {"reference", 0, OPTION_FLAG, NULL, "run on the host reference, without OpenCL: slow and plain",
      KEPT_IN(struct run_command, reference), .decides_device = true},
     {"no-fallback", 0, OPTION_FLAG, NULL,
-     "refuse what the device cannot run; the reference runs it else",
+     "refuse what the device cannot run, instead of running it on the host",
      KEPT_IN(struct run_command, no_fallback)},
     {"no-verify", 0, OPTION_FLAG, NULL, "run, but compare nothing",
      KEPT_IN(struct run_command, facts.no_verify)},
@@ -494,11 +494,11 @@ static const struct command_option options[] = {
      "tensor's name, or entry:NUMBER or name:NAME; repeatable",
      KEPT_IN(struct run_command, live), .take = take_request_input},
     {"requests", 0, OPTION_COUNT, "N",
-     "run as a service does, N times in one session: all stays on the device but live inputs: the "
+     "run as a service does, N times in one session: all stays on the device but inputs: the "
      "uploads of segments upload_ct..., or of the last segment that uploads, or what --input and "
      "--keep say; prints latencies",
      KEPT_IN(struct run_command, served.count), .most = REPEAT_MAX},
-    {"steady", 0, OPTION_COUNT, "N", "the same behind the run",
+    {"steady", 0, OPTION_COUNT, "N", "the same after the run",
      KEPT_IN(struct run_command, steady.count), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, "SEGMENT",
      "of requests: only uploads of this segment stay; repeatable",

@@ -115,8 +115,8 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
 
 /* For a driver that does not answer clGetKernelArgInfo. */
-#define ARGUMENTS_UNKNOWN                                                       \
-    "the driver does not tell what kernels of manifests take: their arguments " \
-    "were checked by their number and sizes alone"
+#define ARGUMENTS_UNKNOWN                                                                  \
+    "the driver does not report the arguments of kernels of manifests: only their number " \
+    "and sizes were checked"
 
 #endif

@@ -137,7 +137,7 @@ def check_replacement(folder):
 
 def check_untold(folder, file):
     """Without the driver's report: checks their number, their sizes, and a warning, once."""
-    warning = "the driver does not tell what kernels of manifests take"
+    warning = "the driver does not report the arguments of kernels of manifests"
     write(folder, TAKES, GIVES)
     done = expect(run("run", "--ops", folder, "--repeat", "3", file, preload=True), 0, warning)
     assert (done.stdout + done.stderr).count(warning) == 1, done
