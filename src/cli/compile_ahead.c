@@ -15,8 +15,8 @@
 #include "cli/cli.h"
 #include "core/process.h"
 #include "opencl/self_test.h"
-#include "plan/transcript.h"
 #include "run/run.h"
+#include "run/transcript.h"
 
 int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board)

@@ -5,7 +5,7 @@
 #include "core/new_file.h"
 #include "opencl/opening.h"
 #include "opencl/self_test.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 #include "tools/diagnose.h"
 #include "tools/xmalloc.h"
 

@@ -10,8 +10,8 @@
 #include "plan/memory.h"
 #include "plan/passes.h"
 #include "plan/places.h"
-#include "plan/transcript.h"
 #include "run/run.h"
+#include "run/transcript.h"
 
 enum { RANKS_MAX = 1000000 };
 

@@ -5,7 +5,7 @@
 
 #include "cli/text.h"
 #include "plan/split.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 #include "tools/xmalloc.h"
 
 cJSON *report_of(const char *file, const struct device_info *device)

@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 #include "core/numbers.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 #include "tools/xmalloc.h"
 #include "transcript/npy.h"
 

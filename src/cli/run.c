@@ -13,8 +13,8 @@
 #include "core/process.h"
 #include "opencl/opening.h"
 #include "opencl/self_test.h"
-#include "plan/transcript.h"
 #include "run/run.h"
+#include "run/transcript.h"
 #include "tools/xmalloc.h"
 
 enum {

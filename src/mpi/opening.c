@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "opencl/opening.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- the command line */

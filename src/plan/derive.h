@@ -1,6 +1,6 @@
 /*
- * Derived transcripts: of the same file as another one, with the same limits and passes, and a plan
- * of their own. That is the other one's before passes, changed; passes follow.
+ * Plans of derived transcripts (run/transcript.h), which have the file, limits and passes of
+ * another. That is the other one's before passes, changed; passes follow.
  *
  * A change walks through a plan and writes its steps anew, segment by segment, with other storages,
  * views and steps where it wants. What it writes is checked against the limits as what a file says.
@@ -53,13 +53,5 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
 enum healcl_status plan_rewrite(struct plan *from, bool stays, const struct healcl_limits *limits,
                                 plan_change *change, const void *how, struct plan **result,
                                 struct healcl_error *error);
-
-struct healcl_transcript;
-
-/* A transcript that keeps its parent. how, of so many bytes, is copied. Derived ones may be parents
- * in turn: their changes are done one after the other. */
-enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,
-                                     const void *how, size_t how_bytes,
-                                     struct healcl_transcript **result, struct healcl_error *error);
 
 #endif

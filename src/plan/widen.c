@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "plan/axes.h"
-#include "plan/transcript.h"
 
 /* ---------------------------------------------------------------- one step */
 
@@ -102,12 +101,6 @@ bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
 }
 
 /* ---------------------------------------------------------------- which storages */
-
-struct widen_how {
-    int64_t batch;
-    size_t count;
-    size_t inputs[]; /* count of them */
-};
 
 struct widening {
     struct rewrite *rewrite;
@@ -344,8 +337,7 @@ static enum healcl_status write_segment(struct widening *widening, const struct 
     return HEALCL_OK;
 }
 
-static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
-                                     struct healcl_error *error)
+enum healcl_status widen_plan(struct rewrite *rewrite, const void *how, struct healcl_error *error)
 {
     const size_t count = rewrite->from->storage_count;
     bool *both = calloc(2 * count, sizeof *both);
@@ -355,47 +347,5 @@ static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
     for (size_t s = 0; s < rewrite->from->segment_count && status == HEALCL_OK; s++)
         status = write_segment(&widening, &rewrite->from->segments[s], error);
     free(both);
-    return status;
-}
-
-/* ---------------------------------------------------------------- transcripts */
-
-/* So many times the elements of any view that planning lets through are far from 2^63. */
-enum { BATCH_MAX = 1 << 16 };
-
-static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
-                                       const size_t *inputs, size_t count, int64_t batch,
-                                       struct healcl_error *error)
-{
-    const size_t uploads = transcript->plan->uploads;
-    if (batch < 1)
-        FAIL(error, HEALCL_USAGE, "a batch of %" PRId64 " requests is none", batch);
-    if (batch > BATCH_MAX)
-        FAIL(error, HEALCL_REFUSED, "a batch of %" PRId64 " requests is more than %d", batch,
-             BATCH_MAX);
-    for (size_t i = 0; i < count; i++)
-        if (inputs[i] >= uploads)
-            FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", inputs[i], uploads);
-    return HEALCL_OK;
-}
-
-enum healcl_status healcl_transcript_widen(const struct healcl_transcript *transcript,
-                                           const size_t *inputs, size_t input_count, int64_t batch,
-                                           struct healcl_transcript **wide,
-                                           struct healcl_error *error)
-{
-    NEED(transcript, error);
-    NEED(wide, error);
-    if (input_count > 0)
-        NEED(inputs, error);
-    TRY(check_inputs(transcript, inputs, input_count, batch, error));
-    const size_t bytes = sizeof(struct widen_how) + input_count * sizeof *inputs;
-    struct widen_how *how = malloc(bytes);
-    NEED_MEMORY(how, error);
-    *how = (struct widen_how){.batch = batch, .count = input_count};
-    if (input_count > 0)
-        memcpy(how->inputs, inputs, input_count * sizeof *inputs);
-    enum healcl_status status = transcript_derive(transcript, widen_plan, how, bytes, wide, error);
-    free(how);
     return status;
 }

@@ -11,12 +11,22 @@
 #ifndef HEALCL_PLAN_WIDEN_H
 #define HEALCL_PLAN_WIDEN_H
 
-#include "plan/plan.h"
+#include "plan/derive.h"
 
 /* Views of a step's operands for all of a batch. distance: by operand, elements from what belongs
  * to one request to what belongs to the next; 0 where all of them share it. Sets views, and makes
  * value, the step's, what the step that does all at once has; returns whether there is one. */
 bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2]);
+
+/* A batch, and the inputs, by number, that each of its requests has of its own. */
+struct widen_how {
+    int64_t batch;
+    size_t count;
+    size_t inputs[]; /* count of them */
+};
+
+/* A plan_change. how: a struct widen_how. */
+enum healcl_status widen_plan(struct rewrite *rewrite, const void *how, struct healcl_error *error);
 
 #endif

@@ -6,7 +6,7 @@
 #include "core/clock.h"
 #include "opencl/device.h"
 #include "opencl/opening.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 
 struct healcl_batcher {
     struct healcl_transcript *transcript; /* retained */

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "opencl/device.h"
-#include "plan/transcript.h"
 #include "run/audit.h"
 #include "run/compare.h"
 #include "run/run.h"
+#include "run/transcript.h"
 
 struct session_result {
     void *memory;        /* the session's own, allocated when first needed */

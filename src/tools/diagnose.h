@@ -8,7 +8,7 @@
 #ifndef HEALCL_TOOLS_DIAGNOSE_H
 #define HEALCL_TOOLS_DIAGNOSE_H
 
-#include "plan/transcript.h"
+#include "run/transcript.h"
 #include "tools/failing_case.h"
 
 enum diagnosis_kind {

@@ -12,7 +12,7 @@
 #include "plan/memory.h"
 #include "plan/passes.h"
 #include "plan/places.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 
 /* ---------------------------------------------------------------- what follows from a plan */
 

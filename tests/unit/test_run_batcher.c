@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "helper_script.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 
 enum { ELEMENTS = 6, REQUESTS = 11 };
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "plan/transcript.h"
+#include "run/transcript.h"
 
 enum { PHASES_MAX = 16 };
 

@@ -9,7 +9,7 @@
 
 #include "helper_script.h"
 #include "helper_share.h"
-#include "plan/transcript.h"
+#include "run/transcript.h"
 #include "tools/random.h"
 #include "transcript/payload.h"
 

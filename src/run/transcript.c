@@ -1,11 +1,13 @@
-#include "plan/transcript.h"
+#include "run/transcript.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
 #include "plan/passes.h"
 #include "plan/split.h"
+#include "plan/widen.h"
 
 _Static_assert((int)HEALCL_INT8 == DTYPE_INT8 && (int)HEALCL_INT32 == DTYPE_INT32 &&
                    (int)HEALCL_INT64 == DTYPE_INT64,
@@ -274,4 +276,46 @@ struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_tran
         }
     }
     return facts;
+}
+
+/* ---------------------------------------------------------------- widening */
+
+/* So many times the elements of any view that planning lets through are far from 2^63. */
+enum { BATCH_MAX = 1 << 16 };
+
+static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
+                                       const size_t *inputs, size_t count, int64_t batch,
+                                       struct healcl_error *error)
+{
+    const size_t uploads = transcript->plan->uploads;
+    if (batch < 1)
+        FAIL(error, HEALCL_USAGE, "a batch of %" PRId64 " requests is none", batch);
+    if (batch > BATCH_MAX)
+        FAIL(error, HEALCL_REFUSED, "a batch of %" PRId64 " requests is more than %d", batch,
+             BATCH_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] >= uploads)
+            FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", inputs[i], uploads);
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_transcript_widen(const struct healcl_transcript *transcript,
+                                           const size_t *inputs, size_t input_count, int64_t batch,
+                                           struct healcl_transcript **wide,
+                                           struct healcl_error *error)
+{
+    NEED(transcript, error);
+    NEED(wide, error);
+    if (input_count > 0)
+        NEED(inputs, error);
+    TRY(check_inputs(transcript, inputs, input_count, batch, error));
+    const size_t bytes = sizeof(struct widen_how) + input_count * sizeof *inputs;
+    struct widen_how *how = malloc(bytes);
+    NEED_MEMORY(how, error);
+    *how = (struct widen_how){.batch = batch, .count = input_count};
+    if (input_count > 0)
+        memcpy(how->inputs, inputs, input_count * sizeof *inputs);
+    enum healcl_status status = transcript_derive(transcript, widen_plan, how, bytes, wide, error);
+    free(how);
+    return status;
 }

@@ -1,6 +1,6 @@
 /* The handle behind struct healcl_transcript. */
-#ifndef HEALCL_PLAN_TRANSCRIPT_H
-#define HEALCL_PLAN_TRANSCRIPT_H
+#ifndef HEALCL_RUN_TRANSCRIPT_H
+#define HEALCL_RUN_TRANSCRIPT_H
 
 #include <stdatomic.h>
 
@@ -33,5 +33,11 @@ enum healcl_status transcript_open_plain(const char *path, const struct healcl_l
 
 /* One owner more: healcl_transcript_close is for it, too. */
 struct healcl_transcript *transcript_retain(const struct healcl_transcript *transcript);
+
+/* A transcript that keeps its parent. how, of so many bytes, is copied. Derived ones may be parents
+ * in turn: their changes are done one after the other. */
+enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,
+                                     const void *how, size_t how_bytes,
+                                     struct healcl_transcript **result, struct healcl_error *error);
 
 #endif
