@@ -154,7 +154,7 @@ def checks(folder):
                  "kernel_only +- +-  not checked: no body to compare with",
                  "none +- +-  not checked: no call of it in examples/",
                  r"elsewhere +- +(\d+)/\1", r"first_row +(\d+)/\1 +(\d+)/\2",
-                 "kernels of manifests had a part in 0 calls of the table"):
+                 "kernels of manifests ran in 0 calls of the table"):
         assert re.search(f"\n{line}\n", told), (line, told)
     assert "; 2 operations not checked\n" in told and "calls are right" in told, told
     # Unchecked operations are never right.

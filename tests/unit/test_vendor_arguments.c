@@ -67,7 +67,7 @@ enum { CALLS = 5 };
 
 static void count_warning(void *context, const char *line)
 {
-    *(unsigned *)context += strstr(line, "does not tell what kernels of manifests take") != NULL;
+    *(unsigned *)context += strstr(line, "does not report the arguments of kernels") != NULL;
 }
 
 /* Some calls of the operation on a device whose driver answers so. Returns the last one's status.
