@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "tools/bench.h"
 #include "tools/bench_case.h"
 #include "tools/xmalloc.h"
@@ -12,7 +12,7 @@ enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 
 /* One `healcl bench`. */
 struct bench_command {
-    struct job job;
+    struct command_job job;
     const char *name;                        /* of the one operation, or NULL */
     const struct bench_operation *operation; /* the one; NULL: the suite, or a manifest's alone */
     const struct operation *vendors;         /* the one, if it is a manifest's; or NULL */
@@ -103,7 +103,7 @@ static enum healcl_status measure_examples(struct bench_command *self, struct he
 static enum healcl_status measure(void *context, struct healcl_error *error)
 {
     struct bench_command *self = context;
-    struct job *job = &self->job;
+    struct command_job *job = &self->job;
     TRY(examples_read(&self->calls, job->limits.operations, error));
     if (self->vendors && !example_from(self->calls.first, self->vendors))
         FAIL(error, HEALCL_USAGE, "no transcript in examples/ calls '%s': nothing measures it",

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command_job.h"
 #include "cli/comparison.h"
-#include "cli/job.h"
 #include "cli/report.h"
 #include "opencl/opening.h"
 #include "opencl/self_test.h"
@@ -18,7 +18,7 @@ enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 
 /* One `healcl check`. */
 struct check_command {
-    struct job job;
+    struct command_job job;
     const char *operation, *results;
     bool quick, one_cell;
     struct coverage_cell cell;     /* where one_cell */
@@ -348,7 +348,7 @@ static void check_examples(struct check_command *self)
 static enum healcl_status check(void *context, struct healcl_error *error)
 {
     struct check_command *self = context;
-    struct job *job = &self->job;
+    struct command_job *job = &self->job;
     if (self->results)
         TRY(compare_make_results(self->results, error));
     TRY(examples_read(&self->calls, job->limits.operations, error));
@@ -609,7 +609,7 @@ static const struct command_option options[] = {
      KEPT_IN(struct check_command, results)},
     {"junit", 0, OPTION_REPORT, "FILE|-",
      "the same as JUnit XML, a test case for each form and dtype (docs/CI.md)",
-     KEPT_IN(struct job, junit)},
+     KEPT_IN(struct command_job, junit)},
     JOB_OPTIONS,
 };
 

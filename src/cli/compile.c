@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "cli/text.h"
 #include "core/file.h"
 #include "core/new_file.h"
@@ -24,7 +24,7 @@ extern const char healcl_cli_one_source_awk[], healcl_cli_build_sh[]; /* embedde
 
 /* One `healcl compile`. */
 struct compile_command {
-    struct job job; /* its file: the transcript that is run now, or NULL */
+    struct command_job job; /* its file: the transcript that is run now, or NULL */
     const char *output, *emit, *target, *from;
     bool cache;
     char **files;
@@ -413,7 +413,7 @@ static const struct command_option options[] = {
     {"from", 0, OPTION_FOLDER, "FOLDER",
      "make a package of what that script has compiled, for a device that is here",
      KEPT_IN(struct compile_command, from)},
-    {EXPAND_OPTION(struct job, limits.expand)},
+    {EXPAND_OPTION(struct command_job, limits.expand)},
     JOB_OPERATIONS,
     {TIMEOUT_OPTION},
     {HELP_OPTION},

@@ -4,7 +4,7 @@
  * process of this program takes the same plan from its end: each finds in the driver's cache what
  * the other one has compiled, and they meet.
  */
-#include "cli/job.h"
+#include "cli/command_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* healcl diagnose */
 #include <stdlib.h>
 
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "core/new_file.h"
 #include "opencl/opening.h"
 #include "opencl/self_test.h"
@@ -11,7 +11,7 @@
 
 /* One `healcl diagnose`. */
 struct diagnose_command {
-    struct job job;
+    struct command_job job;
     const char *case_path;
     struct new_file case_file;
     struct healcl_transcript *transcript;
@@ -42,7 +42,7 @@ static enum healcl_status write_case(struct diagnose_command *self, struct healc
 static enum healcl_status find_fault(void *context, struct healcl_error *error)
 {
     struct diagnose_command *self = context;
-    struct job *job = &self->job;
+    struct command_job *job = &self->job;
     const struct diagnose_observer observer = {self, on_progress};
     if (self->case_path) /* before what may take long */
         TRY(new_file_open(&self->case_file, self->case_path, error));
@@ -224,7 +224,7 @@ static int conclude(void *context, int code)
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
-    {EXPAND_OPTION(struct job, limits.expand)},
+    {EXPAND_OPTION(struct command_job, limits.expand)},
     {"output", 'o', OPTION_NEW_FILE, "FILE",
      "write the smallest case there, as a transcript with the expected result: healcl run shows "
      "the fault, a bug report can carry it",

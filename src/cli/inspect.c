@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "cli/requests.h"
 #include "cli/text.h"
 #include "kernels/variant.h"
@@ -17,7 +17,7 @@ enum { RANKS_MAX = 1000000 };
 
 /* One `healcl inspect`. */
 struct inspect_command {
-    struct job job; /* its device: only for kernels and rates */
+    struct command_job job; /* its device: only for kernels and rates */
     bool kernels, passes, roofline, steps;
     struct memory_facts memory; /* limit 0: there is none */
     struct healcl_transcript *transcript;
@@ -70,7 +70,7 @@ static enum healcl_status open_part(struct inspect_command *self, struct healcl_
 static enum healcl_status open_all(void *context, struct healcl_error *error)
 {
     struct inspect_command *self = context;
-    struct job *job = &self->job;
+    struct command_job *job = &self->job;
     TRY(healcl_transcript_open(job->file, &job->limits, &self->transcript, error));
     if (self->memory.limit > 0)
         TRY(memory_predict(self->transcript->plan, self->memory.limit, &self->memory.price,
@@ -505,7 +505,7 @@ static const struct command_option options[] = {
      "show which kernels a device runs its steps with, and why not others; nothing is run",
      KEPT_IN(struct inspect_command, kernels), .decides_device = true},
     {"device", 'd', OPTION_DEVICE, "SEL", "that device, as for healcl run",
-     KEPT_IN(struct job, selector), .decides_device = true},
+     KEPT_IN(struct command_job, selector), .decides_device = true},
     JOB_LIMITS,
     {"max-device-memory", 0, OPTION_BYTES, "SIZE",
      "print what a run moves if it may allocate this on the device",

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "cli/text.h"
 #include "kernels/variant.h"
 #include "tools/xmalloc.h"
@@ -169,7 +169,7 @@ static const struct command_option options[] = {
 static int run(const struct command *command, int argc, char **argv)
 {
     static const struct job_steps steps = {NULL, report, print, NULL, NULL};
-    struct job self = {.selector = NULL};
+    struct command_job self = {.selector = NULL};
     int code = take_arguments(command, argc, argv, &self);
     return code == GOES_ON ? job_run(&self, &steps) : code;
 }

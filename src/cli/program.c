@@ -10,7 +10,7 @@
 #include <zstd.h>
 
 #include "cli/cli.h"
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "cli/supervise.h"
 #include "core/verdict.h"
 #include "tools/xmalloc.h"

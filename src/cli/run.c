@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "cli/report.h"
 #include "cli/requests.h"
 #include "cli/text.h"
@@ -24,7 +24,7 @@ enum {
 
 /* One `healcl run`. */
 struct run_command {
-    struct job job; /* limits.memory_bytes 0: by the device */
+    struct command_job job; /* limits.memory_bytes 0: by the device */
     const char *trace_path, *dump_dir, *package;
     bool reference, no_fallback, no_warm_up, kernels;
     uint32_t repeat;
@@ -476,7 +476,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
      "the device: 0:1 (platform and device), part of a name, cpu, gpu or acc; or reference; else "
      "HEALCL_DEVICE's, or the best",
-     KEPT_IN(struct job, selector)},
+     KEPT_IN(struct command_job, selector)},
     {"package", 0, OPTION_FILE, "PACKAGE",
      "build nothing: take programs from what healcl compile made",
      KEPT_IN(struct run_command, package)},
@@ -512,7 +512,7 @@ static const struct command_option options[] = {
     {"no-warmup", 0, OPTION_FLAG, NULL, "count the first run too, which compiles kernels",
      KEPT_IN(struct run_command, no_warm_up)},
     {"junit", 0, OPTION_REPORT, "FILE|-", "the same as JUnit XML, a test case for each segment",
-     KEPT_IN(struct job, junit)},
+     KEPT_IN(struct command_job, junit)},
     {"trace", 0, OPTION_NEW_FILE, "FILE", "write what happened when, for Perfetto (docs/TRACE.md)",
      KEPT_IN(struct run_command, trace_path)},
     {"kernels", 0, OPTION_FLAG, NULL,
@@ -526,11 +526,11 @@ static const struct command_option options[] = {
      KEPT_IN(struct run_command, device_memory_bytes)},
     {"passes", 0, OPTION_WORD, "LIST|none",
      "only these passes, with commas between them, or none of them",
-     KEPT_IN(struct job, limits.passes)},
+     KEPT_IN(struct command_job, limits.passes)},
     {"quiet", 'q', OPTION_FLAG, NULL, "print only differences and errors",
-     KEPT_IN(struct job, quiet)},
+     KEPT_IN(struct command_job, quiet)},
     {"verbose", 'v', OPTION_FLAG, NULL, "also times by operation, and the source of an error",
-     KEPT_IN(struct job, verbose)},
+     KEPT_IN(struct command_job, verbose)},
     JOB_OPTIONS,
 };
 

@@ -1,14 +1,14 @@
 /* healcl tune */
 #include <stdlib.h>
 
-#include "cli/job.h"
+#include "cli/command_job.h"
 #include "opencl/opening.h"
 #include "tools/tune.h"
 #include "tools/xmalloc.h"
 
 /* One `healcl tune`. */
 struct tune_command {
-    struct job job;
+    struct command_job job;
     const char *name; /* of the one operation or step, or NULL */
     bool dry_run, force;
     struct device_info info;  /* of the device */
@@ -70,7 +70,7 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
 static enum healcl_status tune(void *context, struct healcl_error *error)
 {
     struct tune_command *self = context;
-    struct job *job = &self->job;
+    struct command_job *job = &self->job;
     TRY(examples_read(&self->examples, job->limits.operations, error));
     progress_say(&job->progress, "opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));

@@ -67,7 +67,7 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
 void *host_moduli(const struct launcher *self, const struct step *step, int i,
                   const struct layout *layout);
 /* The same moduli as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
-enum { SCALAR_LANES_BYTES = 4 * LANES * sizeof(uint64_t) };
+enum { SCALAR_LANES_BYTES = sizeof(uint64_t) * 4 * LANES };
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period);
 /* struct twiddle for a view [k,n] of input i, modulo a view [k] of input q_input. */

@@ -1,11 +1,11 @@
-#include "cli/job.h"
+#include "cli/command_job.h"
 
-const struct operation_table *job_table(const struct job *job)
+const struct operation_table *job_table(const struct command_job *job)
 {
     return job->limits.operations ? job->limits.operations->table : NULL;
 }
 
-static int print_reports(struct job *job, const struct job_steps *steps)
+static int print_reports(struct command_job *job, const struct job_steps *steps)
 {
     const struct style style = style_of(stdout);
     cJSON *document = steps->report ? steps->report(job) : NULL;
@@ -22,7 +22,7 @@ static int print_reports(struct job *job, const struct job_steps *steps)
 
 int job_run(void *self, const struct job_steps *steps)
 {
-    struct job *job = self;
+    struct command_job *job = self;
     struct healcl_error error = {.status = HEALCL_OK};
     progress_start(&job->progress, !job->quiet);
     enum healcl_status status = report_file_open(&job->json, &error);

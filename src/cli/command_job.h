@@ -1,13 +1,13 @@
 /* Frame of commands that make one report. */
-#ifndef HEALCL_CLI_JOB_H
-#define HEALCL_CLI_JOB_H
+#ifndef HEALCL_CLI_COMMAND_JOB_H
+#define HEALCL_CLI_COMMAND_JOB_H
 
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "opencl/opening.h"
 
 /* The memory of such a command begins with it. */
-struct job {
+struct command_job {
     const char *selector;        /* of the device; NULL: none was named */
     const char *file;            /* the transcript; NULL: there is none */
     struct healcl_limits limits; /* with the operations of manifests */
@@ -31,24 +31,25 @@ struct job_steps {
 int job_run(void *self, const struct job_steps *steps);
 
 /* The operations of manifests, or NULL. */
-const struct operation_table *job_table(const struct job *job);
+const struct operation_table *job_table(const struct command_job *job);
 
 /* Rows of options; the last ones of a command are JOB_OPTIONS. */
-#define JOB_DEVICE DEVICE_OPTION(struct job, selector)
-#define JOB_LIMITS                                                                            \
-    {MEMORY_OPTION(struct job, limits.memory_bytes)}, {WORK_OPTION(struct job, limits.work)}, \
-    {                                                                                         \
-        EXPAND_OPTION(struct job, limits.expand)                                              \
+#define JOB_DEVICE DEVICE_OPTION(struct command_job, selector)
+#define JOB_LIMITS                                            \
+    {MEMORY_OPTION(struct command_job, limits.memory_bytes)}, \
+        {WORK_OPTION(struct command_job, limits.work)},       \
+    {                                                         \
+        EXPAND_OPTION(struct command_job, limits.expand)      \
     }
-#define JOB_OPERATIONS                                               \
-    {OPS_OPTION(struct job, limits.operations, take_operations)},    \
-    {                                                                \
-        TRUST_OPTION(struct job, limits.operations, take_operations) \
+#define JOB_OPERATIONS                                                       \
+    {OPS_OPTION(struct command_job, limits.operations, take_operations)},    \
+    {                                                                        \
+        TRUST_OPTION(struct command_job, limits.operations, take_operations) \
     }
-#define JOB_OPTIONS                                                    \
-    JOB_OPERATIONS, {JSON_OPTION(struct job, json)}, {TIMEOUT_OPTION}, \
-    {                                                                  \
-        HELP_OPTION                                                    \
+#define JOB_OPTIONS                                                            \
+    JOB_OPERATIONS, {JSON_OPTION(struct command_job, json)}, {TIMEOUT_OPTION}, \
+    {                                                                          \
+        HELP_OPTION                                                            \
     }
 
 /* Starts a process that compiles the kernels of a transcript, from its end on, where that shortens
