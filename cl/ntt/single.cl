@@ -25,55 +25,9 @@
 #define INDEPENDENT(unrolled) PRAGMA(ivdep) PRAGMA(unroll unrolled)
 
 /*
- * The rows [0, rows), one after another, in x, a kernel's own memory. The space is [l,r,k,N];
- * operands: out, in. q [k]; twiddles [k,N]: psi, or ipsi for the inverse; perm [N]. n_inv [k], for
- * the inverse.
+ * The rows [0, rows), one after another. The space is [l,r,k,N]; operands: out, in. q [k]; twiddles
+ * [k,N]: psi, or ipsi for the inverse; perm [N].
  */
-__attribute__((always_inline)) static inline void
-transform_rows(const bool inverse, const struct space *space, local ulong *x, uint rows,
-               global OUT *out, global const IN *in, global const struct modulus *q,
-               global const struct twiddle *twiddles, global const uint *perm, uint use_perm,
-               global const struct twiddle *n_inv)
-{
-    for (uint row = 0; row < rows; row++) {
-        uint j = row % (uint)space->shape[2];
-        struct modulus modulus = q[j];
-        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
-        struct row from = row_of(space, 1, row), to = row_of(space, 0, row);
-        struct twiddle scale = {0, 0};
-        if (inverse)
-            scale = n_inv[j];
-
-        INDEPENDENT(UNROLL_FACTOR)
-        for (uint u = 0; u < N; u++)
-            x[inverse && use_perm ? perm[u] : u] =
-                residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
-
-        for (uint turn = 0; turn < LOG2_N; turn++) {
-            uint stage = inverse ? LOG2_N - 1 - turn : turn;
-            uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
-            INDEPENDENT(UNROLL_FACTOR)
-            for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
-                uint block = butterfly >> log2_half_size;
-                uint low = butterfly + (block << log2_half_size);
-                uint high = low + (1u << log2_half_size);
-                ulong a = x[low], b = x[high];
-                if (!inverse)
-                    b = multiply_twiddle(b, row_twiddles[m + block], modulus.value);
-                x[low] = add_mod(a, b, modulus.value);
-                b = subtract_mod(a, b, modulus.value);
-                x[high] = inverse ? multiply_twiddle(b, row_twiddles[m + block], modulus.value) : b;
-            }
-        }
-
-        INDEPENDENT(UNROLL_FACTOR)
-        for (uint u = 0; u < N; u++) {
-            ulong value = x[!inverse && use_perm ? perm[u] : u];
-            AT(out, to.position + (long)u * to.stride) =
-                (OUT)(inverse ? multiply_scale(value, scale, modulus.value) : (long)value);
-        }
-    }
-}
 
 /* Element u of a row of out = transform of in at u, or with use_perm at perm[u]. */
 KERNEL ntt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
@@ -82,16 +36,73 @@ KERNEL ntt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
 {
     TAKE_SPACE(space);
     local ulong x[N];
-    transform_rows(false, &space, x, rows, out, in, q, twiddles, perm, use_perm, 0);
+    for (uint row = 0; row < rows; row++) {
+        uint j = row % (uint)space.shape[2];
+        struct modulus modulus = q[j];
+        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
+        struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
+
+        INDEPENDENT(UNROLL_FACTOR)
+        for (uint u = 0; u < N; u++)
+            x[u] = residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
+
+        for (uint stage = 0; stage < LOG2_N; stage++) {
+            uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
+            INDEPENDENT(UNROLL_FACTOR)
+            for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
+                uint block = butterfly >> log2_half_size;
+                uint low = butterfly + (block << log2_half_size);
+                uint high = low + (1u << log2_half_size);
+                ulong a = x[low];
+                ulong b = multiply_twiddle(x[high], row_twiddles[m + block], modulus.value);
+                x[low] = add_mod(a, b, modulus.value);
+                x[high] = subtract_mod(a, b, modulus.value);
+            }
+        }
+
+        INDEPENDENT(UNROLL_FACTOR)
+        for (uint u = 0; u < N; u++)
+            AT(out, to.position + (long)u * to.stride) = (OUT)x[use_perm ? perm[u] : u];
+    }
 }
 
 /* A row of out = inverse transform, times n_inv [k], of a row whose element perm[u] is in's element
- * u. */
+ * u. use_perm is not 0. */
 KERNEL intt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
                    global const struct modulus *q, global const struct twiddle *twiddles,
                    global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
 {
     TAKE_SPACE(space);
     local ulong x[N];
-    transform_rows(true, &space, x, rows, out, in, q, twiddles, perm, use_perm, n_inv);
+    for (uint row = 0; row < rows; row++) {
+        uint j = row % (uint)space.shape[2];
+        struct modulus modulus = q[j];
+        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
+        struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
+        struct twiddle scale = n_inv[j];
+
+        INDEPENDENT(UNROLL_FACTOR)
+        for (uint u = 0; u < N; u++)
+            x[use_perm ? perm[u] : u] =
+                residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
+
+        for (uint stage = LOG2_N; stage-- > 0;) {
+            uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
+            INDEPENDENT(UNROLL_FACTOR)
+            for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
+                uint block = butterfly >> log2_half_size;
+                uint low = butterfly + (block << log2_half_size);
+                uint high = low + (1u << log2_half_size);
+                ulong a = x[low], b = x[high];
+                x[low] = add_mod(a, b, modulus.value);
+                x[high] = multiply_twiddle(subtract_mod(a, b, modulus.value),
+                                           row_twiddles[m + block], modulus.value);
+            }
+        }
+
+        INDEPENDENT(UNROLL_FACTOR)
+        for (uint u = 0; u < N; u++)
+            AT(out, to.position + (long)u * to.stride) =
+                (OUT)multiply_scale(x[u], scale, modulus.value);
+    }
 }
