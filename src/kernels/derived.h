@@ -66,7 +66,7 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
 /* struct modulus for each element of a view of input i. */
 void *host_moduli(const struct launcher *self, const struct step *step, int i,
                   const struct layout *layout);
-/* The same moduli as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
+/* Those moduli as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
 enum { SCALAR_LANES_BYTES = sizeof(uint64_t) * 4 * LANES };
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period);

@@ -82,7 +82,7 @@ struct healcl_operations {
     struct operation_table *table;
     struct healcl_operations *self; /* for those who may only read it, and retain it */
     atomic_size_t owners;           /* whoever has loaded it, transcripts and queues */
-    /* What was read, in its order: for commands that somebody may repeat. */
+    /* The arguments in the order that they were read in, for commands that repeat a call. */
     struct operation_folder {
         const char *path;
         bool is_trusted;
