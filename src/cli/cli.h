@@ -197,7 +197,7 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count);
 
 /* "PROGRAM: FILE: message" on stderr, in one line, and the details below it. verbose adds the place
  * in the source. Returns the exit code. */
-int print_error(const char *file, const struct healcl_error *error, bool verbose);
+int print_failure(const char *file, const struct healcl_error *error, bool verbose);
 
 /* Prints an error unless its status is HEALCL_OK, and clears it. Returns the exit code. */
 int end_error(struct healcl_error *error, bool verbose);

@@ -56,7 +56,7 @@ const char *last_words(const struct process_result *result)
     return result->last_line + (ours ? sizeof prefix - 1 : 0);
 }
 
-int print_error(const char *file, const struct healcl_error *error, bool verbose)
+int print_failure(const char *file, const struct healcl_error *error, bool verbose)
 {
     char place[256] = "";
     if (verbose && error->file)
@@ -72,7 +72,8 @@ int print_error(const char *file, const struct healcl_error *error, bool verbose
 
 int end_error(struct healcl_error *error, bool verbose)
 {
-    const int code = error->status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, error, verbose);
+    const int code =
+        error->status == HEALCL_OK ? EXIT_VERIFIED : print_failure(NULL, error, verbose);
     healcl_error_clear(error);
     return code;
 }

@@ -381,7 +381,7 @@ static int print_devices(struct devices_command *self)
     else if (status == HEALCL_OK)
         status = device_select(listing.devices, count, selector, &best, &error);
     if (status != HEALCL_OK) {
-        code = print_error(NULL, &error, false);
+        code = print_failure(NULL, &error, false);
         best = count;
     }
     struct self_test_result *self_tests = xcalloc(count, sizeof *self_tests);

@@ -215,7 +215,7 @@ static int conclude(void *context, int code)
 {
     const struct diagnose_command *self = context;
     if (self->unwritten.status != HEALCL_OK)
-        code = print_error(NULL, &self->unwritten, false);
+        code = print_failure(NULL, &self->unwritten, false);
     return code != EXIT_VERIFIED || self->diagnosis.kind == DIAGNOSIS_AGREES ? code
                                                                              : EXIT_DIFFERENT;
 }

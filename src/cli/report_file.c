@@ -95,7 +95,7 @@ int report_files_error(struct report_file *json, struct report_file *junit, cons
                        const struct healcl_error *error, bool is_of_driver, bool verbose)
 {
     /* Where a file cannot be read the message names it itself. */
-    int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
+    int code = print_failure(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
     report_file_error(json, file, error, is_of_driver, verbose);
     report_file_error(junit, file, error, is_of_driver, verbose);
     return code;

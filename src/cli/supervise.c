@@ -262,7 +262,7 @@ static int conclude(const struct watch *watch, const struct supervision *supervi
     temporary_remove_all();
     describe(watch, supervision->timeout, &why);
     clear_line();
-    const int code = print_error(NULL, &why, false);
+    const int code = print_failure(NULL, &why, false);
     for (size_t i = 0; i < supervision->report_count && !watch->verdict.is_reported; i++)
         if (!(watch->verdict.reports >> i & 1))
             write_report(supervision->reports[i], supervision->file, &why);
