@@ -191,10 +191,10 @@ enum compare_kind {
     KIND_BYTES,
     KIND_FACTOR,
     KIND_PERCENT,
-    KIND_SHARE, /* percent of a whole; people are told no more than all of it */
+    KIND_SHARE, /* percent of a whole; printed as at most 100 */
 };
 
-/* How a column is told. */
+/* How a column is printed. */
 enum {
     ALWAYS = 1,      /* an empty text or 0 where it is not known */
     COPIED = 2,      /* out of what a child process wrote, or a saved comparison */

@@ -145,8 +145,8 @@ static void add_binary(struct package *package, const char *key, unsigned char *
     add_member(package, name, data, bytes);
 }
 
-/* A file that holds what it should is kept; where it could not be written, that is told with its
- * path and the reason. */
+/* A file that holds what it should is kept; where it could not be written, that is reported with
+ * its path and the reason. */
 static enum healcl_status end_file(struct new_file *file, enum healcl_status status,
                                    struct healcl_error *error)
 {

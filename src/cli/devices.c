@@ -80,8 +80,8 @@ static enum healcl_status driver_error(const struct process_result *child, uint3
          colon, line, opencl_missing());
 }
 
-/* Lists what there is, in a process of its own: a driver may end it, crash or hang there, which is
- * told by *is_of_driver. */
+/* Lists what there is, in a process of its own: a driver may end it, crash or hang there, which
+ * sets *is_of_driver. */
 static enum healcl_status list_all(uint32_t seconds, struct device_listing *listing,
                                    bool *is_of_driver, struct healcl_error *error)
 {
@@ -131,8 +131,9 @@ static void fail(struct self_test_result *self_test, const struct device_info *i
              info->platform_index, info->device_index, info->name, what, *line ? ": " : "", line);
 }
 
-/* Takes what a child that ended by itself found. It is kept, unless there is no place for it. Where
- * the environment is wrong nothing was found, and the reason is what the child says of that. */
+/* Takes what a child that ended by itself found. It is cached, unless there is no place for it.
+ * Where the environment is wrong nothing was found, and the reason is what the child says of that.
+ */
 static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
                          const struct process_result *child)
 {
@@ -179,7 +180,7 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
     return goes_on;
 }
 
-/* The self-tests of all devices that can be used: what is kept; of those that have not run theirs
+/* The self-tests of all devices that can be used: what is cached; of those that have not run theirs
  * with their driver yet, what a child finds, where runs is true. Measured ones have passed it.
  * Returns an exit code: EXIT_USAGE where they could not run, EXIT_DEVICE where all have failed. */
 static int test_all(const struct device_info *list, size_t count, bool runs,
@@ -213,8 +214,8 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
     return code == EXIT_VERIFIED && failed > 0 && failed == usable ? EXIT_DEVICE : code;
 }
 
-/* Measures one device, after its self-test, and its kernels, whose rates are kept. What fails is
- * told, and leaves its rates at 0; of kernels alone it leaves the others. */
+/* Measures one device, after its self-test, and its kernels, whose rates are cached. What fails is
+ * reported, and leaves its rates at 0; of kernels alone it leaves the others. */
 static int measure(const struct device_info *info, struct device_rates *rates)
 {
     char selector[SELECTOR_SIZE];

@@ -53,7 +53,7 @@ static int print_version(void)
     return finish_output(EXIT_VERIFIED);
 }
 
-/* NULL where there is none, which is told. */
+/* NULL where there is none, which is reported. */
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < this_program->command_count; i++)

@@ -67,7 +67,7 @@ struct run_facts {
     const struct device_tuning *tuning; /* of the device; NULL without one */
     struct roofline roofline;           /* the device's, 0 where it is not known */
     struct healcl_report *report;
-    cJSON *kernels; /* cli/run_kernels_report.h; NULL: they are not reported */
+    cJSON *kernels; /* those of run --kernels; NULL: they are not reported */
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;

@@ -42,7 +42,7 @@ struct run_command {
     char repetition[48];  /* what runs now, e.g. "run 2 of 5, " */
     uint32_t repetitions; /* that have begun, those of all phases */
     size_t segment;       /* that runs now */
-    bool differs;         /* a difference was told */
+    bool differs;         /* a difference was reported */
 
     struct device_info info; /* of the device that was chosen */
     struct device_tuning tuning;

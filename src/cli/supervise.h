@@ -45,7 +45,7 @@ void supervise(const struct command *command, const struct supervision *supervis
  * SIGBUS in a mapped transcript, whose file was cut or whose disk failed: temporary files are
  * removed, a line tells of it, and the program exits with EXIT_REFUSED.
  * Memory that xmalloc cannot get: the same with EXIT_DEVICE.
- * SIGPIPE and SIGXFSZ: what is written fails instead, and is told as other failures to write.
+ * SIGPIPE and SIGXFSZ: what is written fails instead, and is reported as other failures to write.
  */
 void signals_init(void);
 

@@ -140,7 +140,7 @@ bool vendor_has_failed(const struct plan *plan, const struct step *step,
 /* Whether a step of a vendor's operation has a kernel of a manifest that can run it. */
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device);
 
-/* Whether the launch of a call that is kept would be the one that ran last. */
+/* Whether the launch of a call that is cached would be the one that ran last. */
 bool vendor_runs_again(const struct step *step, const struct healcl_device *device);
 
 /* Whether a step is not executed: another side of its vendor's operation is. device: NULL for the

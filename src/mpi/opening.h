@@ -28,7 +28,7 @@ struct opening {
 };
 
 /* Takes a command line into a command's memory, which has opening, before MPI begins: a mistake,
- * which all ranks have, is told by the first one alone. Returns GOES_ON or the exit code. */
+ * which all ranks have, is reported by the first one alone. Returns GOES_ON or the exit code. */
 int opening_take(struct opening *opening, const struct command *command, int argc, char **argv,
                  void *memory);
 

@@ -30,7 +30,7 @@ struct ranks {
 };
 
 /* Begins MPI. Ends the process where that fails. From here on memory that xmalloc cannot get is
- * told, and ends all ranks. */
+ * reported, and ends all ranks. */
 void ranks_begin(struct ranks *ranks);
 
 /* Waits for all ranks, without keeping a processor busy, and ends MPI. */

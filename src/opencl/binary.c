@@ -4,7 +4,7 @@
  *
  * A binary has a price: some drivers compile every kernel of a program once more for it, with PoCL
  * 3.1 for any local size: 80 ms for a small kernel, 1.7 s for a transform. And drivers with a cache
- * of their own build a known source fast. So a CPU's are kept where that is asked for, by
+ * of their own build a known source fast. So a CPU's are cached where that is asked for, by
  * HEALCL_KEEP_BINARIES and `healcl compile --cache`; those of other devices always. With them a run
  * of the encrypted digits takes 0.54 s of processor time on an empty cache of PoCL's, and 7.9
  * without.

@@ -1,5 +1,5 @@
 /*
- * A folder of files that are kept between runs: binaries, findings of the self-test, tunings,
+ * A folder of files that are cached between runs: binaries, findings of the self-test, tunings,
  * rates. A file is named by its kind and a hash of all that it depends on. Its first line is that
  * name and a hash of what follows:
  *
@@ -39,7 +39,7 @@ unsigned char *cache_read(const char *directory, const char *name, size_t *bytes
 enum healcl_status cache_write(const char *directory, const char *name, const void *data,
                                size_t bytes, struct healcl_error *error);
 
-/* Removes what is kept under a name. *path is the file that is gone, freed with free(), or NULL
+/* Removes what is cached under a name. *path is the file that is gone, freed with free(), or NULL
  * where there was none; path may be NULL. Errors: HEALCL_USAGE where it cannot be removed. */
 enum healcl_status cache_remove(const char *directory, const char *name, char **path,
                                 struct healcl_error *error);
@@ -47,7 +47,7 @@ enum healcl_status cache_remove(const char *directory, const char *name, char **
 /* Texts of fewer than size bytes, in cache_directory(). */
 bool cache_read_text(const char *name, size_t size, char *text);
 
-/* *path is the file, freed with free(), or NULL where nothing is to be kept; path may be NULL.
+/* *path is the file, freed with free(), or NULL where nothing is to be cached; path may be NULL.
  * Errors: HEALCL_USAGE where it cannot be written. */
 enum healcl_status cache_write_text(const char *name, const char *text, char **path,
                                     struct healcl_error *error);

@@ -249,8 +249,8 @@ enum healcl_status kernel_argument_refused(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- program.c, again */
 
-/* Waits for the queues, releases the programs that are built, and removes what is kept of them,
- * which is not to be trusted. Returns whether one of them was a binary that had been kept. */
+/* Waits for the queues, releases the programs that are built, and removes what is cached of them,
+ * which is not to be trusted. Returns whether one of them was a binary that had been cached. */
 bool device_programs_discard(struct healcl_device *device);
 
 /* Keeps the binaries of programs that were built, where the device does that. Releases what is in

@@ -1,6 +1,6 @@
 /*
  * Devices that are listed, opened and closed (healcl_device_close), with all that goes with them:
- * tunings and findings that were kept, programs, packages.
+ * tunings and findings that were cached, programs, packages.
  */
 #ifndef HEALCL_OPENCL_OPENING_H
 #define HEALCL_OPENCL_OPENING_H
@@ -28,12 +28,12 @@ enum healcl_status device_open_with(const struct opencl *cl,
 enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
                                       struct healcl_error *error);
 
-/* As device_open; then runs the self-test unless it is kept that the device passed it, and keeps
+/* As device_open; then runs the self-test unless it is cached that the device passed it, and keeps
  * what came out. Errors: those of both. */
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error);
 
-/* Memory that a run and the process that compiles ahead of it share. Kernels and programs are told
+/* Memory that a run and the process that compiles ahead of it share. Kernels and programs are named
  * by a hash; 0 for none. */
 struct compile_board {
     _Atomic uint64_t run, ahead;                 /* the kernel that each of them compiles */

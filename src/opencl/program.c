@@ -169,7 +169,7 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
     return HEALCL_OK;
 }
 
-/* All that the compiler is told beside the texts. */
+/* Everything that the compiler gets beside the texts. */
 static enum healcl_status find_options(const struct healcl_device *device, struct program *program,
                                        struct healcl_error *error)
 {
@@ -354,7 +354,7 @@ static void program_free(struct healcl_device *device, struct program *program, 
     free(program);
 }
 
-/* discard: also what is kept of them. */
+/* discard: also what is cached of them. */
 static bool release_programs(struct healcl_device *device, bool discard)
 {
     bool loaded = false;

@@ -17,12 +17,12 @@ struct device_programs {
                                        compile one only when it first runs */
     uint64_t self_test_nanoseconds; /* when the device was opened; 0: it had passed before */
     uint64_t built;                 /* programs, from their source */
-    uint64_t loaded;                /* from binaries that were kept */
+    uint64_t loaded;                /* from binaries that were cached */
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
     bool keeps_binaries; /* of programs that it builds; a CPU's by HEALCL_KEEP_BINARIES */
     const char *forced_unsupported; /* HEALCL_LACKS; or NULL */
     char *warnings;                 /* that compilers gave of manifests' sources; or NULL */
-    bool distrusted;                /* the device failed its self-test: no binary is kept */
+    bool distrusted;                /* the device failed its self-test: no binary is cached */
     bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
     bool arguments_unknown;         /* ARGUMENTS_UNKNOWN: to be told once */
     bool unsupported_met;           /* device_note_unsupported, since a program was last wanted */

@@ -1,6 +1,6 @@
 /*
  * The self-test: known answers of a device's arithmetic, loads, stores and atomics. A device that
- * fails it is not opened by healcl_device_open. What came out is kept for a device and driver, so
+ * fails it is not opened by healcl_device_open. What came out is cached for a device and driver, so
  * that it runs once.
  */
 #ifndef HEALCL_OPENCL_SELF_TEST_H
@@ -8,7 +8,7 @@
 
 #include "opencl/device.h"
 
-/* Runs the self-test, whatever is kept, and notes what it finds of the device's loops. Where it
+/* Runs the self-test, whatever is cached, and notes what it finds of the device's loops. Where it
  * fails, no binary of the programs that are built stays in the cache; a failure with one that was
  * there counts only if the source, built anew, fails too. Errors: HEALCL_DEVICE, also where an
  * answer is wrong: device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
@@ -28,7 +28,7 @@ enum { SELF_TEST_REASON_SIZE = 656 };
 enum self_test_outcome self_test_read_cached(const struct device_info *info,
                                              char reason[SELF_TEST_REASON_SIZE]);
 
-/* Fills in what is kept of a test that was passed: loop_limit and launches_overlap. */
+/* Fills in what is cached of a test that was passed: loop_limit and launches_overlap. */
 void self_test_take_findings(struct device_info *info);
 
 #endif

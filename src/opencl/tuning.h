@@ -54,7 +54,8 @@ struct device_tuning {
 #undef TUNABLE
     enum kernel_style styles[FAMILY_COUNT]; /* the first choice of each family */
     uint32_t tuned_by;         /* bits of enum tuning_source: what has changed it; 0: the default */
-    bool cached_is_unreadable; /* something was kept that cannot be understood: CACHED_UNREADABLE */
+    bool cached_is_unreadable; /* something was cached that cannot be understood: CACHED_UNREADABLE
+                                */
 };
 
 enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2, TUNED_BY_PACKAGE = 4 };
@@ -118,7 +119,7 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
  * has; what cannot be read or understood is nothing, and the latter is noted. */
 bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *info);
 
-/* Keeps a tuning. *path is the file, freed with free(), or NULL where nothing is to be kept:
+/* Keeps a tuning. *path is the file, freed with free(), or NULL where nothing is to be cached:
  * HEALCL_CACHE_DIR is empty. Errors: HEALCL_USAGE where the file cannot be written. */
 enum healcl_status tuning_cache(const struct device_tuning *tuning, const struct device_info *info,
                                 char **path, struct healcl_error *error);
@@ -155,7 +156,7 @@ bool kernel_choices_parse(struct kernel_choices *choices, const char *text);
 void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice);
 
 /* As for tunings. What cannot be read or understood is nothing; nor
- * is what was kept where HEALCL_AS names another kind of device. */
+ * is what was cached where HEALCL_AS names another kind of device. */
 void kernel_choices_read_cached(struct kernel_choices *choices, const struct device_info *info);
 enum healcl_status kernel_choices_cache(const struct kernel_choices *choices,
                                         const struct device_info *info, char **path,

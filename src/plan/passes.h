@@ -1,7 +1,7 @@
 /*
  * Passes: from a plan to one that gives the same results, refusals and warnings with less work.
  * Each keeps within a segment, for sessions run segments alone, and to what the plan says by
- * itself: values that are uploaded are never known. Where each pass is done is told in the files
+ * itself: values that are uploaded are never known. Where each pass is done is in the files
  * pass_*.c.
  */
 #ifndef HEALCL_PLAN_PASSES_H

@@ -42,7 +42,7 @@ struct planner {
     const struct vendor_call *vendor;
     const struct operation *outer; /* whose body is planned, or NULL */
     struct eager_storages *eager;  /* of operations by call (eager.c); NULL: of a transcript */
-    struct cached_calls *kept;     /* NULL: nothing is kept */
+    struct cached_calls *kept;     /* NULL: nothing is cached */
 };
 
 /* One operation entry while it is planned. */

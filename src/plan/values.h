@@ -1,6 +1,6 @@
 /*
- * Knowledge of values before any data are seen. Steps are followed in their order: each is
- * told what is known of its inputs, and what it makes of its output is noted with that storage,
+ * Knowledge of values before any data are seen. Steps are followed in their order: each gets
+ * what is known of its inputs, and what it makes of its output is noted with that storage,
  * until something else is written there. Uploads are unknown.
  */
 #ifndef HEALCL_PLAN_VALUES_H

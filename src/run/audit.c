@@ -563,7 +563,7 @@ enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
     return status;
 }
 
-/* ---------------------------------------------------------------- what is told */
+/* ---------------------------------------------------------------- what is reported */
 
 const struct healcl_audit_facts *audit_facts(const struct audit *audit)
 {

@@ -493,7 +493,7 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
     struct device_executor *self = (struct device_executor *)executor;
     self->sink = sink;
     enum healcl_status status = enqueue_steps(self, first, count, error);
-    if (status == HEALCL_REFUSED) /* what kernels have noted is told once */
+    if (status == HEALCL_REFUSED) /* what kernels have noted is reported once */
         (void)!device_executor_clear_status(self, NULL);
     return forget_unchecked(self, status);
 }

@@ -195,7 +195,7 @@ static void note_fallback_time(struct device_executor *self, const struct step *
     const struct origins *origins = step->origins;
     size_t count = operation_count(self->launcher.plan->table);
     uint64_t *shares = calloc(count, sizeof *shares);
-    if (shares) /* else the time is told with the device's */
+    if (shares) /* else the time is reported with the device's */
         origins_share(origins, nanoseconds, shares);
     for (size_t i = 0; shares && i < count; i++)
         self->base.fallbacks[i].nanoseconds += shares[i];

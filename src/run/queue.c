@@ -28,7 +28,7 @@ static enum healcl_status wait_anyhow(struct healcl_queue *queue, struct healcl_
     enum healcl_status status =
         class->wait ? class->wait(queue->executor, &queue->sink, error) : HEALCL_OK;
     queue->has_enqueued = false;
-    if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
+    if (status != HEALCL_OK) { /* what kernels have noted is reported once; all tensors stay */
         (void)!class->rewind(queue->executor, queue->eager.plan.storage_count, NULL);
         eager_plan_distrust(&queue->eager);
     }

@@ -246,7 +246,7 @@ static enum healcl_status note_compared(struct results *results, const struct st
     if (comparison_is_equal(comparison))
         return HEALCL_OK;
     TRY(source_check(results->plan->source, error));
-    /* A result that differs once mostly differs in every repetition: it is told once. */
+    /* A result that differs once mostly differs in every repetition: it is reported once. */
     if (!results->different[results->next])
         report_difference(results, step, comparison);
     results->different[results->next] = true;

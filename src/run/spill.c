@@ -1,6 +1,6 @@
 /*
  * A device's memory where it is less than the tensors of a plan take: the executor does what
- * plan/memory.h asks for, and the host keeps what it is told to.
+ * plan/memory.h asks for, and the host keeps the rest.
  */
 #include <stdlib.h>
 #include <string.h>

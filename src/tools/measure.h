@@ -22,7 +22,7 @@ enum healcl_status device_measure(struct healcl_device *device, bool all,
  * make what a launch takes to begin and to end small. Never less than bytes. */
 uint64_t larger_copy(uint64_t bytes, uint64_t nanoseconds, uint64_t most);
 
-/* Rates that were measured with kernels of that tuning, and are kept for a device and driver as
+/* Rates that were measured with kernels of that tuning, and are cached for a device and driver as
  * tunings are: returns whether there are so many of them. rates_cache may fail without a word. */
 bool rates_read_cached(const struct device_info *info, const struct device_tuning *tuning,
                        size_t count, uint64_t *rates);

@@ -54,7 +54,7 @@ static size_t known_rates(const struct device_tuning *tuning)
     return overlaps(tuning) ? 1 + WORK_DIGITS : RATES;
 }
 
-/* As they are kept: that of copies, then those of work. */
+/* As they are cached: that of copies, then those of work. */
 static struct roofline roofline_of(const struct device_tuning *tuning, const uint64_t rates[RATES])
 {
     struct roofline roofline = {.bytes = rates[0], .overlaps = overlaps(tuning)};

@@ -20,7 +20,7 @@ struct roofline {
     bool overlaps; /* memory and arithmetic */
 };
 
-/* Returns whether rates were kept for kernels of that tuning, on this device and driver. */
+/* Returns whether rates were cached for kernels of that tuning, on this device and driver. */
 bool roofline_read_cached(const struct device_info *info, const struct device_tuning *tuning,
                           struct roofline *roofline);
 

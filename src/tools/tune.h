@@ -78,7 +78,7 @@ extern const char *const tune_outcome_names[];
 
 /* Lists what is to be measured on a device of that kind; nothing is chosen yet. The first
  * alternative of each subject is the default. only: the one subject, whose choice is added to what
- * was kept before; or NULL. */
+ * was cached before; or NULL. */
 void tune_list(const struct device_info *info, const char *only, struct tune_report *report);
 
 /* Median over fastest, less 1, in percent; 0 where it was not measured. */

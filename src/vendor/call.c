@@ -484,7 +484,7 @@ static void forget_out(struct call *call)
     call->result->storage->writes++;
 }
 
-/* ---------------------------------------------------------------- calls that are kept */
+/* ---------------------------------------------------------------- calls that are cached */
 
 /* Whether a call takes the kernel's step and nothing else, where the device has a kernel. */
 static bool may_cache(const struct call *call)
@@ -503,7 +503,7 @@ static bool may_cache(const struct call *call)
     return true;
 }
 
-/* Layouts that are there as long as what is kept. */
+/* Layouts that are there as long as what is cached. */
 static enum healcl_status keep_layouts(struct arena *arena, struct expression_values *values,
                                        struct healcl_error *error)
 {
@@ -544,7 +544,7 @@ static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
     return cached_call_add(call, &plan, error);
 }
 
-/* Adds the one step of a call that is kept, unless what has run cannot run now. */
+/* Adds the one step of a call that is cached, unless what has run cannot run now. */
 static enum healcl_status add_cached(struct call *call, const struct vendor_plan *kept,
                                      bool *is_added, struct healcl_error *error)
 {

@@ -123,7 +123,8 @@ struct vendor_operation {
     struct vendor_kernel *kernels[VENDOR_KERNELS_MAX];
     uint32_t kernel_count;
     bool has_alternatives; /* a kernel does */
-    uint64_t identity; /* a hash of the kernels, their sources included: what a choice is kept by */
+    uint64_t
+        identity; /* a hash of the kernels, their sources included: what a choice is cached by */
     struct body_entry *body;
     uint32_t body_count; /* 0: there is none */
 };

@@ -8,7 +8,7 @@
  *     script_download(&script, "out");
  *     script_plan(&script);
  *
- * Arguments are those of transcript/writer.h.
+ * Arguments are those of tools/writer.h.
  */
 #ifndef HEALCL_TESTS_HELPER_SCRIPT_H
 #define HEALCL_TESTS_HELPER_SCRIPT_H
