@@ -157,6 +157,7 @@ void derived_forget(struct launcher *self, struct device_storage *storage)
     while (storage->derived) {
         struct derived *derived = storage->derived;
         storage->derived = derived->next_of_storage;
+        storage->generation++; /* nobody takes the tables for those of before */
         forget(self, derived);
     }
 }

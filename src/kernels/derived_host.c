@@ -298,6 +298,8 @@ enum healcl_status derive_scalars(struct launcher *self, bool lanes, const struc
 
 void derived_forget_scalars(struct launcher *self)
 {
+    if (self->scalar_moduli.memory || self->scalar_lanes.memory)
+        self->device->record_epoch++;
     device_buffer_release(self->device, &self->scalar_moduli);
     device_buffer_release(self->device, &self->scalar_lanes);
 }

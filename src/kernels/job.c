@@ -30,11 +30,22 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
                   device->info.loop_limit == 0;
 }
 
+/* snprintf takes a tenth of what a launch takes. */
+static void add_option(struct job *job, const char *text)
+{
+    char *options = job->launch.options;
+    size_t used = strlen(options);
+    while (*text && used < sizeof job->launch.options - 1)
+        options[used++] = *text++; /* what follows is 0 */
+}
+
 void job_define(struct job *job, const char *name, const char *value)
 {
-    size_t used = strlen(job->launch.options);
-    snprintf(job->launch.options + used, sizeof job->launch.options - used, "%s-D %s%s%s",
-             used ? " " : "", name, value[0] ? "=" : "", value);
+    add_option(job, job->launch.options[0] ? " -D " : "-D ");
+    add_option(job, name);
+    if (value[0])
+        add_option(job, "=");
+    add_option(job, value);
 }
 
 void job_define_number(struct job *job, const char *name, uint32_t value)

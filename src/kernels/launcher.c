@@ -5,6 +5,7 @@
 
 #include "core/array.h"
 #include "kernels/derive.h"
+#include "kernels/recording.h"
 #include "kernels/variant.h"
 #include "plan/memory.h"
 
@@ -28,6 +29,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 
 void launcher_forget_storages(struct launcher *self)
 {
+    recordings_free(self);
     for (size_t i = 0; i < self->plan->storage_count; i++)
         launcher_storage_release(self, self->plan->storages[i]);
     memset(self->storages, 0, self->plan->storage_count * sizeof *self->storages);
@@ -85,9 +87,11 @@ enum healcl_status launcher_buffer(struct launcher *self, const struct storage *
     else if (launcher_place(self, storage, &place))
         TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
                                      &memory->buffer, error));
-    else
+    else if (!self->recordings || !device_buffer_take(self->device, memory->serial,
+                                                      storage_bytes(storage), &memory->buffer))
         TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
                                        error));
+    memory->serial = memory->buffer.serial;
     *buffer = &memory->buffer;
     return HEALCL_OK;
 }

@@ -12,6 +12,7 @@
 /* Device memory of one storage of the plan. */
 struct device_storage {
     struct buffer buffer;    /* empty before the first use */
+    uint64_t serial;         /* of the buffer that it had last, if launches are recorded */
     uint64_t generation;     /* grows with every step that writes */
     struct derived *derived; /* what was worked out from it since the last write */
     void *contents; /* what was uploaded to it, and not written since; NULL: the host has it not */
@@ -45,7 +46,9 @@ struct launcher {
     struct derived_cache cache;                /* what was worked out from all of them */
     struct buffer scalar_moduli, scalar_lanes; /* empty before the first use */
     struct buffer status;
-    struct check *checks; /* since the status buffer was read */
+    struct step_recording *recordings; /* by step, see recording.h; NULL: none is recorded */
+    size_t recorded;                   /* launches */
+    struct check *checks;              /* since the status buffer was read */
     size_t check_count, check_capacity;
     bool has_written;  /* a launch of the step in hand has written its output, or a part of it */
     int refused_input; /* of the step in hand, that it is refused for; NO_INPUT: for none */

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "kernels/recording.h"
 
 /* A family for each name in the table of steps; "none" has no variants. */
 #define STEP(kind, id, reference, device, kernels, ...) extern const struct family family_##kernels;
@@ -142,20 +143,28 @@ enum healcl_status unsupported_check(const struct healcl_device *device,
 
 /* ---------------------------------------------------------------- launches */
 
+static enum healcl_status launch_variant(struct launcher *self, const struct step *step,
+                                         struct healcl_error *error)
+{
+    struct variant_plan plan;
+    plan_variant(step, self->device, &plan);
+    return plan.variant->launch(self, &plan, error);
+}
+
+static enum healcl_status launch_afresh(struct launcher *self, const struct step *step,
+                                        struct healcl_error *error)
+{
+    bool launched = false;
+    if (self->plan->table)
+        TRY(launch_replacement(self, step, &launched, error));
+    return launched ? HEALCL_OK : launch_variant(self, step, error);
+}
+
 enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                struct healcl_error *error)
 {
     derived_limit(self);
-    bool launched = false;
-    if (self->plan->table)
-        TRY(launch_replacement(self, step, &launched, error));
-    if (launched) {
-        launcher_storage_written(self, step->out->storage);
-        return HEALCL_OK;
-    }
-    struct variant_plan plan;
-    plan_variant(step, self->device, &plan);
-    TRY(plan.variant->launch(self, &plan, error));
+    TRY(recording_launch(self, step, launch_afresh, step, error));
     launcher_storage_written(self, step->out->storage);
     return HEALCL_OK;
 }
@@ -194,9 +203,7 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     copy.out = &to;
     copy.in[0] = tensor;
     *launcher_memory(self, &packed) = *out;
-    struct variant_plan plan;
-    plan_variant(&copy, self->device, &plan);
-    enum healcl_status status = plan.variant->launch(self, &plan, error);
+    enum healcl_status status = recording_launch(self, step, launch_variant, &copy, error);
     *launcher_memory(self, &packed) = (struct buffer){0}; /* it is the caller's */
     return status;
 }

@@ -294,6 +294,7 @@ static enum healcl_status create_part(struct healcl_device *device, uint64_t byt
     TRY_CL(error, "clRetainMemObject", code);
     *part = (struct buffer){.allocated = bytes,
                             .memory = memory,
+                            .serial = ++device->last_serial,
                             .slab = device->slab,
                             .slab_offset = device->slab_used};
     device->slab_used += bytes;
@@ -330,6 +331,7 @@ bool device_recovers(struct healcl_device *device, cl_int code)
         device_log(device, "no room: %llu pooled bytes are given back",
                    (unsigned long long)device->bytes_pooled);
         device_pool_empty(device);
+        device->record_epoch++; /* some drivers keep memory that an argument is */
     }
     return device_finish_compute(device) == CL_SUCCESS && is_out_of_memory(code);
 }
@@ -351,8 +353,10 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
         TRY_CL(error, "clFinish", device_finish_compute(device));
         taken = take_pooled(device, acquired.allocated, fresh, false, &acquired);
     }
-    if (!taken)
+    if (!taken) {
         TRY(create_memory(device, acquired.allocated, NULL, &acquired.memory, error));
+        acquired.serial = ++device->last_serial;
+    }
     note_use(device);
     *buffer = acquired;
     buffer->bytes = bytes;
@@ -411,9 +415,26 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
     if (take_pooled(device, made.allocated, false, false, &pooled))
         release_memory(device, pooled.memory, pooled.allocated);
     TRY(create_memory(device, made.allocated, data, &made.memory, error));
+    made.serial = ++device->last_serial;
+    device->commands++;
     note_use(device);
     *buffer = made;
     return HEALCL_OK;
+}
+
+bool device_buffer_take(struct healcl_device *device, uint64_t serial, uint64_t bytes,
+                        struct buffer *buffer)
+{
+    size_t i = 0;
+    while (i < device->pool_count && device->pool[i].serial != serial)
+        i++;
+    if (serial == 0 || i == device->pool_count || device->pool[i].place > 0 ||
+        device->pool[i].allocated < bytes)
+        return false;
+    take_out(device, &device->pool[i], buffer);
+    buffer->bytes = bytes;
+    note_use(device);
+    return true;
 }
 
 /* A fact of a cl_mem that is size bytes large. */
@@ -448,7 +469,8 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
     if (flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
         REFUSE(error, "the memory is for reading or writing alone");
     TRY_CL(error, "clRetainMemObject", device->cl->clRetainMemObject(memory));
-    *buffer = (struct buffer){.bytes = bytes, .memory = memory, .is_adopted = true};
+    *buffer = (struct buffer){
+        .bytes = bytes, .memory = memory, .serial = ++device->last_serial, .is_adopted = true};
     return HEALCL_OK;
 }
 

@@ -82,6 +82,7 @@ void overlap_begin(struct healcl_device *device, const struct command_use *use,
                    struct awaited_events *awaited)
 {
     struct recent_commands *recent = device->recent;
+    device->commands++;
     awaited->count = 0;
     if (!device->overlaps)
         return;
@@ -478,6 +479,7 @@ enum healcl_status device_call(struct healcl_device *device,
                                void *context, struct healcl_error *error)
 {
     TRY(device_await_uploads(device, error));
+    device->commands++;
     if (device->overlaps)
         TRY_CL(error, "clFinish", device_finish_compute(device));
     TRY(function(context, error));

@@ -129,6 +129,7 @@ struct buffer {
     uint64_t slab_offset; /* in bytes */
     uint64_t place;       /* the number of a struct buffer_place, or 0 */
     uint64_t epoch;       /* of the device when it was released to the pool */
+    uint64_t serial;      /* of the memory: the device never had another one of that number */
     bool is_adopted;      /* the memory is a caller's, who has a reference of his own */
 };
 
@@ -180,6 +181,9 @@ struct healcl_device {
     uint64_t bytes_placed; /* of buffers with a place, in the pool or not */
     uint64_t placed_peak;  /* of bytes_placed, since device_places_begin */
     uint64_t last_place;   /* the largest number given out so far */
+    uint64_t last_serial;  /* as last_place, of struct buffer */
+    uint64_t commands;     /* enqueued so far, with uploads; some that failed count, too */
+    uint64_t record_epoch; /* launches that were recorded before it grew are out of date */
     uint64_t used_peak;    /* of bytes_live - bytes_pooled */
     /* While profiling: how long the driver has taken until it began with kernels that had not run
      * before, or where the host's clock counts, until they had ended. */
@@ -265,6 +269,11 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
  * transfer takes several of them. */
 enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
                                               struct buffer *buffer, struct healcl_error *error);
+
+/* Takes the buffer with that serial, 0 for none, if it is in the pool, large enough, and has no
+ * place. Returns whether it is. */
+bool device_buffer_take(struct healcl_device *device, uint64_t serial, uint64_t bytes,
+                        struct buffer *buffer);
 
 /*
  * Places keep buffers apart in the pool. device_places_begin gives out numbers for count of them
@@ -402,6 +411,7 @@ struct launch_argument {
     size_t size;
     bool read_only;   /* a buffer that the kernel does not write */
     const char *name; /* of a manifest's: the tensor, or the expression; else NULL */
+    uint64_t serial;  /* of a recorded launch: of the memory that is set */
 };
 
 /* Enqueues a copy of bytes from one buffer to another. It counts as a launch without a kernel, so

@@ -224,6 +224,10 @@ struct program_source {
 uint64_t launch_program_hash(const struct launch *launch);
 uint64_t launch_kernel_hash(const struct launch *launch);
 
+/* Another object of a kernel, released with clReleaseKernel. */
+cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
+                        const char *name, cl_int *code);
+
 /* The kernel of a launch, built if need be; owned by the device. */
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
                                  struct kernel **kernel, struct healcl_error *error);

@@ -1,4 +1,5 @@
 /* Kernel launches, and what a device lacks. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
@@ -8,25 +9,24 @@ enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host
 
 /* ---------------------------------------------------------------- arguments */
 
-static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel kernel,
-                                        const struct launch *launch, struct healcl_error *error)
+/* launch: whose argument it is, where its manifest may be to blame; or NULL. */
+static enum healcl_status set_argument(struct healcl_device *device, cl_kernel kernel, uint32_t i,
+                                       const struct launch_argument *argument,
+                                       const struct launch *launch, struct healcl_error *error)
 {
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        const struct launch_argument *argument = &launch->arguments[i];
-        const struct buffer *buffer = argument->buffer;
-        cl_int code =
-            device->cl->clSetKernelArg(kernel, i, buffer ? sizeof buffer->memory : argument->size,
-                                       buffer ? (const void *)&buffer->memory : argument->value);
-        if (launch->source && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
-                               code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
-            return kernel_argument_refused(device, launch, i, code, error);
-        if (code != CL_SUCCESS) {
-            (void)opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);
-            error_prefix(error, "argument %u: ", i);
-            return HEALCL_DEVICE;
-        }
-    }
-    return HEALCL_OK;
+    const struct buffer *buffer = argument->buffer;
+    cl_int code =
+        device->cl->clSetKernelArg(kernel, i, buffer ? sizeof buffer->memory : argument->size,
+                                   buffer ? (const void *)&buffer->memory : argument->value);
+    if (launch && launch->source &&
+        (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
+         code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
+        return kernel_argument_refused(device, launch, i, code, error);
+    if (code == CL_SUCCESS)
+        return HEALCL_OK;
+    (void)opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);
+    error_prefix(error, "argument %u: ", i);
+    return HEALCL_DEVICE;
 }
 
 /* ---------------------------------------------------------------- launches */
@@ -58,33 +58,36 @@ static size_t trace_first_launch(struct trace *trace, const char *kernel)
     return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
 }
 
-static enum healcl_status enqueue_recorded(struct healcl_device *device, struct kernel *kernel,
-                                           const struct launch *launch, struct healcl_error *error)
+/* launch: for traces; NULL where there is none. */
+static enum healcl_status enqueue_timed(struct healcl_device *device,
+                                        const struct recorded_launch *ready,
+                                        const struct launch *launch, struct healcl_error *error)
 {
-    struct command command = {.tag = launch->tag};
+    struct kernel *kernel = ready->kernel;
+    struct command command = {.tag = ready->tag};
     if (device->profiling) {
         TRY(command_log_reserve(&device->launches, error));
         command.is_first = !atomic_load(&kernel->shared->launched);
         if (command.is_first && device->event_times)
-            command.first_span = trace_first_launch(device->trace, launch->kernel);
-        command.span = trace_kernel(device->trace, kernel, launch);
+            command.first_span = trace_first_launch(device->trace, kernel->shared->name);
+        if (launch)
+            command.span = trace_kernel(device->trace, kernel, launch);
         command_begin(device, &command);
     }
     /* A driver may compile a kernel when it first runs. Nothing overlaps with that launch: on PoCL
      * a cold start is shorter so. */
-    const struct command_use everything = {0},
-                             arguments = {.argument_count = launch->argument_count,
-                                          .arguments = launch->arguments,
-                                          .kernel = kernel,
-                                          .groups = launch->groups};
-    const size_t work_items = launch->groups * launch->local_size;
+    const struct command_use everything = {0}, arguments = {.argument_count = ready->argument_count,
+                                                            .arguments = ready->arguments,
+                                                            .kernel = kernel,
+                                                            .groups = ready->groups};
+    const size_t work_items = ready->groups * ready->local_size;
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
         struct awaited_events awaited;
         overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
         code = device->cl->clEnqueueNDRangeKernel(
-            device->compute, kernel->id, 1, NULL, &work_items, &launch->local_size,
-            AWAITED(awaited), device->profiling || device->overlaps ? &command.event : NULL);
+            device->compute, ready->id, 1, NULL, &work_items, &ready->local_size, AWAITED(awaited),
+            device->profiling || device->overlaps ? &command.event : NULL);
         if (!device_recovers(device, code))
             break;
     }
@@ -99,6 +102,45 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
     return command_enqueued(device, &command, error);
 }
 
+static enum healcl_status enqueue(struct healcl_device *device, const struct recorded_launch *ready,
+                                  const struct launch *launch, struct healcl_error *error)
+{
+    TRY(device_await_uploads(device, error));
+    TRY(enqueue_timed(device, ready, launch, error));
+    if (++device->unflushed >= FLUSH_EVERY) {
+        device->unflushed = 0;
+        TRY_CL(error, "clFlush", device->cl->clFlush(device->compute));
+    }
+    return HEALCL_OK;
+}
+
+/* Takes a launch that is about to be enqueued, by another kernel object from now on; where it
+ * cannot, the recorder lacks one. */
+static void record(struct healcl_device *device, struct launch_recorder *recorder,
+                   struct recorded_launch *ready)
+{
+    const struct launch_argument *given = ready->arguments;
+    struct recorded_launch made = *ready;
+    cl_int code = CL_OUT_OF_HOST_MEMORY;
+    if (recorder->count >= recorder->most ||
+        !ARRAY_GROW(recorder->launches, recorder->count, &recorder->capacity))
+        return;
+    made.arguments = made.own = calloc(made.argument_count + 1, sizeof *made.own);
+    if (made.own)
+        made.id = kernel_create(device, made.kernel->program, made.kernel->shared->name, &code);
+    if (code != CL_SUCCESS) {
+        free(made.own);
+        return;
+    }
+    for (uint32_t i = 0; i < made.argument_count; i++)
+        if (given[i].buffer)
+            made.own[i] = (struct launch_argument){.buffer = given[i].buffer,
+                                                   .size = given[i].buffer->bytes,
+                                                   .read_only = given[i].read_only,
+                                                   .serial = given[i].buffer->serial};
+    recorder->launches[recorder->count++] = *ready = made;
+}
+
 static enum healcl_status launch_kernel(struct healcl_device *device, struct kernel *kernel,
                                         const struct launch *launch, struct healcl_error *error)
 {
@@ -107,15 +149,53 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
              launch->groups, launch->local_size);
     if (launch->source)
         TRY(kernel_check_arguments(device, kernel, launch, error));
-    TRY(set_arguments(device, kernel->id, launch, error));
-    TRY(device_await_uploads(device, error));
-    TRY(enqueue_recorded(device, kernel, launch, error));
-    if (++device->unflushed >= FLUSH_EVERY) {
-        device->unflushed = 0;
-        TRY_CL(error, "clFlush", device->cl->clFlush(device->compute));
-    }
-    return HEALCL_OK;
+    struct launch_recorder *recorder = device->programs->recorder;
+    struct recorded_launch ready = {.kernel = kernel,
+                                    .id = kernel->id,
+                                    .groups = launch->groups,
+                                    .local_size = launch->local_size,
+                                    .tag = launch->tag,
+                                    .argument_count = launch->argument_count,
+                                    .arguments = launch->arguments};
+    if (recorder)
+        record(device, recorder, &ready);
+    for (uint32_t i = 0; i < launch->argument_count; i++)
+        TRY(set_argument(device, ready.id, i, &launch->arguments[i], launch, error));
+    return enqueue(device, &ready, launch, error);
 }
+
+/* ---------------------------------------------------------------- recorded launches */
+
+void recorder_release(struct healcl_device *device, struct launch_recorder *recorder)
+{
+    for (size_t i = 0; i < recorder->count; i++) {
+        (void)device->cl->clReleaseKernel(recorder->launches[i].id);
+        free(recorder->launches[i].own);
+    }
+    free(recorder->launches);
+}
+
+enum healcl_status device_launch_again(struct healcl_device *device,
+                                       const struct recorded_launch *launch,
+                                       struct healcl_error *error)
+{
+    enum healcl_status status = HEALCL_OK;
+    for (uint32_t i = 0; status == HEALCL_OK && i < launch->argument_count; i++) {
+        struct launch_argument *argument = &launch->own[i];
+        if (!argument->buffer || argument->buffer->serial == argument->serial)
+            continue;
+        status = set_argument(device, launch->id, i, argument, NULL, error);
+        argument->serial = status == HEALCL_OK ? argument->buffer->serial : 0;
+    }
+    if (status == HEALCL_OK)
+        status = enqueue(device, launch, NULL, error);
+    if (status != HEALCL_OK)
+        error_prefix(error, "kernel '%s': ", launch->kernel->shared->name);
+    return status;
+}
+
+/* ---------------------------------------------------------------- compiling ahead, and launching
+ */
 
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what)
 {

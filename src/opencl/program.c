@@ -597,6 +597,14 @@ static struct kernel *find_kernel(struct program *program, const char *name)
     return kernel;
 }
 
+cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
+                        const char *name, cl_int *code)
+{
+    char symbol[256];
+    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "", name);
+    return device->cl->clCreateKernel(program->id, symbol, code);
+}
+
 static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
                                      const char *name, struct healcl_error *error)
 {
@@ -604,13 +612,11 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
     if (!kernel)
         NO_MEMORY(error);
     cl_int code = CL_SUCCESS;
-    char symbol[256];
     (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = shared_kernel_find(program->shared, name, &kernel->shared, error);
     (void)pthread_mutex_unlock(&device->shared->lock);
-    snprintf(symbol, sizeof symbol, "%.40s%s", program->prefix ? program->prefix : "", name);
     if (status == HEALCL_OK)
-        kernel->id = device->cl->clCreateKernel(program->id, symbol, &code);
+        kernel->id = kernel_create(device, program, name, &code);
     if (code != CL_SUCCESS) {
         status = opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
         error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);

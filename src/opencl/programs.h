@@ -34,7 +34,8 @@ struct device_programs {
     } ahead;                         /* device_compile_ahead */
     const void **failed;             /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
-    struct trace *opening_trace; /* while it is opened, for spans of the host alone; or NULL */
+    struct launch_recorder *recorder; /* takes what is launched; or NULL */
+    struct trace *opening_trace;      /* while it is opened, for spans of the host alone; or NULL */
 };
 
 enum { LAUNCH_OPTIONS_SIZE = 512 };
@@ -108,6 +109,32 @@ enum healcl_status device_build_kernel(struct healcl_device *device, const struc
  * device has no room: then as device_buffer_acquire. */
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error);
+
+/* A launch of a kernel object whose arguments are set. Where it was recorded the object is its own,
+ * and memory alone is set again, where it is another. */
+struct recorded_launch {
+    struct kernel *kernel;
+    cl_kernel id;
+    size_t groups, local_size;
+    const void *tag;
+    uint32_t argument_count;
+    const struct launch_argument *arguments;
+    struct launch_argument *own; /* the same, recorded: buffers alone, size is their bytes */
+};
+
+/* Takes launches, at most so many. */
+struct launch_recorder {
+    struct recorded_launch *launches;
+    size_t count, capacity, most;
+};
+
+/* As device_launch, for what a recorder has taken. Its buffers may have other memory than before.
+ */
+enum healcl_status device_launch_again(struct healcl_device *device,
+                                       const struct recorded_launch *launch,
+                                       struct healcl_error *error);
+
+void recorder_release(struct healcl_device *device, struct launch_recorder *recorder);
 
 /* From now on launches only have their kernels compiled, by one work-group each, once. With
  * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the

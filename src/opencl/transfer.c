@@ -287,6 +287,7 @@ static enum healcl_status end_upload(struct healcl_device *device, cl_event even
     if (device->upload)
         (void)device->cl->clReleaseEvent(device->upload);
     device->upload = event;
+    device->commands++;
     TRY_CL(error, "clFlush", device->cl->clFlush(device->transfer));
     return log_transfer(device, event, traced, error);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/derive.h"
+#include "kernels/recording.h"
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/audit.h"
@@ -456,6 +457,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
     enum healcl_status status = find_places(self, error);
+    if (self->base.uploads && !self->spill) /* a session's */
+        recordings_begin(&self->launcher);
     if (self->base.audit)
         audit_begin_segment(self->base.audit, segment);
     if (status == HEALCL_OK)

@@ -18,6 +18,8 @@
 
 const char *trace_for_step(struct trace *trace, const struct step *step)
 {
+    if (!trace)
+        return "";
     const struct origin *origin = step_origin(step, NO_INPUT);
     const char *name = step->kind == STEP_RELEASE  ? "free"
                        : step->origins->operations ? step->origins->operations

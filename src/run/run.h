@@ -211,7 +211,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
                                      const struct healcl_run_options *options, struct trace *trace,
                                      struct healcl_report **report, struct healcl_error *error);
 
-/* Says that what follows is done for a step. Returns its operations' names. */
+/* Says that what follows is done for a step. Returns its operations' names; "" without a trace. */
 const char *trace_for_step(struct trace *trace, const struct step *step);
 
 /* Begins the host's span of a step, and says that what follows is done for it. */

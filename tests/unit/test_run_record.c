@@ -1,0 +1,207 @@
+/* Sessions record their launches: later runs only enqueue, until what a launch depends on changes.
+ */
+#include "helper_device.h"
+
+#include <string.h>
+
+#include "helper_script.h"
+#include "run/transcript.h"
+
+enum { N = 1024, K = 2, L = 8, LONG = 1 << 14, RESULTS = 4 };
+
+#define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
+
+static struct healcl_device *device;
+static struct opencl table;                /* helper_opencl, but for the hook that follows */
+static uint64_t blocking, blocked_between; /* calls before a launch; between two launches */
+
+/* Calls that may wait for the device. */
+static uint64_t blocking_calls(void)
+{
+    return helper.count[CALL_clFinish] + helper.count[CALL_clWaitForEvents] +
+           helper.count[CALL_clEnqueueReadBuffer] + helper.count[CALL_clEnqueueMapBuffer];
+}
+
+static cl_int note_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                          const size_t *offset, const size_t *size, const size_t *local,
+                          cl_uint count, const cl_event *awaited, cl_event *event)
+{
+    if (blocking > 0)
+        blocked_between += blocking_calls() + 1 - blocking;
+    blocking = blocking_calls() + 1;
+    return helper_opencl.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, size, local,
+                                                count, awaited, event);
+}
+
+/* Inputs, in the order of the transcript. */
+enum { INPUT_Q, INPUT_PSI, INPUT_PERM, INPUT_INDEX, INPUT_A, INPUTS };
+
+static int64_t q[K] = {12289, 40961}, psi[K * N], perm[N], indices[2] = {5, -1}, a[L * N * K],
+               long_a[LONG];
+
+/* A transform with a permutation, a product, a gather with checked indices, a sum: tables are
+ * derived of all but a, which has no data. */
+static struct healcl_transcript *open_model(struct script *model)
+{
+    struct healcl_transcript *transcript = NULL;
+    const struct layout layout = layout_of_shape(4, SHAPE(L, N, 1, K));
+    for (int64_t i = 0; i < N; i++) {
+        perm[i] = (3 * i + 1) % N;
+        psi[i] = psi[N + i] = 7 * i % 12289;
+    }
+    for (int64_t i = 0; i < LONG; i++)
+        long_a[i] = i * i;
+    script_upload(model, "q", DTYPE_INT64, 1, SHAPE(K), q);
+    script_upload(model, "psi", DTYPE_INT64, 2, SHAPE(K, N), psi);
+    script_upload(model, "perm", DTYPE_INT64, 1, SHAPE(N), perm);
+    script_upload(model, "idx", DTYPE_INT64, 1, SHAPE(2), indices);
+    writer_declare(&model->writer, "a", DTYPE_INT64, &layout);
+    script_upload(model, "line", DTYPE_INT64, 1, SHAPE(LONG), long_a);
+    script_upload(model, "long", DTYPE_INT64, 2, SHAPE(LONG / K, K), long_a);
+    script_call(model, "t", "empty", "(8,1024,1,2) :int64");
+    script_call(model, "t", "ntt", "a perm none q psi t 0 0");
+    script_download(model, "t");
+    script_call(model, "p", "empty", "(8,1024,1,2) :int64");
+    script_call(model, "p", "_modmul_ttt", "a a q p");
+    script_download(model, "p");
+    script_call(model, "few", "empty", "(2) :int64");
+    script_call(model, "few", "take_along_axis", "line idx 0 few");
+    script_download(model, "few");
+    script_call(model, "sum", "empty", "(2) :int64");
+    script_call(model, "sum", "axis_modsum", "long 0 q sum");
+    script_download(model, "sum");
+    script_finish(model);
+    OK(healcl_transcript_open_memory(model->writer.bytes, model->writer.length, NULL, &transcript,
+                                     &error));
+    return transcript;
+}
+
+static struct healcl_session *session, *reference;
+static struct script script; /* sessions read it */
+
+static void open_sessions(const char *kind)
+{
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    setenv("HEALCL_AS", kind, 1);
+    setenv("HEALCL_TUNING", "transform_tile=256", 1); /* two passes: with scratch memory */
+    helper_reset();
+    blocking = blocked_between = 0;
+    table = helper_opencl;
+    table.clEnqueueNDRangeKernel = note_launch;
+    OK(device_open(&table, "", &device, &error));
+    unsetenv("HEALCL_AS");
+    unsetenv("HEALCL_TUNING");
+    struct healcl_transcript *transcript = open_model(&script);
+    OK(healcl_session_open(transcript, device, NULL, &session, &error));
+    OK(healcl_session_open(transcript, NULL, NULL, &reference, &error));
+    healcl_transcript_close(transcript);
+}
+
+static void close_sessions(void)
+{
+    healcl_session_close(session);
+    healcl_session_close(reference);
+    healcl_device_close(device);
+    script_release(&script);
+    healcl_error_clear(&error);
+    assert_true(helper_balanced());
+}
+
+static void bind(size_t input, const void *data)
+{
+    OK(healcl_session_bind(session, input, data, &error));
+    OK(healcl_session_bind(reference, input, data, &error));
+}
+
+/* One run more, of another `a`: what the reference does, the device does. Returns whether that is
+ * a refusal. */
+static bool run_both(void)
+{
+    struct healcl_error expected = {0};
+    for (int64_t i = 0; i < L * N * K; i++)
+        a[i] = (a[i] * 5 + i) % 1000;
+    enum healcl_status status = healcl_session_run(reference, &expected);
+    blocking = 0;
+    assert_int_equal(healcl_session_run(session, &error), status);
+    assert_string_equal(error.message, expected.message);
+    for (size_t i = 0; status == HEALCL_OK && i < RESULTS; i++) {
+        const size_t bytes[RESULTS] = {sizeof a, sizeof a, sizeof indices, sizeof q};
+        const void *got, *right;
+        OK(healcl_session_map(session, i, &got, &error));
+        OK(healcl_session_map(reference, i, &right, &error));
+        assert_memory_equal(got, right, bytes[i]);
+    }
+    healcl_error_clear(&expected);
+    healcl_error_clear(&error);
+    return status != HEALCL_OK;
+}
+
+static void later_runs_only_enqueue(void **state)
+{
+    uint64_t before[CALL_COUNT];
+    (void)state;
+    open_sessions("gpu");
+    bind(INPUT_A, a);
+    for (int i = 0; i < 3; i++) /* tables are derived, launches are recorded, and enqueued again */
+        assert_false(run_both());
+    memcpy(before, helper.count, sizeof before);
+    blocked_between = 0;
+    assert_false(run_both());
+    assert_int_equal(helper.count[CALL_clSetKernelArg], before[CALL_clSetKernelArg]);
+    assert_int_equal(helper.count[CALL_clCreateKernel], before[CALL_clCreateKernel]);
+    assert_true(helper.count[CALL_clEnqueueNDRangeKernel] >=
+                before[CALL_clEnqueueNDRangeKernel] + 5);
+    assert_int_equal(blocked_between, 0);
+    close_sessions();
+}
+
+/* Inputs of which tables are derived, on the device or the host, change, and change back; some are
+ * refused. */
+static void expect_changes(const char *kind)
+{
+    static const int64_t other_q[K] = {257, 2}, no_q[K] = {257, 0}, far[2] = {0, LONG};
+    static int64_t other_psi[K * N], other_perm[N], no_perm[N];
+    const struct {
+        size_t input;
+        const void *data;
+        bool is_refused;
+    } changes[] = {{INPUT_Q, other_q, false},       {INPUT_Q, no_q, true},
+                   {INPUT_Q, NULL, false},          {INPUT_PSI, other_psi, false},
+                   {INPUT_PERM, other_perm, false}, {INPUT_PERM, no_perm, true},
+                   {INPUT_PERM, NULL, false},       {INPUT_INDEX, far, true},
+                   {INPUT_INDEX, NULL, false},      {INPUT_PSI, NULL, false}};
+    for (int64_t i = 0; i < N; i++) {
+        other_psi[i] = other_psi[N + i] = i;
+        other_perm[i] = N - 1 - i;
+    }
+    open_sessions(kind);
+    bind(INPUT_A, a);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        for (int again = 0; again < 5; again++)
+            assert_false(run_both());
+        const uint64_t arguments = helper.count[CALL_clSetKernelArg];
+        assert_false(run_both());
+        assert_true(i > 0 || helper.count[CALL_clSetKernelArg] < arguments + 10);
+        bind(changes[i].input, changes[i].data);
+        assert_int_equal(run_both(), changes[i].is_refused);
+        if (changes[i].is_refused)
+            bind(changes[i].input, NULL);
+    }
+    close_sessions();
+}
+
+static void changes_count(void **state)
+{
+    (void)state;
+    expect_changes("gpu");
+    expect_changes("cpu");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(later_runs_only_enqueue),
+        cmocka_unit_test(changes_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
