@@ -155,9 +155,12 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
     }
     struct variant_plan plan;
     plan_variant(step, self->device, &plan);
-    TRY(plan.variant->launch(self, &plan, error));
-    launcher_storage_written(self, step->out->storage);
-    return HEALCL_OK;
+    enum healcl_status status = plan.variant->launch(self, &plan, error);
+    if (status == HEALCL_OK)
+        launcher_storage_written(self, step->out->storage);
+    else
+        derived_forget_inputs(self, step);
+    return status;
 }
 
 enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */
