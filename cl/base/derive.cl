@@ -92,18 +92,18 @@ KERNEL transform_tables(SPACE(space), uint wanted, uint log2_low, global const E
             }
         } else if (wanted != TABLE_PERMUTATION)
             modulus = moduli[j];
-        for (count_t e = 0, i = first; e < per_item && i < n; e++, i += LOCAL_SIZE) {
-            struct twiddle w;
-            if (wanted & (TABLE_TWIDDLES | TABLE_HIGH))
-                w = make_twiddle(residue_of(WIDEN(AT(psi, ROW_PLACE(1, j, i))), modulus), modulus);
+        count_t end = min(n, first + per_block);
+        for (count_t i = first; i < end && wanted & (TABLE_TWIDDLES | TABLE_HIGH); i += LOCAL_SIZE) {
+            long value = WIDEN(AT(psi, ROW_PLACE(1, j, i)));
+            struct twiddle w = make_twiddle(residue_of(value, modulus), modulus);
             if (wanted & TABLE_TWIDDLES)
                 twiddles[j * n + i] = w;
             if (wanted & TABLE_HIGH && i % (1u << log2_low) == 0)
                 high[j * ((n >> log2_low) + 1) + (i >> log2_low)] = w;
-            if (wanted & TABLE_PERMUTATION && j == 0) {
-                inverse[i] = 0; /* counts where what is no permutation leaves an entry out */
-                inverse[n + 1 + i] = UINT_MAX;
-            }
+        }
+        for (count_t i = first; i < end && j == 0 && wanted & TABLE_PERMUTATION; i += LOCAL_SIZE) {
+            inverse[i] = 0; /* counts where what is no permutation leaves an entry out */
+            inverse[n + 1 + i] = UINT_MAX;
         }
         if (first > 0)
             continue;

@@ -286,6 +286,8 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
     const struct tensor *const *in = making->step->in;
     struct launcher *self = making->launcher;
     const size_t local_size = self->device->tuning.local_size;
+    const uint32_t tuned = self->device->tuning.elements_per_item;
+    const uint64_t most = tuned > PER_ITEM ? tuned : PER_ITEM;
     const int typed = is_transform ? Q : making->permutation;
     struct layout shape = in[is_transform ? PSI : typed]->layout;
     struct job job;
@@ -314,10 +316,13 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
     add_table(&job, making, TABLE_PERMUTATION, tables->permutation);
     add_table(&job, making, TABLE_PERMUTATION, making->inverse);
     job_add_written(&job, &self->status);
-    const uint64_t most = (uint64_t)n / local_size, per_item = most < PER_ITEM ? most : PER_ITEM;
-    job.space.elements_per_item = per_item > 0 ? per_item : 1;
-    job.rounds = PER_ITEM;
-    const uint64_t block = job.space.elements_per_item * local_size;
+    uint64_t *per_item = &job.space.elements_per_item;
+    *per_item = (uint64_t)n / local_size;
+    if (*per_item > most)
+        *per_item = most;
+    *per_item += *per_item == 0;
+    job.rounds = *per_item;
+    const uint64_t block = *per_item * local_size;
     return job_launch_groups(&job, (uint64_t)shape.shape[0] * (((uint64_t)n + block - 1) / block),
                              local_size, error);
 }
