@@ -157,9 +157,6 @@ FUNCTION struct modulus make_modulus(ulong value)
     return m;
 }
 
-/* Marks a factor whose products count as below 0. Kernels of transforms ask for it. */
-#define TWIDDLE_NEGATIVE ((ulong)1 << 63)
-
 /* factor in [0, q) */
 FUNCTION struct twiddle make_twiddle(ulong factor, struct modulus m)
 {

@@ -71,6 +71,9 @@ struct twiddle {
     cl_base_ulong quotient;
 };
 
+/* Marks a factor whose products count as below 0. Kernels of transforms ask for it. */
+#define TWIDDLE_NEGATIVE ((cl_base_ulong)1 << 63)
+
 /* Counters that all work-items of the self-test share; see there. */
 struct self_test_counters {
     cl_base_uint count, sum, least, common, first;
@@ -322,11 +325,12 @@ static inline void next_span(const struct space *space, struct span *span)
 
 #endif
 
-static inline void report(volatile global struct status *status, uint key, ulong index)
+/* Returns whether that index comes before all that this launch has reported so far. */
+static inline bool report(volatile global struct status *status, uint key, ulong index)
 {
-    uint reported = atomic_cmpxchg(&status->key, 0u, key);
-    if (reported == 0 || reported == key)
-        atomic_min(&status->index, (uint)min(index, (ulong)UINT_MAX));
+    uint reported = atomic_cmpxchg(&status->key, 0u, key),
+         place = (uint)min(index, (ulong)UINT_MAX);
+    return (reported == 0 || reported == key) && atomic_min(&status->index, place) > place;
 }
 
 #endif

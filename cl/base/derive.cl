@@ -3,15 +3,27 @@
  * In every space operand 0 is the tensor.
  */
 
-/* After a check has reported under this key: notes the value it found. One work-item. */
-KERNEL note_value(SPACE(space), global const ELEMENT *in, volatile global struct status *status)
+/* As report, with the value of the element that was found: number n * index of operand 0. */
+static inline void report_value(volatile global struct status *status, const struct space *space,
+                                global const ELEMENT *in, count_t n, count_t index)
 {
-    TAKE_SPACE(space);
-    if (WORK_ITEM > 0 || status->key != space.key || status->index >= space.end)
+    if (!report(status, space->key, index))
         return;
-    space.first = status->index;
-    struct span span = span_at(&space, 0);
-    status->value = WIDEN(AT(in, span.position[0]));
+    /* An index before this one may be found meanwhile. Whoever notes a value last looks again. */
+    uint found;
+    do {
+        found = atomic_or(&status->index, 0u);
+        count_t rest = found * n;
+        place_t place = (place_t)space->operand[0].offset;
+        for (uint axis = RANK(*space); axis-- > 0;) {
+            count_t next = axis > 0 ? divide_by_axis(rest, space, axis) : 0;
+            place += (place_t)(rest - next * (count_t)space->shape[axis]) *
+                     (place_t)space->operand[0].stride[axis];
+            rest = next;
+        }
+        status->value = WIDEN(AT(in, place));
+        mem_fence(CLK_GLOBAL_MEM_FENCE);
+    } while (atomic_or(&status->index, 0u) != found);
 }
 
 /* Reports elements outside of [first, size). */
@@ -22,7 +34,7 @@ KERNEL check_indices(SPACE(space), global const ELEMENT *in, long first, long si
     EACH_ELEMENT(space, span, i) {
         long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
         if (value < first || value >= size)
-            report(status, space.key, span.linear + i);
+            report_value(status, &space, in, 1, span.linear + i);
     }
 }
 
@@ -34,44 +46,84 @@ KERNEL moduli(SPACE(space), global const ELEMENT *in, global struct modulus *tab
     EACH_ELEMENT(space, span, i) {
         long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
         if (value < 1)
-            report(status, space.key, span.linear + i);
+            report_value(status, &space, in, 1, span.linear + i);
         table[span.linear + i] = make_modulus((ulong)max(value, 1L));
     }
 }
 
-/* table[j,i] = element (j, i) of [k,n] reduced modulo q[j], with its quotient; n = 2^log2_n. */
-KERNEL twiddles(SPACE(space), global const ELEMENT *in, global const struct modulus *q, uint log2_n,
-                global struct twiddle *table)
+#define ROW_PLACE(k, j, i)                                                            \
+    ((place_t)space.operand[k].offset + (place_t)(j) * (place_t)space.operand[k].stride[row] + \
+     (place_t)(i) * (place_t)space.operand[k].stride[row + 1])
+
+/*
+ * Tables of a transform, those of `wanted`; the space is [k,n]. Operands are q [k], psi [k,n], n_inv
+ * [k] and factors [k].
+ *   TABLE_MODULI       moduli [k]; if it is not wanted, it is there. Reports elements of q below 1,
+ *                      which then count as 1
+ *   TABLE_TWIDDLES     twiddles [k,n]: psi modulo q, with quotients
+ *   TABLE_HIGH         high [k, (n >> log2_low) + 1]: every 2^log2_low-th one, and 1
+ *   TABLE_SCALES       scales [k]: n_inv modulo q
+ *   TABLE_FACTORS      ... times the magnitude of factors, marked TWIDDLE_NEGATIVE where they are
+ *                      below 0
+ *   TABLE_PERMUTATION  permutation [n+1] and inverse [2n+1] as the kernel permutation wants them
+ */
+KERNEL transform_tables(SPACE(space), uint wanted, uint log2_low, global const ELEMENT *q,
+                        global const ELEMENT *psi, global const ELEMENT *n_inv,
+                        global const ELEMENT *factors, global struct modulus *moduli,
+                        global struct twiddle *twiddles, global struct twiddle *high,
+                        global struct twiddle *scales, global uint *permutation,
+                        global uint *inverse, volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    EACH_ELEMENT(space, span, i) {
-        struct modulus modulus = q[(span.linear + i) >> log2_n];
-        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-        table[span.linear + i] = make_twiddle(residue_of(value, modulus), modulus);
+    uint row = RANK(space) - 2;
+    count_t k = (count_t)space.shape[row], n = (count_t)space.shape[row + 1];
+    count_t per_item = (count_t)space.elements_per_item, per_block = per_item * LOCAL_SIZE;
+    count_t blocks = (n + per_block - 1) / per_block; /* of a row, whose modulus is made once */
+    for (count_t block = get_group_id(0); block < k * blocks; block += get_num_groups(0)) {
+        count_t j = block / blocks, first = block % blocks * per_block + get_local_id(0);
+        struct modulus modulus = {1, 1, 1, 1};
+        if (wanted & TABLE_MODULI) {
+            long value = WIDEN(AT(q, ROW_PLACE(0, j, 0)));
+            modulus = make_modulus((ulong)max(value, 1L));
+            if (first == 0) {
+                moduli[j] = modulus;
+                if (value < 1)
+                    report_value(status, &space, q, n, j);
+            }
+        } else if (wanted != TABLE_PERMUTATION)
+            modulus = moduli[j];
+        count_t end = min(n, first + per_block);
+        for (count_t i = first; i < end && wanted & (TABLE_TWIDDLES | TABLE_HIGH); i += LOCAL_SIZE) {
+            long value = WIDEN(AT(psi, ROW_PLACE(1, j, i)));
+            struct twiddle w = make_twiddle(residue_of(value, modulus), modulus);
+            if (wanted & TABLE_TWIDDLES)
+                twiddles[j * n + i] = w;
+            if (wanted & TABLE_HIGH && i % (1u << log2_low) == 0)
+                high[j * ((n >> log2_low) + 1) + (i >> log2_low)] = w;
+        }
+        for (count_t i = first; i < end && j == 0 && wanted & TABLE_PERMUTATION; i += LOCAL_SIZE) {
+            inverse[i] = 0; /* counts where what is no permutation leaves an entry out */
+            inverse[n + 1 + i] = UINT_MAX;
+        }
+        if (first > 0)
+            continue;
+        if (wanted & TABLE_HIGH)
+            high[(j + 1) * ((n >> log2_low) + 1) - 1].factor = 1;
+        if (wanted & TABLE_SCALES) {
+            ulong scale = residue_of(WIDEN(AT(n_inv, ROW_PLACE(2, j, 0))), modulus);
+            long factor = wanted & TABLE_FACTORS ? WIDEN(AT(factors, ROW_PLACE(3, j, 0))) : 1;
+            scale = multiply_mod(reduce(magnitude(factor), modulus), scale, modulus);
+            scales[j] = make_twiddle(scale, modulus);
+            scales[j].factor |= factor < 0 ? TWIDDLE_NEGATIVE : 0;
+        }
+        if (wanted & TABLE_PERMUTATION && j == 0)
+            permutation[n] = inverse[n] = PERMUTATION_REVERSES_BITS | PERMUTATION_IDENTITY;
     }
 }
 
-/* table[j] = twiddle j times the magnitude of element j, marked TWIDDLE_NEGATIVE where that is below
- * 0. */
-KERNEL scaled_twiddles(SPACE(space), global const ELEMENT *in, global const struct modulus *q,
-                       global const struct twiddle *twiddles, global struct twiddle *table)
-{
-    TAKE_SPACE(space);
-    EACH_ELEMENT(space, span, i) {
-        ulong j = span.linear + i;
-        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-        ulong size = reduce(magnitude(value), q[j]);
-        struct twiddle w =
-            make_twiddle(multiply_mod(size, twiddles[j].factor, q[j]), q[j]);
-        w.factor |= value < 0 ? TWIDDLE_NEGATIVE : 0;
-        table[j] = w;
-    }
-}
-
-/* For each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
- * factor remains other than 0, which it begins as, only if each twiddle i from 2^log2_low on is the
- * product of that before it and of twiddle i mod 2^log2_low, as those of roots of unity are. The
- * space is [k,n]. */
+/* Sets the last factor of each row of a table `high` of transform_tables to 0, unless each twiddle i
+ * from 2^log2_low on is the product of the 2^log2_low-th one before it and of twiddle
+ * i mod 2^log2_low, as those of roots of unity are. The space is [k,n], as twiddles. */
 KERNEL twiddle_products(SPACE(space), global const struct modulus *q,
                         global const struct twiddle *twiddles, uint n, uint log2_low,
                         global struct twiddle *high)
@@ -83,13 +135,10 @@ KERNEL twiddle_products(SPACE(space), global const struct modulus *q,
             ulong j = (span.linear + i) / n;
             uint number = (uint)((span.linear + i) % n);
             global const struct twiddle *row = twiddles + j * n;
-            global struct twiddle *row_high = high + j * ((n >> log2_low) + 1);
-            struct twiddle w = row[number], before = row[number & ~(low - 1)];
-            if (number % low == 0)
-                row_high[number >> log2_low] = w;
-            if (number >= low &&
-                multiply_twiddle(row[number % low].factor, before, q[j].value) != w.factor)
-                row_high[n >> log2_low].factor = 0;
+            if (number >= low && multiply_twiddle(row[number % low].factor,
+                                                  row[number & ~(low - 1)], q[j].value) !=
+                                     row[number].factor)
+                high[(j + 1) * ((n >> log2_low) + 1) - 1].factor = 0;
         }
 }
 
@@ -102,50 +151,37 @@ static inline uint reverse_bits(uint i, ulong n)
     return reversed;
 }
 
-/* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
- * n is the space's number of elements, at most 2^31. */
-KERNEL permutation_first(SPACE(space), global const ELEMENT *in, volatile global uint *first)
-{
-    TAKE_SPACE(space);
-    EACH_ELEMENT(space, span, i) {
-        long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-        if (value >= 0 && value < (long)space.end)
-            atomic_min(&first[value], (uint)(span.linear + i));
-    }
-}
-
-/* table[i] = perm[i]; table[n] keeps its bits PERMUTATION_... only where the permutation is that.
- * Reports values outside of the axis and those that came before; they then count as i, so that
- * what uses the table stays inside. */
-KERNEL permutation(SPACE(space), global const ELEMENT *in, global const uint *first,
-                   volatile global uint *table, volatile global struct status *status)
+/* table[i] = perm[i], inverse[perm[i]] = i; the space is [n], n at most 2^31. Both end with bits
+ * PERMUTATION_..., which are there only where the permutation is that. They begin as
+ * transform_tables leaves them, and behind inverse first[v], which becomes the smallest i with
+ * perm[i] = v. Reports values outside of the axis, which then count as i, so that what uses
+ * the table stays inside, and those that came before. */
+KERNEL permutation(SPACE(space), global const ELEMENT *in, volatile global uint *table,
+                   volatile global uint *inverse, volatile global struct status *status)
 {
     TAKE_SPACE(space);
     uint n = (uint)space.end;
+    volatile global uint *first = inverse + n + 1;
     EACH_ELEMENT(space, span, i) {
         long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-        uint place = (uint)(span.linear + i);
-        bool good = value >= 0 && value < (long)space.end;
-        good = good && first[good ? value : 0] == place;
-        if (!good)
-            report(status, space.key, place);
-        table[place] = good ? (uint)value : place;
+        uint place = (uint)(span.linear + i), earlier = UINT_MAX;
+        bool inside = value >= 0 && value < (long)n;
+        if (inside) {
+            earlier = atomic_min(&first[value], place);
+            inverse[value] = place;
+        }
+        table[place] = inside ? (uint)value : place;
+        /* The second of all with that value meets the first one, or is met by it. */
+        if (!inside || earlier != UINT_MAX)
+            report_value(status, &space, in, 1, inside ? max(place, earlier) : place);
         uint kinds = value == place ? PERMUTATION_IDENTITY : 0;
         if ((n & (n - 1)) == 0 && value == reverse_bits(place, n))
             kinds |= PERMUTATION_REVERSES_BITS;
-        if (kinds != (PERMUTATION_IDENTITY | PERMUTATION_REVERSES_BITS))
+        if (table[n] & ~kinds) {
             atomic_and(&table[n], kinds);
+            atomic_and(&inverse[n], kinds);
+        }
     }
-}
-
-/* inverse[perm[i]] = i, for the space [n] and a table perm of permutation; of the same kind. */
-KERNEL inverse_permutation(SPACE(space), global const uint *perm, global uint *inverse)
-{
-    TAKE_SPACE(space);
-    EACH_ELEMENT(space, span, i)
-        inverse[perm[span.linear + i]] = (uint)(span.linear + i);
-    if (get_global_id(0) == 0)
-        inverse[space.shape[0]] = perm[space.shape[0]];
 }
 
 /* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is

@@ -86,6 +86,16 @@ enum { COPY_TILE_BYTES = 8192 };
 /* cl/digits/digits.cl: values whose digits fit the first cache. */
 enum { DIGITS_BLOCK = 64 };
 
+/* Tables that a launch of transform_tables makes: cl/base/derive.cl. */
+enum {
+    TABLE_MODULI = 1,
+    TABLE_TWIDDLES = 2,
+    TABLE_HIGH = 4,
+    TABLE_SCALES = 8,
+    TABLE_FACTORS = 16,
+    TABLE_PERMUTATION = 32
+};
+
 /* A table of a permutation ends with bits that say what it is: cl/base/derive.cl. */
 enum { PERMUTATION_REVERSES_BITS = 1, PERMUTATION_IDENTITY = 2 };
 

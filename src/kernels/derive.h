@@ -35,30 +35,30 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
 enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
                                          const struct buffer **table, struct healcl_error *error);
 
-/* struct twiddle [k,n] for input i, [k,n] or [k], modulo input q_input [k]. */
-enum healcl_status derive_twiddles(struct launcher *self, const struct step *step, int i,
-                                   int q_input, const struct buffer **table,
-                                   struct healcl_error *error);
+/* Tables of a transform; NULL where the step has no such input. */
+struct transform_tables {
+    uint32_t log2_low;             /* given: of high; 0: that is not wanted */
+    const struct buffer *q;        /* struct modulus [k] */
+    const struct buffer *twiddles; /* struct twiddle [k,n] */
+    const struct buffer *high;  /* struct twiddle [k, (n >> log2_low) + 1], factors whose products
+                                   the twiddles are: see twiddle_products in cl/base/derive.cl */
+    const struct buffer *n_inv; /* struct twiddle [k]; times factors where there are some, marked
+                                   TWIDDLE_NEGATIVE where these are below 0 */
+    const struct buffer *permutation; /* uint [n+1], see derive_permutation */
+};
 
-/* struct twiddle [k] for input i, [k], each times that of input `factors`, [k], modulo q_input [k];
- * marked TWIDDLE_NEGATIVE where the latter is below 0. */
-enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct step *step, int i,
-                                          int factors, int q_input, const struct buffer **table,
-                                          struct healcl_error *error);
+/* All of them: one launch makes what is not there yet, a second one high, another the permutation.
+ * n >= 2^log2_low. */
+enum healcl_status derive_transform(struct launcher *self, const struct step *step,
+                                    struct transform_tables *tables, struct healcl_error *error);
 
-/* The twiddles of derive_twiddles in the order in which cl/ntt/rows.cl, made for words of that many
- * bits, wants them; n >= 256. */
-enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step, int i,
-                                        int q_input, uint32_t word_bits,
+/* A transform's twiddles in the order in which cl/ntt/rows.cl, made for words of that many bits,
+ * wants them; n >= 256. */
+enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
+                                        const struct buffer *twiddles, uint32_t word_bits,
                                         const struct buffer **table, struct healcl_error *error);
 
-/* Factors whose products those twiddles are: see twiddle_products in cl/base/derive.cl.
- * struct twiddle [k, (n >> log2_low) + 1]; n >= 2^log2_low. */
-enum healcl_status derive_twiddle_products(struct launcher *self, const struct step *step, int i,
-                                           int q_input, uint32_t log2_low,
-                                           const struct buffer **table, struct healcl_error *error);
-
-/* uint [n + 1] for input i, which must be a permutation; the last tells of what kind it
+/* uint [n+1] for input i, which must be a permutation; the last tells of what kind it
  * is, see permutation in cl/base/derive.cl. */
 enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
                                       const struct buffer **table, struct healcl_error *error);
@@ -77,6 +77,9 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
 enum healcl_status derive_index_check(struct launcher *self, const struct step *step, int i,
                                       uint32_t axis, int64_t size, bool wraps,
                                       struct healcl_error *error);
+
+/* Frees what was derived from the inputs of a step that has failed: it may not have been made. */
+void derived_forget_inputs(struct launcher *self, const struct step *step);
 
 /* Frees what was derived from a storage. */
 void derived_forget(struct launcher *self, struct device_storage *storage);

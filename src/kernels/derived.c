@@ -14,60 +14,64 @@ static void begin_core(struct job *job, struct launcher *self, const struct step
     job_add_space(job);
 }
 
-/* As begin_core, over the elements of input i, seen through a layout: the second argument. */
-static enum healcl_status begin(struct job *job, struct launcher *self, const struct step *step,
-                                int i, const char *kernel, const struct layout *layout,
-                                struct healcl_error *error)
-{
-    begin_core(job, self, step, i, kernel, layout);
-    space_simplify(&job->space);
-    return job_add_input(job, step->in[i], error);
-}
-
-/* As begin, for a kernel that checks these elements. */
+/* As begin_core, for a kernel that checks these elements: its second argument. Fewer axes than two
+ * would only be one more program. */
 static enum healcl_status begin_check(struct job *job, struct launcher *self, const char *kernel,
                                       const struct check *check, struct healcl_error *error)
 {
-    TRY(begin(job, self, check->step, check->input, kernel, &check->elements, error));
+    const struct tensor *tensor = check->step->in[check->input];
+    begin_core(job, self, check->step, check->input, kernel, &check->elements);
+    space_simplify(&job->space);
+    if (job->space.rank < 2)
+        space_add_axis(&job->space);
+    TRY(job_add_input(job, tensor, error));
     return launcher_add_check(self, check, &job->space.key, error);
-}
-
-/* Launches it, with the status buffer for its last argument, and then a kernel that notes the value
- * that it has found, for the message. */
-static enum healcl_status launch_check(struct job *job, const struct check *check,
-                                       struct healcl_error *error)
-{
-    struct launcher *self = job->launcher;
-    struct job note;
-    job_add_written(job, &self->status);
-    TRY(job_launch(job, error));
-    TRY(begin(&note, self, check->step, check->input, "note_value", &check->elements, error));
-    note.space.key = job->space.key;
-    job_add_written(&note, &self->status);
-    return job_launch_groups(&note, 1, self->device->tuning.local_size, error);
 }
 
 /* ---------------------------------------------------------------- moduli */
 
-/* The table of moduli for the elements of a layout. */
+/* The key of moduli that are the elements of a layout, in whatever number of axes. */
+static struct derived_key modulus_key(const struct layout *layout)
+{
+    struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
+    for (uint32_t axis = layout->rank; axis-- > 0;)
+        if (layout->shape[axis] == 1)
+            key.layout = layout_drop_axis(&key.layout, axis);
+    if (key.layout.rank == 0)
+        key.layout = layout_insert_axis(&key.layout, 0, 1, 1);
+    return key;
+}
+
+/* The table of moduli for the elements of a layout, or where there is none a new one, which the
+ * host has filled, or else the caller has to: then *is_new. */
+static enum healcl_status take_moduli(struct launcher *self, const struct step *step, int i,
+                                      const struct layout *layout, const struct buffer **table,
+                                      bool *is_new, struct healcl_error *error)
+{
+    const struct derived_key key = modulus_key(layout);
+    *is_new = false;
+    if (derived_find_rows(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    void *made = host_moduli(self, step, i, layout);
+    *is_new = !made;
+    return derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus),
+                       made, table, error);
+}
+
 static enum healcl_status modulus_table(struct launcher *self, const struct step *step, int i,
                                         const struct layout *layout, const struct buffer **table,
                                         struct healcl_error *error)
 {
-    struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
-    if (derived_find(self, step->in[i], &key, table))
+    bool is_new;
+    TRY(take_moduli(self, step, i, layout, table, &is_new, error));
+    if (!is_new)
         return HEALCL_OK;
-    void *made = host_moduli(self, step, i, layout);
-    if (made)
-        return derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus),
-                           made, table, error);
     struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
     struct job job;
     TRY(begin_check(&job, self, "moduli", &check, error));
-    TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), NULL,
-                    table, error));
     job_add_written(&job, *table);
-    return launch_check(&job, &check, error);
+    job_add_written(&job, &self->status);
+    return job_launch(&job, error);
 }
 
 struct layout modulus_operand(const struct step *step, int i)
@@ -163,23 +167,20 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
     return lane_moduli(self, step, i, &own, moduli, error);
 }
 
-/* Fills a table of uint with one byte's value, -1 or 0. The core program of input i's type, which
- * may be longer than uint, does it: the table has an even number of elements. */
-static enum healcl_status fill_table(struct launcher *self, const struct step *step, int i,
-                                     const struct buffer *table, int64_t value,
-                                     struct healcl_error *error)
-{
-    enum dtype dtype = step->in[i]->storage->dtype;
-    struct layout elements = {
-        .rank = 1, .shape = {(int64_t)(table->bytes / dtype_size(dtype))}, .stride = {1}};
-    struct job job;
-    begin_core(&job, self, step, i, "fill", &elements);
-    job_add_written(&job, table);
-    job_add_long(&job, value);
-    return job_launch(&job, error);
-}
+/* ---------------------------------------------------------------- tables of transforms */
 
-/* ---------------------------------------------------------------- twiddles */
+/* Inputs of transforms. */
+enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5 };
+
+/* Tables of a step, and which of them a launch has still to make: bits TABLE_... */
+struct making {
+    struct launcher *launcher;
+    const struct step *step;
+    struct transform_tables tables;
+    const struct buffer *inverse;
+    int permutation; /* its input */
+    uint32_t wanted;
+};
 
 static struct derived_key twiddle_key(struct launcher *self, enum derived_kind kind,
                                       const struct tensor *twiddles, const struct tensor *q)
@@ -194,186 +195,253 @@ static struct derived_key twiddle_key(struct launcher *self, enum derived_kind k
                                 .q_layout = q->layout};
 }
 
-enum healcl_status derive_twiddles(struct launcher *self, const struct step *step, int i,
-                                   int q_input, const struct buffer **table,
-                                   struct healcl_error *error)
+/* Twiddles [k,n] of psi, or [k] of n_inv. */
+static enum healcl_status take_twiddles(struct making *making, int i, uint32_t bit,
+                                        const struct buffer **table, struct healcl_error *error)
 {
-    struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, step->in[i], step->in[q_input]);
-    if (derived_find_rows(self, step->in[i], &key, table))
+    struct launcher *self = making->launcher;
+    const struct tensor *const *in = making->step->in;
+    const struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, in[i], in[Q]);
+    if (derived_find_rows(self, in[i], &key, table))
         return HEALCL_OK;
-    const struct layout q_vector = last_axis(&step->in[q_input]->layout);
-    void *made = host_twiddles(self, step, i, &key.layout, q_input, &q_vector);
-    if (made)
-        return derived_add(self, step->in[i], &key, layout_elements(&key.layout),
-                           sizeof(struct twiddle), made, table, error);
-    const struct buffer *moduli;
-    struct job job;
-    TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
-    TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
-    TRY(derived_add(self, step->in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
-                    NULL, table, error));
-    job_add_buffer(&job, moduli);
-    job_add_uint(&job, log2_of((uint64_t)(layout_elements(&key.layout) / key.layout.shape[0])));
-    job_add_written(&job, *table);
-    return job_launch(&job, error);
+    void *made = host_twiddles(self, making->step, i, &key.layout, Q, &in[Q]->layout);
+    making->wanted |= made ? 0 : bit;
+    return derived_add(self, in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
+                       made, table, error);
+}
+
+static enum healcl_status take_high(struct making *making, struct healcl_error *error)
+{
+    struct launcher *self = making->launcher;
+    const struct tensor *const *in = making->step->in;
+    struct transform_tables *tables = &making->tables;
+    struct derived_key key = twiddle_key(self, DERIVED_TWIDDLE_PRODUCTS, in[PSI], in[Q]);
+    key.size = tables->log2_low;
+    if (derived_find_rows(self, in[PSI], &key, &tables->high))
+        return HEALCL_OK;
+    making->wanted |= TABLE_HIGH;
+    return derived_add(self, in[PSI], &key,
+                       key.layout.shape[0] * ((key.layout.shape[1] >> tables->log2_low) + 1),
+                       sizeof(struct twiddle), NULL, &tables->high, error);
 }
 
 /* The key's layout tells of q, too: where it begins, and its stride, stand for an axis. */
-enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct step *step, int i,
-                                          int factors, int q_input, const struct buffer **table,
-                                          struct healcl_error *error)
+static enum healcl_status take_scales(struct making *making, struct healcl_error *error)
 {
-    const struct tensor *q = step->in[q_input];
-    struct derived_key key =
-        twiddle_key(self, DERIVED_SCALED_TWIDDLES, step->in[factors], step->in[i]);
+    struct launcher *self = making->launcher;
+    const struct tensor *const *in = making->step->in, *q = in[Q];
+    struct derived_key key = twiddle_key(self, DERIVED_SCALED_TWIDDLES, in[FACTORS], in[N_INV]);
     key.layout = layout_insert_axis(&key.layout, 0, q->layout.offset, q->layout.stride[0]);
     key.first = (int64_t)self->storages[q->storage->id].generation;
     key.size = q->storage->id;
-    if (derived_find(self, step->in[factors], &key, table))
+    if (derived_find(self, in[FACTORS], &key, &making->tables.n_inv))
         return HEALCL_OK;
-    const struct buffer *moduli, *twiddles;
+    void *made = host_scales(self, making->step, N_INV, FACTORS, Q);
+    making->wanted |= made ? 0 : TABLE_SCALES | TABLE_FACTORS;
+    return derived_add(self, in[FACTORS], &key, q->layout.shape[0], sizeof(struct twiddle), made,
+                       &making->tables.n_inv, error);
+}
+
+/* The device makes the inverse with the permutation, for which it needs that. */
+static enum healcl_status take_permutation(struct making *making, struct healcl_error *error)
+{
+    struct launcher *self = making->launcher;
+    const int i = making->permutation;
+    const struct tensor *tensor = making->step->in[i];
+    struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = tensor->layout};
+    const int64_t n = tensor->layout.shape[0];
+    if (derived_find(self, tensor, &key, &making->tables.permutation))
+        return HEALCL_OK;
+    if (n > INT32_MAX)
+        REFUSE_FOR(error, LIMIT, "argument '%s': %lld entries are more than 2^31-1",
+                   launcher_refuse(self, making->step, i), (long long)n);
+    void *made = host_permutation(self, making->step, i, false);
+    making->wanted |= made ? 0 : TABLE_PERMUTATION;
+    TRY(derived_add(self, tensor, &key, n + 1, sizeof(uint32_t), made, &making->tables.permutation,
+                    error));
+    key.kind = DERIVED_INVERSE_PERMUTATION;
+    return made ? HEALCL_OK
+                : derived_add(self, tensor, &key, 2 * n + 1, sizeof(uint32_t), NULL,
+                              &making->inverse, error);
+}
+
+/* A table of a launch that may make others only; some buffer must stand for one that there is not.
+ */
+static void add_table(struct job *job, const struct making *making, uint32_t bit,
+                      const struct buffer *table)
+{
+    if (making->wanted & bit)
+        job_add_written(job, table);
+    else
+        job_add_buffer(job, table ? table : &making->launcher->status);
+}
+
+/* Makes tables of all elements, and lets those begin which take all of others. */
+static enum healcl_status launch_tables(const struct making *making, struct healcl_error *error)
+{
+    static const int operands[] = {Q, PSI, N_INV, FACTORS};
+    enum { PER_ITEM = 8 }; /* elements, for which a work-item works a modulus out once */
+    const struct transform_tables *tables = &making->tables;
+    const bool is_transform = making->wanted != TABLE_PERMUTATION;
+    const struct tensor *const *in = making->step->in;
+    struct launcher *self = making->launcher;
+    const size_t local_size = self->device->tuning.local_size;
+    const uint32_t tuned = self->device->tuning.elements_per_item;
+    const uint64_t most = tuned > PER_ITEM ? tuned : PER_ITEM;
+    const int typed = is_transform ? Q : making->permutation;
+    struct layout shape = in[is_transform ? PSI : typed]->layout;
     struct job job;
-    TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
-    TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-    TRY(begin(&job, self, step, factors, "scaled_twiddles", &step->in[factors]->layout, error));
-    TRY(derived_add(self, step->in[factors], &key, step->in[factors]->layout.shape[0],
-                    sizeof(struct twiddle), NULL, table, error));
-    job_add_buffer(&job, moduli);
-    job_add_buffer(&job, twiddles);
-    job_add_written(&job, *table);
+    if (!is_transform)
+        shape = layout_insert_axis(&shape, 0, 1, 0);
+    const int64_t n = shape.shape[1];
+    begin_core(&job, self, making->step, typed, "transform_tables", &shape);
+    job_add_uint(&job, making->wanted);
+    job_add_uint(&job, tables->log2_low);
+    for (uint32_t o = 0; o < sizeof operands / sizeof *operands; o++) {
+        const struct tensor *operand = is_transform ? in[operands[o]] : NULL;
+        struct layout view = operand ? operand->layout : shape;
+        if (view.rank == 1)
+            view = layout_insert_axis(&view, 1, n, 0);
+        space_set_operand(&job.space, o, &view);
+        TRY(job_add_input(&job, operand ? operand : in[typed], error));
+    }
+    struct check check = {.step = making->step, .input = Q, .kind = CHECK_MODULUS};
+    check.elements = in[typed]->layout;
+    if (making->wanted & TABLE_MODULI)
+        TRY(launcher_add_check(self, &check, &job.space.key, error));
+    add_table(&job, making, TABLE_MODULI, tables->q);
+    add_table(&job, making, TABLE_TWIDDLES, tables->twiddles);
+    add_table(&job, making, TABLE_HIGH, tables->high);
+    add_table(&job, making, TABLE_SCALES, tables->n_inv);
+    add_table(&job, making, TABLE_PERMUTATION, tables->permutation);
+    add_table(&job, making, TABLE_PERMUTATION, making->inverse);
+    job_add_written(&job, &self->status);
+    uint64_t *per_item = &job.space.elements_per_item;
+    *per_item = (uint64_t)n / local_size;
+    if (*per_item > most)
+        *per_item = most;
+    *per_item += *per_item == 0;
+    job.rounds = *per_item;
+    const uint64_t block = *per_item * local_size;
+    return job_launch_groups(&job, (uint64_t)shape.shape[0] * (((uint64_t)n + block - 1) / block),
+                             local_size, error);
+}
+
+/* Whether twiddles are products takes all of them. */
+static enum healcl_status launch_products(const struct making *making, struct healcl_error *error)
+{
+    const struct transform_tables *tables = &making->tables;
+    struct layout all = making->step->in[PSI]->layout;
+    struct job job;
+    begin_core(&job, making->launcher, making->step, PSI, "twiddle_products", &all);
+    job_add_buffer(&job, tables->q);
+    job_add_buffer(&job, tables->twiddles);
+    job_add_uint(&job, (uint32_t)all.shape[1]);
+    job_add_uint(&job, tables->log2_low);
+    job_add_written(&job, tables->high);
     return job_launch(&job, error);
 }
 
-enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step, int i,
-                                        int q_input, uint32_t word_bits,
-                                        const struct buffer **table, struct healcl_error *error)
-{
-    struct derived_key key =
-        twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
-    key.size = word_bits;
-    if (derived_find_rows(self, step->in[i], &key, table))
-        return HEALCL_OK;
-    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-    const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
-    const struct layout q_vector = last_axis(&step->in[q_input]->layout);
-    void *made = host_lane_twiddles(self, step, i, &key.layout, q_input, &q_vector, word_bits);
-    if (made)
-        return derived_add(self, step->in[i], &key, words, word_bits / 8, made, table, error);
-    const struct buffer *twiddles;
-    struct job job;
-    TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-    TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, NULL, table, error));
-    job_init(&job, self, step, "core", "lane_twiddles");
-    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-    job_add_buffer(&job, twiddles);
-    JOB_ADD_LONGS(&job, n, k);
-    job_add_uint(&job, word_bits);
-    job_add_written(&job, *table);
-    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
-}
-
-enum healcl_status derive_twiddle_products(struct launcher *self, const struct step *step, int i,
-                                           int q_input, uint32_t log2_low,
-                                           const struct buffer **table, struct healcl_error *error)
-{
-    struct derived_key key =
-        twiddle_key(self, DERIVED_TWIDDLE_PRODUCTS, step->in[i], step->in[q_input]);
-    key.size = log2_low;
-    if (derived_find_rows(self, step->in[i], &key, table))
-        return HEALCL_OK;
-    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-    const struct buffer *moduli, *twiddles;
-    struct layout all;
-    struct job job;
-    TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
-    TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-    TRY(layout_init(&all, 2, (int64_t[]){k, n}, sizeof(struct twiddle), error));
-    TRY(derived_add(self, step->in[i], &key, k * ((n >> log2_low) + 1), sizeof(struct twiddle),
-                    NULL, table, error));
-    TRY(fill_table(self, step, i, *table, -1, error));
-    begin_core(&job, self, step, i, "twiddle_products", &all);
-    job_add_buffer(&job, moduli);
-    job_add_buffer(&job, twiddles);
-    job_add_uint(&job, (uint32_t)n);
-    job_add_uint(&job, log2_low);
-    job_add_written(&job, *table);
-    return job_launch(&job, error);
-}
-
-/* ---------------------------------------------------------------- permutations */
-
-static enum healcl_status launch_permutation(struct launcher *self, const struct step *step, int i,
-                                             const struct buffer *first, const struct buffer *table,
+/* Whether entries repeat others takes a table that begins empty. */
+static enum healcl_status launch_permutation(const struct making *making,
                                              struct healcl_error *error)
 {
-    const struct layout *layout = &step->in[i]->layout;
+    const struct layout *layout = &making->step->in[making->permutation]->layout;
+    const struct check check = {.step = making->step,
+                                .input = making->permutation,
+                                .kind = CHECK_PERMUTATION,
+                                .elements = *layout,
+                                .size = layout->shape[0]};
     struct job job;
-    TRY(fill_table(self, step, i, first, -1, error));
-    TRY(begin(&job, self, step, i, "permutation_first", layout, error));
-    job_add_written(&job, first);
-    TRY(job_launch(&job, error));
+    TRY(begin_check(&job, making->launcher, "permutation", &check, error));
+    job_add_written(&job, making->tables.permutation);
+    job_add_written(&job, making->inverse);
+    job_add_written(&job, &making->launcher->status);
+    return job_launch(&job, error);
+}
 
-    /* Until it is found to be neither. */
-    const uint32_t kinds = PERMUTATION_REVERSES_BITS | PERMUTATION_IDENTITY;
-    TRY(device_write(self->device, table, (uint64_t)layout->shape[0] * sizeof kinds, sizeof kinds,
-                     &kinds, error));
-    struct check check = {.step = step,
-                          .input = i,
-                          .kind = CHECK_PERMUTATION,
-                          .elements = *layout,
-                          .size = layout->shape[0]};
-    TRY(begin_check(&job, self, "permutation", &check, error));
-    job_add_buffer(&job, first);
-    job_add_written(&job, table);
-    return launch_check(&job, &check, error);
+static enum healcl_status launch_all(const struct making *making, struct healcl_error *error)
+{
+    if (making->wanted)
+        TRY(launch_tables(making, error));
+    if (making->wanted & TABLE_HIGH)
+        TRY(launch_products(making, error));
+    return making->wanted & TABLE_PERMUTATION ? launch_permutation(making, error) : HEALCL_OK;
+}
+
+enum healcl_status derive_transform(struct launcher *self, const struct step *step,
+                                    struct transform_tables *tables, struct healcl_error *error)
+{
+    struct making making = {
+        .launcher = self, .step = step, .tables = *tables, .permutation = PERMUTATION};
+    bool makes_moduli;
+    TRY(take_moduli(self, step, Q, &step->in[Q]->layout, &making.tables.q, &makes_moduli, error));
+    making.wanted = makes_moduli ? TABLE_MODULI : 0;
+    TRY(take_twiddles(&making, PSI, TABLE_TWIDDLES, &making.tables.twiddles, error));
+    if (tables->log2_low > 0)
+        TRY(take_high(&making, error));
+    if (step->in[FACTORS])
+        TRY(take_scales(&making, error));
+    else if (step->in[N_INV])
+        TRY(take_twiddles(&making, N_INV, TABLE_SCALES, &making.tables.n_inv, error));
+    if (step->in[PERMUTATION])
+        TRY(take_permutation(&making, error));
+    *tables = making.tables;
+    return launch_all(&making, error);
 }
 
 enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
                                       const struct buffer **table, struct healcl_error *error)
 {
-    const struct layout *layout = &step->in[i]->layout;
-    struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = *layout};
-    if (derived_find(self, step->in[i], &key, table))
-        return HEALCL_OK;
-    int64_t n = layout->shape[0];
-    if (n > INT32_MAX)
-        REFUSE_FOR(error, LIMIT, "argument '%s': %lld entries are more than 2^31-1",
-                   launcher_refuse(self, step, i), (long long)n);
-    void *made = host_permutation(self, step, i, false);
-    if (made)
-        return derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table, error);
-    struct buffer first = {0};
-    TRY(derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), NULL, table, error));
-    TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false, &first,
-                              error));
-    enum healcl_status status = launch_permutation(self, step, i, &first, *table, error);
-    device_buffer_release(self->device, &first);
-    return status;
+    struct making making = {.launcher = self, .step = step, .permutation = i};
+    TRY(take_permutation(&making, error));
+    *table = making.tables.permutation;
+    return launch_all(&making, error);
 }
 
 enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step, int i,
                                               const struct buffer **table,
                                               struct healcl_error *error)
 {
-    const struct layout *layout = &step->in[i]->layout;
-    struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = *layout};
-    if (derived_find(self, step->in[i], &key, table))
+    const struct tensor *tensor = step->in[i];
+    const struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = tensor->layout};
+    if (derived_find(self, tensor, &key, table))
         return HEALCL_OK;
-    const struct buffer *permutation;
-    struct job job;
-    int64_t n = layout->shape[0];
     void *made = host_permutation(self, step, i, true);
     if (made)
-        return derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table, error);
+        return derived_add(self, tensor, &key, tensor->layout.shape[0] + 1, sizeof(uint32_t), made,
+                           table, error);
+    const struct buffer *permutation;
     TRY(derive_permutation(self, step, i, &permutation, error));
-    TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), NULL, table, error));
-    /* Something else than a permutation, which has been reported, leaves entries out: they are 0.
-     */
-    TRY(fill_table(self, step, i, *table, 0, error));
-    begin_core(&job, self, step, i, "inverse_permutation", layout);
-    job_add_buffer(&job, permutation);
+    (void)derived_find(self, tensor, &key, table);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- lane twiddles */
+
+enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
+                                        const struct buffer *twiddles, uint32_t word_bits,
+                                        const struct buffer **table, struct healcl_error *error)
+{
+    const struct tensor *psi = step->in[PSI], *q = step->in[Q];
+    struct derived_key key = twiddle_key(self, DERIVED_LANE_TWIDDLES, psi, q);
+    key.size = word_bits;
+    if (derived_find_rows(self, psi, &key, table))
+        return HEALCL_OK;
+    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
+    const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
+    void *made = host_lane_twiddles(self, step, PSI, &key.layout, Q, &q->layout, word_bits);
+    TRY(derived_add(self, psi, &key, words, word_bits / 8, made, table, error));
+    if (made)
+        return HEALCL_OK;
+    struct job job;
+    job_init(&job, self, step, "core", "lane_twiddles");
+    job_define_type(&job, "ELEMENT", psi->storage->dtype);
+    job_add_buffer(&job, twiddles);
+    JOB_ADD_LONGS(&job, n, k);
+    job_add_uint(&job, word_bits);
     job_add_written(&job, *table);
-    return job_launch(&job, error);
+    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
 }
 
 /* ---------------------------------------------------------------- CRT */
@@ -427,6 +495,7 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     struct job job;
     TRY(begin_check(&job, self, "check_indices", &check, error));
     JOB_ADD_LONGS(&job, key.first, size);
-    TRY(launch_check(&job, &check, error));
+    job_add_written(&job, &self->status);
+    TRY(job_launch(&job, error));
     return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
 }

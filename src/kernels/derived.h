@@ -74,7 +74,10 @@ void *host_lane_moduli(const struct launcher *self, const struct step *step, int
 struct twiddle *host_twiddles(const struct launcher *self, const struct step *step, int i,
                               const struct layout *layout, int q_input,
                               const struct layout *q_layout);
-/* The lane twiddles of the same, words of 32 or 64 bits; n >= NTT_ROW_MIN. */
+/* struct twiddle [k] for input i times input factors, both [k]. */
+struct twiddle *host_scales(const struct launcher *self, const struct step *step, int i,
+                            int factors, int q_input);
+/* The lane twiddles of a view [k,n], words of 32 or 64 bits; n >= NTT_ROW_MIN. */
 void *host_lane_twiddles(const struct launcher *self, const struct step *step, int i,
                          const struct layout *layout, int q_input, const struct layout *q_layout,
                          uint32_t word_bits);

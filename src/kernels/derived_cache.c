@@ -62,12 +62,12 @@ bool derived_find(const struct launcher *self, const struct tensor *tensor,
     return false;
 }
 
-/* Whether the elements of one view are the first ones of another along axis 0. */
+/* Whether the elements of one view are all or the first ones of another along axis 0. */
 static bool begins(const struct layout *view, const struct layout *other)
 {
     struct layout first = *other;
     if (view->rank < 1 || view->rank != other->rank || view->shape[0] > other->shape[0])
-        return false;
+        return same_layout(view, other);
     first.shape[0] = view->shape[0];
     return same_layout(view, &first);
 }
@@ -160,6 +160,14 @@ void derived_forget(struct launcher *self, struct device_storage *storage)
         storage->generation++; /* nobody takes the tables for those of before */
         forget(self, derived);
     }
+}
+
+void derived_forget_inputs(struct launcher *self, const struct step *step)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i] && !step->in[i]->storage->scalars)
+            derived_forget(self, &self->storages[step->in[i]->storage->id]);
+    derived_forget_scalars(self);
 }
 
 void derived_limit(struct launcher *self)

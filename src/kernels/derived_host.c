@@ -137,6 +137,26 @@ struct twiddle *host_twiddles(const struct launcher *self, const struct step *st
     return made;
 }
 
+struct twiddle *host_scales(const struct launcher *self, const struct step *step, int i,
+                            int factors, int q_input)
+{
+    int64_t k, q_count;
+    int64_t *values = read_values(self, step, factors, &step->in[factors]->layout, INT64_MIN, &k);
+    struct modulus *q =
+        values ? read_moduli(self, step, q_input, &step->in[q_input]->layout, &q_count) : NULL;
+    const struct layout layout = layout_insert_axis(&step->in[i]->layout, 1, 1, 1);
+    struct twiddle *made =
+        q ? host_twiddles(self, step, i, &layout, q_input, &step->in[q_input]->layout) : NULL;
+    for (int64_t j = 0; made && j < k; j++) {
+        const uint64_t size = values[j] < 0 ? 0 - (uint64_t)values[j] : (uint64_t)values[j];
+        made[j] = twiddle_of((uint64_t)((uint128)size * made[j].factor % q[j].value), &q[j]);
+        made[j].factor |= values[j] < 0 ? TWIDDLE_NEGATIVE : 0;
+    }
+    free(q);
+    free(values);
+    return made;
+}
+
 /* Word `place` of a table of words of so many bits. */
 static void put_word(void *table, uint32_t word_bits, int64_t place, uint64_t value)
 {

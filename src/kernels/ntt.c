@@ -10,7 +10,7 @@ struct transform {
     const struct variant *variant;
     int64_t n, k;
     bool inverse;
-    const struct buffer *q, *twiddles, *n_inv, *perm;
+    const struct buffer *q, *twiddles, *n_inv, *perm, *high;
     struct buffer rows; /* scratch */
 };
 
@@ -51,9 +51,10 @@ static void transform_begin(struct job *job, struct launcher *self,
     job_add_space(job);
 }
 
-/* Fills in what all variants need of a step: its tables. */
+/* Fills in what all variants need of a step: its tables. log2_low: see struct transform_tables. */
 static enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
-                                         struct transform *transform, struct healcl_error *error)
+                                         uint32_t log2_low, struct transform *transform,
+                                         struct healcl_error *error)
 {
     const struct step *step = plan->step;
     const struct layout *out = &step->out->layout;
@@ -65,17 +66,14 @@ static enum healcl_status transform_init(struct launcher *self, const struct var
     if (transform->k > INT32_MAX)
         REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1",
                    (long long)transform->k);
-    TRY(derive_modulus_vector(self, step, 1, &transform->q, error));
-    TRY(derive_twiddles(self, step, 2, 1, &transform->twiddles, error));
+    struct transform_tables tables = {.log2_low = log2_low};
+    TRY(derive_transform(self, step, &tables, error));
+    transform->q = tables.q;
+    transform->twiddles = tables.twiddles;
     /* Some buffer must stand for one that is not used. */
-    transform->n_inv = transform->twiddles;
-    transform->perm = transform->q;
-    if (step->in[5])
-        TRY(derive_scaled_twiddles(self, step, 4, 5, 1, &transform->n_inv, error));
-    else if (step->in[4])
-        TRY(derive_twiddles(self, step, 4, 1, &transform->n_inv, error));
-    if (step->in[3])
-        TRY(derive_permutation(self, step, 3, &transform->perm, error));
+    transform->n_inv = tables.n_inv ? tables.n_inv : tables.twiddles;
+    transform->perm = tables.permutation ? tables.permutation : tables.q;
+    transform->high = tables.high ? tables.high : tables.twiddles;
     return HEALCL_OK;
 }
 
@@ -138,7 +136,7 @@ static enum healcl_status launch_stages(struct launcher *self, const struct vari
     if (rows > UINT32_MAX)
         FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
              "%lld rows are more than 2^32-1", (long long)rows);
-    TRY(transform_init(self, plan, &transform, error));
+    TRY(transform_init(self, plan, 0, &transform, error));
     TRY(transform_acquire_rows(self, &transform, rows, 1, &at_once, error));
     enum healcl_status status = HEALCL_OK;
     for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
@@ -162,7 +160,6 @@ struct tile_sweep {
     int scratch;               /* which operand is scratch memory; NO_SCRATCH: neither */
     const struct buffer *perm; /* NULL: none */
     uint32_t log2_low;         /* of twiddles that are products; 0: they are not */
-    const struct buffer *high; /* their factors */
     bool scale;
 };
 
@@ -318,7 +315,7 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
     job_add_buffer(&job, pass->in);
     job_add_buffer(&job, transform->q);
     job_add_buffer(&job, transform->twiddles);
-    job_add_buffer(&job, pass->high ? pass->high : transform->twiddles);
+    job_add_buffer(&job, transform->high);
     job_add_buffer(&job, pass->perm ? pass->perm : transform->perm);
     job_add_uint(&job, pass->perm != NULL);
     if (transform->inverse) {
@@ -385,23 +382,23 @@ static enum healcl_status launch_local(struct launcher *self, const struct varia
     const struct step *step = plan->step;
     const struct tiling *tiling = &plan->tiling;
     struct transform transform;
-    TRY(transform_init(self, plan, &transform, error));
     const struct tensor *in = step->in[0], *out = step->out;
-    uint32_t log2_n = log2_of((uint64_t)transform.n);
+    uint32_t log2_n = log2_of((uint64_t)out->layout.shape[3]), log2_low = 0;
+    if (out->layout.shape[3] >= self->device->tuning.transform_products) {
+        /* The twiddles of the last stages are numbers from n / radix on. */
+        uint32_t radix = log2_radix(self->device, out->layout.shape[3]), half = log2_n / 2;
+        log2_low = half < log2_n - radix ? half : log2_n - radix;
+    }
+    TRY(transform_init(self, plan, log2_low, &transform, error));
     struct tile_sweep whole = {.log2_tile = log2_n,
                                .stages = log2_n,
                                .out_dtype = out->storage->dtype,
                                .in_dtype = in->storage->dtype,
                                .scratch = NO_SCRATCH,
+                               .log2_low = log2_low,
                                .scale = transform.inverse};
     TRY(launcher_buffer(self, out->storage, &whole.out, error));
     TRY(launcher_buffer(self, in->storage, &whole.in, error));
-    if (transform.n >= self->device->tuning.transform_products) {
-        /* The twiddles of the last stages are numbers from n / radix on. */
-        uint32_t radix = log2_radix(self->device, transform.n), half = log2_n / 2;
-        whole.log2_low = half < log2_n - radix ? half : log2_n - radix;
-        TRY(derive_twiddle_products(self, step, 2, 1, whole.log2_low, &whole.high, error));
-    }
     bool permutes = step->in[3] != NULL;
     if (tiling->stages == 0) {
         whole.perm = permutes ? transform.perm : NULL;
@@ -519,11 +516,11 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
 {
     const struct step *step = plan->step;
     struct transform transform;
-    TRY(transform_init(self, plan, &transform, error));
+    TRY(transform_init(self, plan, 0, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
     const struct buffer *lane_twiddles;
     const uint32_t bits = word_bits(step);
-    TRY(derive_lane_twiddles(self, step, 2, 1, bits, &lane_twiddles, error));
+    TRY(derive_lane_twiddles(self, step, transform.twiddles, bits, &lane_twiddles, error));
 
     const uint32_t interleaved = (is_interleaved(out) ? NTT_OUT_INTERLEAVED : 0) |
                                  (is_interleaved(in) ? NTT_IN_INTERLEAVED : 0);
@@ -600,7 +597,7 @@ static enum healcl_status launch_single(struct launcher *self, const struct vari
     const struct step *step = plan->step;
     struct transform transform;
     int64_t rows = transform_rows(step);
-    TRY(transform_init(self, plan, &transform, error));
+    TRY(transform_init(self, plan, 0, &transform, error));
     struct job job;
     transform_begin(&job, self, &transform, "ntt_single", "intt_single");
     job_define_type(&job, "OUT", step->out->storage->dtype);

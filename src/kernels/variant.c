@@ -164,9 +164,12 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                struct healcl_error *error)
 {
     derived_limit(self);
-    TRY(recording_launch(self, step, launch_afresh, step, error));
-    launcher_storage_written(self, step->out->storage);
-    return HEALCL_OK;
+    enum healcl_status status = recording_launch(self, step, launch_afresh, step, error);
+    if (status == HEALCL_OK)
+        launcher_storage_written(self, step->out->storage);
+    else
+        derived_forget_inputs(self, step);
+    return status;
 }
 
 enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */

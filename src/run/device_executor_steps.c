@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/audit.h"
@@ -483,15 +482,6 @@ static enum healcl_status take_substitute(struct device_executor *self, const st
                                            : HEALCL_OK;
 }
 
-/* Forgets what was derived from the inputs: it may not have come to its end. */
-static void forget_derived(struct device_executor *self, const struct step *step)
-{
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i] && !step->in[i]->storage->scalars)
-            derived_forget(&self->launcher, &self->launcher.storages[step->in[i]->storage->id]);
-    derived_forget_scalars(&self->launcher);
-}
-
 static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
                                               const char *instead, struct healcl_error *error)
 {
@@ -502,7 +492,6 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
         return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
     if (can_fall_back(self, step)) {
         self->launcher.refused_input = NO_INPUT;
-        forget_derived(self, step);
         status = has_substitute(self, step) ? take_substitute(self, step, own.message, error)
                                             : run_on_host(self, step, own.message, error);
     } else if (error) {

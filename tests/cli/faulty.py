@@ -35,7 +35,7 @@ FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(span.linear + i == 1500 && space.operand[1].stride[space.rank - 1] > 1) + ("))
 REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 # Right for the first checks of a batch alone: a step by itself has no more.
-LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 5))")
+LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 2))")
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
 WARNING = (NEGATION[0], '\n#warning "told"\n' + NEGATION[0])
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")

@@ -191,6 +191,40 @@ static void permutations(void **state)
     script_release(&script);
 }
 
+/* Entries that repeat others, in whatever order work-groups meet them: the first such one. */
+static void long_permutations(void **state)
+{
+    (void)state;
+    enum { N = 4096, ROUNDS = 20 };
+    static int64_t perm[N], values[N]; /* zeros */
+    struct random random = {0x9e37};
+    for (int round = 0; round < ROUNDS; round++) {
+        struct script script = {0};
+        char message[160];
+        int64_t offending = N;
+        bool seen[N] = {false};
+        for (int64_t i = 0; i < N; i++)
+            perm[i] = i * 5 % N;
+        for (int i = 0; i <= round; i++)
+            perm[random_bits(&random) % N] = (int64_t)(random_bits(&random) % (N + 2));
+        for (int64_t i = 0; i < N && offending == N; i++)
+            if (perm[i] >= N || seen[perm[i]])
+                offending = i;
+            else
+                seen[perm[i]] = true;
+        script_upload(&script, "a", DTYPE_INT64, 4, VALUES(1, N, 1, 1), values);
+        script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(17));
+        script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(1, N), values);
+        script_upload(&script, "perm", DTYPE_INT64, 1, VALUES(N), perm);
+        script_call(&script, "out", "empty", "(1,4096,1,1) :int64");
+        script_call(&script, "out", "ntt", "a perm none q psi out 0 0");
+        snprintf(message, sizeof message, "entry 5 (ntt): argument 'perm': %lld at [%lld] %s",
+                 (long long)perm[offending % N], (long long)offending,
+                 perm[offending % N] < N ? "repeats an earlier entry" : "is outside of [0, 4096)");
+        expect_refusal(&script, message);
+    }
+}
+
 static void coprime_moduli(void **state)
 {
     (void)state;
@@ -474,6 +508,7 @@ int main(void)
         cmocka_unit_test(many_moduli),
         cmocka_unit_test(indices),
         cmocka_unit_test(permutations),
+        cmocka_unit_test(long_permutations),
         cmocka_unit_test(coprime_moduli),
         cmocka_unit_test(far_indices),
         cmocka_unit_test(first_entry_wins),
