@@ -131,15 +131,15 @@ static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJ
     TRY(value_text(type, "'type'", &type_name, error));
     if (strcmp(type_name, "numpy") != 0)
         REFUSE(error, "a host tensor of type '%.80s' is not supported, only 'numpy' is", type_name);
-    size_t offset, length;
+    size_t offset, length, good;
     TRY(value_member(tensor, "data", &data, error));
     TRY(value_member(tensor, "dtype", &dtype, error));
     TRY(value_member(tensor, "shape", &shape, error));
     if (value_is_nothing(data) && !value_is_nothing(shape))
         return read_declared_tensor(dtype, shape, argument, error);
-    TRY(value_span(data, "'data'", &offset, &length, error));
+    TRY(value_span(data, "'data'", &offset, &length, &good, error));
     argument->host.present = true;
-    return payload_parse(source->text + offset, length, &argument->host.payload, error);
+    return payload_parse(source->text + offset, length, good, &argument->host.payload, error);
 }
 
 static enum healcl_status read_int(const cJSON *value, int64_t *integer, struct healcl_error *error)

@@ -15,7 +15,7 @@ static enum healcl_status read_elements(const char *text, size_t length, enum dt
 {
     struct payload payload;
     char has[SHAPE_TEXT_SIZE], wanted[SHAPE_TEXT_SIZE];
-    TRY(payload_parse(text, length, &payload, error));
+    TRY(payload_parse(text, length, base64_good(text, length), &payload, error));
     if (!layout_same_shape(&payload.layout, layout))
         REFUSE(error, "its shape is %s, not %s", layout_shape_text(&payload.layout, has),
                layout_shape_text(layout, wanted));

@@ -20,9 +20,9 @@ struct payload_part {
 };
 
 struct payload {
-    const char *base64;   /* in the mapped file, which must outlive the payload; NULL where only
-                             dtype and shape are known, and a caller brings the data */
-    size_t base64_length; /* characters between the quotes */
+    const char *data; /* in the mapped file, which must outlive the payload; NULL where only dtype
+                         and shape are known, and a caller brings the data */
+    size_t length;    /* characters between the quotes */
     uint32_t data_offset; /* decoded bytes before the first element: the .npy header */
     enum dtype dtype;
     bool big_endian;
@@ -35,12 +35,12 @@ struct payload {
 };
 
 /*
- * Checks a whole base64 span and the .npy header in it, and fills payload. Refuses characters
- * outside of the standard alphabet, wrong padding, a bad magic, version, header, dtype or shape,
- * and data that are shorter or longer than the shape says.
+ * Checks a whole base64 span, by what base64_good says of it, and the .npy header in it, and fills
+ * payload. Refuses characters outside of the standard alphabet, wrong padding, a bad magic,
+ * version, header, dtype or shape, and data that are shorter or longer than the shape says.
  */
-enum healcl_status payload_parse(const char *base64, size_t length, struct payload *payload,
-                                 struct healcl_error *error);
+enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
+                                 struct payload *payload, struct healcl_error *error);
 
 /* Fills in a payload that is only a dtype and a shape. Refuses what layout_init does. */
 enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,

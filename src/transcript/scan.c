@@ -5,12 +5,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "transcript/base64.h"
+
 /* Pages are given back in steps, as each step is a system call. */
 enum { FORGET_STEP = 16 * 1024 * 1024 };
 
 /* The text between the quotes of a string: bytes [begin, end) of the file. */
 struct span {
     size_t begin, end;
+    size_t good; /* of data: how many characters are base64, before any other */
     bool escaped;
 };
 
@@ -207,13 +210,18 @@ static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error
     return HEALCL_OK;
 }
 
-/* A string from its opening quote to behind its closing one. */
-static enum healcl_status scan_string(struct scanner *scanner, struct span *span,
+/* A string from its opening quote to behind its closing one. Base64 is checked here, where it is
+ * read anyway. */
+static enum healcl_status scan_string(struct scanner *scanner, bool is_data, struct span *span,
                                       struct healcl_error *error)
 {
     bool closed;
     scanner->at++;
     *span = (struct span){.begin = scanner->at};
+    if (is_data)
+        span->good =
+            base64_good(scanner->source->text + scanner->at, scanner->source->length - scanner->at);
+    scanner->at += span->good;
     skip_plain(scanner, &closed);
     while (!closed) {
         skip_plain_run(scanner);
@@ -302,12 +310,12 @@ static enum healcl_status scan_string_value(struct scanner *scanner, bool is_dat
                                             struct healcl_error *error)
 {
     struct span span;
-    TRY(scan_string(scanner, &span, error));
+    TRY(scan_string(scanner, is_data, &span, error));
     if (!is_data)
         return append_span(scanner, "\"$", &span, error);
-    char reference[64];
-    snprintf(reference, sizeof reference, "\"@%zu,%zu%s\"", span.begin, span.end - span.begin,
-             span.escaped ? ",e" : "");
+    char reference[80];
+    snprintf(reference, sizeof reference, "\"@%zu,%zu,%zu%s\"", span.begin, span.end - span.begin,
+             span.good, span.escaped ? ",e" : "");
     return append_text(scanner, reference, error);
 }
 
@@ -338,7 +346,7 @@ static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
 {
     if (peek(scanner) != '"')
         return unexpected(scanner, "a key", error);
-    TRY(scan_string(scanner, key, error));
+    TRY(scan_string(scanner, false, key, error));
     skip_space(scanner);
     if (peek(scanner) != ':')
         return unexpected(scanner, "':'", error);
@@ -409,7 +417,7 @@ static enum healcl_status check_tag(struct scanner *scanner, struct healcl_error
     scanner->has_tag = true;
     if (peek(scanner) != '"')
         return refuse_top(error);
-    TRY(scan_string(scanner, &tag, error));
+    TRY(scan_string(scanner, false, &tag, error));
     return span_is(scanner, &tag, "ExecutionTranscript") ? HEALCL_OK : refuse_top(error);
 }
 

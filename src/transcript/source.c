@@ -11,6 +11,10 @@
 #include "core/registry.h"
 #include "transcript/unpack.h"
 
+/* A file of at most so many bytes stays mapped: to map its pages anew takes as long as to decode
+ * them, and the system can still take them back. */
+#define KEPT_BYTES (UINT64_C(1) << 30)
+
 /* Maps a file. path: for messages. */
 static enum healcl_status map_file(struct source *source, int file, const char *path,
                                    struct healcl_error *error)
@@ -116,7 +120,7 @@ void source_close(struct source *source)
 void source_forget(const struct source *source, const char *begin, size_t length)
 {
     /* In memory that is no mapped file the pages would come back as zeros. */
-    if (!source->mapped)
+    if (!source->mapped || source->length <= KEPT_BYTES)
         return;
     long page_size = sysconf(_SC_PAGESIZE);
     if (page_size <= 0)

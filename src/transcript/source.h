@@ -41,7 +41,7 @@ enum healcl_status source_explain(const struct source *source, enum healcl_statu
 
 /* Lets the system drop the pages of [begin, begin + length) from memory; they can still be read
  * and are then mapped anew. Keeps the resident size small while a large file is read. Does
- * nothing for a source that is not mapped. */
+ * nothing for a source that is not mapped, or not large. */
 void source_forget(const struct source *source, const char *begin, size_t length);
 
 #endif

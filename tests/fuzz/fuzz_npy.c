@@ -47,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool reads = read_file(data, size, &header, &start);
     if (reads)
         write_anew(&header);
-    enum healcl_status status = payload_parse(text, base64_length(size), &payload, &error);
+    enum healcl_status status = payload_parse(
+        text, base64_length(size), base64_good(text, base64_length(size)), &payload, &error);
     expect_told(status, &error);
     int64_t count = reads ? layout_elements(&header.layout) : 0;
     bool is_whole = reads && (uint64_t)count == (size - start) / dtype_size(header.dtype) &&
