@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/copy.h"
 #include "transcript/base64_vector.h"
 
 /* ---------------------------------------------------------------- tables */
@@ -133,7 +134,15 @@ static size_t decode_plain(const char *text, size_t groups, unsigned char *bytes
 bool base64_decode(const char *text, size_t groups, bool is_end, unsigned char *bytes)
 {
     const struct base64_vector *vector = find_vector();
-    size_t done = vector ? vector->decode(text, groups, bytes) : 0;
+    const bool is_past = groups * 3 >= COPY_PAST_BYTES;
+    size_t done = 0;
+    /* Vector code stores nothing of a block with a bad character, so that need not be aligned. */
+    for (; is_past && done < BASE64_ALIGNMENT; done++)
+        if ((uintptr_t)(bytes + done * 3) % BASE64_ALIGNMENT == 0 ||
+            decode_plain(text + done * 4, 1, bytes + done * 3) == 0)
+            break;
+    if (vector)
+        done += vector->decode(text + done * 4, groups - done, is_past, bytes + done * 3);
     done += decode_plain(text + done * 4, groups - done, bytes + done * 3);
     if (!is_end || groups - done != 1)
         return done == groups;

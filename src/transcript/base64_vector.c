@@ -32,7 +32,7 @@ AVX2 static inline __m256i bad_of(__m256i c)
                             _mm256_shuffle_epi8(by_high, high_nibbles(c)));
 }
 
-/* 32 characters as 24 bytes, with 8 zeros behind. */
+/* 32 characters as 8 numbers of 24 bits, their bytes in order, and a byte of 0 behind each four. */
 AVX2 static inline __m256i decode_32(__m256i c)
 {
     /* What to add to a character, by its high nibble; '/' has an entry of its own. */
@@ -43,24 +43,39 @@ AVX2 static inline __m256i decode_32(__m256i c)
     __m256i v = _mm256_add_epi8(c, _mm256_shuffle_epi8(shifts, index));
     v = _mm256_maddubs_epi16(v, _mm256_set1_epi32(0x01400140)); /* pairs of 6 bits, as 12 */
     v = _mm256_madd_epi16(v, _mm256_set1_epi32(0x00011000));    /* pairs of these, as 24 */
-    v = _mm256_shuffle_epi8(v, order);
-    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7));
+    return _mm256_shuffle_epi8(v, order);
 }
 
-AVX2 static size_t decode_avx2(const char *text, size_t groups, unsigned char *bytes)
+/* Six words of a vector, 0 to 2 and 4 to 6, moved to these places. */
+#define MOVED(v, ...) _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(__VA_ARGS__))
+
+AVX2 static size_t decode_avx2(const char *text, size_t groups, bool is_past, unsigned char *bytes)
 {
-    enum { GROUPS = 32, BEYOND = 3 }; /* of a block; whose bytes the last store touches */
     size_t done = 0;
-    for (; groups - done >= GROUPS + BEYOND; done += GROUPS) {
-        __m256i bad = _mm256_setzero_si256();
-        for (size_t i = 0; i < GROUPS / 8; i++) {
-            const __m256i c = _mm256_loadu_si256((const void *)(text + done * 4 + i * 32));
+    for (; groups - done >= 32; done += 32) {
+        const __m256i *in = (const void *)(text + done * 4);
+        __m256i *out = (void *)(bytes + done * 3), v[4], bad = _mm256_setzero_si256();
+        for (size_t i = 0; i < 4; i++) {
+            const __m256i c = _mm256_loadu_si256(in + i);
             bad = _mm256_or_si256(bad, bad_of(c));
-            _mm256_storeu_si256((void *)(bytes + done * 3 + i * 24), decode_32(c));
+            v[i] = decode_32(c);
         }
         if (!_mm256_testz_si256(bad, bad))
             break;
+        v[0] = MOVED(v[0], 0, 1, 2, 4, 5, 6, 3, 3);
+        v[1] = MOVED(v[1], 2, 4, 5, 6, 3, 3, 0, 1);
+        v[2] = MOVED(v[2], 5, 6, 3, 3, 0, 1, 2, 4);
+        v[3] = MOVED(v[3], 3, 3, 0, 1, 2, 4, 5, 6);
+        v[0] = _mm256_blend_epi32(v[0], v[1], 0xc0);
+        v[1] = _mm256_blend_epi32(v[1], v[2], 0xf0);
+        v[2] = _mm256_blend_epi32(v[2], v[3], 0xfc);
+        for (size_t i = 0; i < 3; i++)
+            if (is_past)
+                _mm256_stream_si256(out + i, v[i]);
+            else
+                _mm256_storeu_si256(out + i, v[i]);
     }
+    _mm_sfence();
     return done;
 }
 
@@ -84,30 +99,41 @@ static bool has_avx2(void)
 
 /* ---------------------------------------------------------------- AVX-512 */
 
-/* The three bytes of 16 groups, the highest first. */
-#define OF_4(i) i + 2, i + 1, i, i + 6, i + 5, i + 4, i + 10, i + 9, i + 8, i + 14, i + 13, i + 12
-static const unsigned char bytes_of_24[64] = {OF_4(0), OF_4(16), OF_4(32), OF_4(48)};
+/* Places of the bytes of 64 numbers of 24 bits in four vectors, the highest byte first. */
+#define OF_1(i) 4 * (i) + 2, 4 * (i) + 1, 4 * (i)
+#define OF_4(i) OF_1(i), OF_1(i + 1), OF_1(i + 2), OF_1(i + 3)
+#define OF_16(i) OF_4(i), OF_4(i + 4), OF_4(i + 8), OF_4(i + 12)
+static const unsigned char order_of_24[192] = {OF_16(0), OF_16(16), OF_16(32), OF_16(48)};
 
-AVX512 static size_t decode_avx512(const char *text, size_t groups, unsigned char *bytes)
+AVX512 static size_t decode_avx512(const char *text, size_t groups, bool is_past,
+                                   unsigned char *bytes)
 {
-    enum { GROUPS = 64, BEYOND = 6 };
     const __m512i low = _mm512_loadu_si512(base64_values);
     const __m512i high = _mm512_loadu_si512(base64_values + 64);
-    const __m512i order = _mm512_loadu_si512(bytes_of_24);
     size_t done = 0;
-    for (; groups - done >= GROUPS + BEYOND; done += GROUPS) {
-        __m512i bad = _mm512_setzero_si512();
-        for (size_t i = 0; i < GROUPS / 16; i++) {
+    for (; groups - done >= 64; done += 64) {
+        __m512i v[4], bad = _mm512_setzero_si512();
+        for (size_t i = 0; i < 4; i++) {
             const __m512i c = _mm512_loadu_si512(text + done * 4 + i * 64);
-            __m512i v = _mm512_permutex2var_epi8(low, c, high);
-            bad = _mm512_ternarylogic_epi32(bad, v, c, 0xfe); /* or */
-            v = _mm512_maddubs_epi16(v, _mm512_set1_epi32(0x01400140));
-            v = _mm512_madd_epi16(v, _mm512_set1_epi32(0x00011000));
-            _mm512_storeu_si512(bytes + done * 3 + i * 48, _mm512_permutexvar_epi8(order, v));
+            v[i] = _mm512_permutex2var_epi8(low, c, high);
+            bad = _mm512_ternarylogic_epi32(bad, v[i], c, 0xfe); /* or */
+            v[i] = _mm512_maddubs_epi16(v[i], _mm512_set1_epi32(0x01400140));
+            v[i] = _mm512_madd_epi16(v[i], _mm512_set1_epi32(0x00011000));
         }
         if (_mm512_movepi8_mask(bad) != 0)
             break;
+        for (size_t i = 0; i < 3; i++) { /* of vectors i and i + 1 */
+            const __m512i places = _mm512_sub_epi8(_mm512_loadu_si512(order_of_24 + i * 64),
+                                                   _mm512_set1_epi8((char)(i * 64)));
+            const __m512i b = _mm512_permutex2var_epi8(v[i], places, v[i + 1]);
+            unsigned char *out = bytes + done * 3 + i * 64;
+            if (is_past)
+                _mm512_stream_si512((void *)out, b);
+            else
+                _mm512_storeu_si512(out, b);
+        }
     }
+    _mm_sfence();
     return done;
 }
 
@@ -134,10 +160,11 @@ static inline uint8x16_t values_of(uint8x16_t c)
     return vorrq_u8(v, vandq_u8(c, vdupq_n_u8(0x80)));
 }
 
-static size_t decode_neon(const char *text, size_t groups, unsigned char *bytes)
+static size_t decode_neon(const char *text, size_t groups, bool is_past, unsigned char *bytes)
 {
     enum { GROUPS = 16 };
     size_t done = 0;
+    (void)is_past;
     for (; groups - done >= GROUPS; done += GROUPS) {
         const uint8x16x4_t c = vld4q_u8((const unsigned char *)text + done * 4);
         const uint8x16_t v0 = values_of(c.val[0]), v1 = values_of(c.val[1]);

@@ -5,12 +5,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { BASE64_ALIGNMENT = 64 };
+
 struct base64_vector {
     const char *name;
     bool (*is_here)(void); /* whether the processor has the instructions */
     /* Both stop at any block before the end, and before the block of the first bad character. They
-     * return how many groups, or characters, they have done. */
-    size_t (*decode)(const char *text, size_t groups, unsigned char *bytes);
+     * return how many groups, or characters, they have done. is_past: bytes, at a multiple of
+     * BASE64_ALIGNMENT, go past the caches. */
+    size_t (*decode)(const char *text, size_t groups, bool is_past, unsigned char *bytes);
     size_t (*good)(const char *text, size_t length);
 };
 

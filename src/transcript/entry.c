@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/json_tree.h"
 #include "transcript/scan.h"
 #include "transcript/value.h"
@@ -113,6 +114,50 @@ static enum healcl_status read_declared_tensor(const cJSON *dtype, const cJSON *
     return payload_declare(declared, rank, sizes, &argument->host.payload, error);
 }
 
+static enum healcl_status read_size(const cJSON *object, const char *key, uint64_t *size,
+                                    struct healcl_error *error)
+{
+    const cJSON *value;
+    int64_t integer;
+    TRY(value_member(object, key, &value, error));
+    TRY(value_integer(value, key, &integer, error));
+    if (integer < 0)
+        REFUSE(error, "%s is %" PRId64, key, integer);
+    *size = (uint64_t)integer;
+    return HEALCL_OK;
+}
+
+/* {"file": "digits.bin", "offset": 64, "bytes": 1376, "xxh3": "..."}: raw bytes of a .npy file in
+ * a file of the same folder. */
+static enum healcl_status read_raw_tensor(const struct source *source, const cJSON *data,
+                                          struct argument *argument, struct healcl_error *error)
+{
+    const struct source *file;
+    const cJSON *value;
+    const char *name, *expected;
+    char hash[HASH_SIZE];
+    uint64_t offset, bytes;
+    TRY(value_member(data, "file", &value, error));
+    TRY(value_text(value, "'file'", &name, error));
+    TRY(value_member(data, "xxh3", &value, error));
+    TRY(value_text(value, "'xxh3'", &expected, error));
+    TRY(read_size(data, "offset", &offset, error));
+    TRY(read_size(data, "bytes", &bytes, error));
+    TRY(source_open_beside(source, name, &file, error));
+    if (bytes > file->length || offset > file->length - bytes)
+        REFUSE_FOR(error, FILE, "'%.80s' ends at byte %zu, before a payload does", name,
+                   file->length);
+    hash_bytes(file->text + offset, (size_t)bytes, hash);
+    source_forget(source, file->text + offset, (size_t)bytes);
+    if (strcmp(hash, expected) != 0)
+        REFUSE_FOR(error, FILE,
+                   "'%.80s' has changed: its %" PRIu64 " bytes from byte %" PRIu64
+                   " on have another hash",
+                   name, bytes, offset);
+    argument->host.present = true;
+    return payload_parse_raw(file->text + offset, (size_t)bytes, &argument->host.payload, error);
+}
+
 static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJSON *value,
                                            struct argument *argument, struct healcl_error *error)
 {
@@ -137,6 +182,8 @@ static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJ
     TRY(value_member(tensor, "shape", &shape, error));
     if (value_is_nothing(data) && !value_is_nothing(shape))
         return read_declared_tensor(dtype, shape, argument, error);
+    if (cJSON_IsObject(data))
+        return read_raw_tensor(source, data, argument, error);
     TRY(value_span(data, "'data'", &offset, &length, &good, error));
     argument->host.present = true;
     return payload_parse(source->text + offset, length, good, &argument->host.payload, error);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/copy.h"
 #include "core/parallel.h"
 #include "transcript/base64.h"
 #include "transcript/npy.h"
@@ -28,10 +29,17 @@ static enum healcl_status decode(const struct payload *payload, uint64_t at, uin
 
 /* Bytes of the .npy file from byte on. Zeros beyond its end, which checked payloads never reach:
  * only a file that changes under its mapping does. */
-static enum healcl_status read_bytes(const struct payload *payload, uint64_t byte, size_t count,
+enum healcl_status payload_read_file(const struct payload *payload, uint64_t byte, size_t count,
                                      void *bytes, struct healcl_error *error)
 {
     unsigned char *next = bytes, group[3];
+    if (payload->is_raw) {
+        const size_t left = byte < payload->length ? payload->length - (size_t)byte : 0;
+        const size_t taken = count < left ? count : left;
+        copy_bytes(next, payload->data + (taken > 0 ? byte : 0), taken);
+        memset(next + taken, 0, count - taken);
+        return HEALCL_OK;
+    }
     const uint64_t groups = payload->length / 4;
     for (size_t taken; count > 0; next += taken, byte += taken, count -= taken) {
         const uint64_t at = byte / 3;
@@ -73,8 +81,8 @@ static enum healcl_status read_elements(const struct payload *payload, int64_t f
                                         void *array, struct healcl_error *error)
 {
     const size_t size = dtype_size(payload->dtype);
-    return read_bytes(payload, payload->data_offset + (uint64_t)first * size, count * size, array,
-                      error);
+    return payload_read_file(payload, payload->data_offset + (uint64_t)first * size, count * size,
+                             array, error);
 }
 
 /* Reads at most BLOCK_ELEMENTS of them as values. */
@@ -131,12 +139,12 @@ static enum healcl_status read_npy(const struct payload *payload, uint64_t decod
     char text[NPY_HEADER_MAX];
     uint32_t header_offset;
     size_t prefix_length = decoded < sizeof prefix ? (size_t)decoded : sizeof prefix;
-    TRY(read_bytes(payload, 0, prefix_length, prefix, error));
+    TRY(payload_read_file(payload, 0, prefix_length, prefix, error));
     TRY(npy_read_prefix(prefix, prefix_length, &header_offset, data_offset, error));
     if (*data_offset > decoded)
         REFUSE(error, "the .npy file ends within its header");
     size_t header_length = *data_offset - header_offset;
-    TRY(read_bytes(payload, header_offset, header_length, text, error));
+    TRY(payload_read_file(payload, header_offset, header_length, text, error));
     return npy_read_header(prefix[6], text, header_length, header, error);
 }
 
@@ -149,13 +157,11 @@ static bool orders_differ(const struct layout *layout)
     return longer_axes > 1 && layout_elements(layout) > 0;
 }
 
-enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
-                                 struct payload *payload, struct healcl_error *error)
+/* The header of a .npy file of so many bytes. */
+static enum healcl_status parse(struct payload *payload, uint64_t decoded,
+                                struct healcl_error *error)
 {
-    uint64_t decoded;
     struct npy_header header = {.big_endian = false};
-    *payload = (struct payload){.data = base64, .length = length};
-    TRY(base64_check(base64, length, good, &decoded, error));
     TRY(read_npy(payload, decoded, &payload->data_offset, &header, error));
 
     /* layout_init has seen to it that this product does not overflow. */
@@ -171,6 +177,28 @@ enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
     payload->fortran_order = header.fortran_order && orders_differ(&header.layout);
     payload->layout = header.layout;
     return HEALCL_OK;
+}
+
+enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
+                                 struct payload *payload, struct healcl_error *error)
+{
+    uint64_t decoded;
+    *payload = (struct payload){.data = base64, .length = length};
+    TRY(base64_check(base64, length, good, &decoded, error));
+    return parse(payload, decoded, error);
+}
+
+enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,
+                                     struct healcl_error *error)
+{
+    *payload = (struct payload){.data = npy, .length = length, .is_raw = true};
+    return parse(payload, length, error);
+}
+
+uint64_t payload_file_bytes(const struct payload *payload)
+{
+    return payload->data_offset +
+           (uint64_t)layout_elements(&payload->layout) * dtype_size(payload->dtype);
 }
 
 /* ---------------------------------------------------------------- reading */

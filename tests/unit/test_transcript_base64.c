@@ -1,5 +1,6 @@
 #include "test_transcript_common.h"
 
+#include "core/copy.h"
 #include "transcript/base64.h"
 #include "transcript/base64_vector.h"
 
@@ -67,7 +68,7 @@ static void test_vectors(void **state)
     for (const struct base64_vector *vector = base64_vectors; vector->name; vector++)
         for (size_t groups = 0; groups <= GROUPS && vector->is_here(); groups++) {
             memset(decoded, 0xa5, sizeof decoded);
-            const size_t done = vector->decode(text, groups, decoded);
+            const size_t done = vector->decode(text, groups, false, decoded);
             assert_true(done <= groups && done + 128 > groups);
             assert_memory_equal(decoded, bytes, done * 3);
             for (size_t i = groups * 3; i < sizeof decoded; i++)
@@ -77,13 +78,45 @@ static void test_vectors(void **state)
                 const char kept = text[place];
                 text[place] = "=-_*:@[`{ /"[next_random(&random) % 10];
                 text[place] = (char)(next_random(&random) % 2 ? text[place] : kept ^ 0x80);
-                assert_true(vector->decode(text, groups, decoded) * 4 <= place);
+                assert_true(vector->decode(text, groups, false, decoded) * 4 <= place);
                 assert_true(vector->good(text, groups * 4) <= place);
                 assert_int_equal(base64_good(text, groups * 4), place);
                 assert_false(base64_decode(text, groups, false, decoded));
                 text[place] = kept;
             }
         }
+}
+
+/* What goes past the caches, from and to places of any alignment, and no byte beyond. */
+static void test_large(void **state)
+{
+    (void)state;
+    enum { BYTES = (int)COPY_PAST_BYTES + 3 * 40 };
+    unsigned char *bytes = malloc(BYTES), *out = aligned_alloc(64, BYTES + 136);
+    char *text = malloc(BYTES / 3 * 4 + 1);
+    uint64_t random = 44;
+    assert_true(bytes && out && text && BYTES % 3 == 2);
+    for (size_t i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)next_random(&random);
+    base64_encode(bytes, BYTES / 3 * 3, text);
+    for (size_t offset = 0; offset < 64; offset++) {
+        const size_t groups = BYTES / 3 - offset / 2, count = groups * 3;
+        out[offset + count] = 0xa5;
+        assert_true(base64_decode(text, groups, true, out + offset));
+        assert_memory_equal(out + offset, bytes, count);
+        assert_int_equal(out[offset + count], 0xa5);
+        memset(out + offset, 0, count);
+        copy_bytes(out + offset, bytes + offset % 7, count);
+        assert_memory_equal(out + offset, bytes + offset % 7, count);
+        assert_int_equal(out[offset + count], 0xa5);
+        const char kept = text[offset];
+        text[offset] = '!';
+        assert_false(base64_decode(text, groups, true, out + offset));
+        text[offset] = kept;
+    }
+    free(text);
+    free(out);
+    free(bytes);
 }
 
 static void test_every_character(void **state)
@@ -137,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_every_character),
         cmocka_unit_test(test_padding_and_length),
     };
