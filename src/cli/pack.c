@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/command_job.h"
 #include "cli/text.h"
@@ -25,45 +24,20 @@ struct pack_command {
     uint64_t payloads, offset;
 };
 
-/* "digits.json.gz" without endings. */
-static char *stem_of(const char *path, bool also_packed)
-{
-    static const char *const endings[] = {".gz", ".zst", ".json"};
-    char *stem = xasprintf("%s", path);
-    for (size_t i = also_packed ? 0 : 2; i < sizeof endings / sizeof *endings; i++) {
-        const size_t length = strlen(stem), ending = strlen(endings[i]);
-        if (length > ending && strcmp(stem + length - ending, endings[i]) == 0)
-            stem[length - ending] = 0;
-    }
-    return stem;
-}
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
+/* "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin". */
 static void name_files(struct pack_command *self)
 {
-    char *stem = stem_of(self->job.file, true);
-    self->path = self->output ? xasprintf("%s", self->output) : xasprintf("%s.packed.json", stem);
-    free(stem);
-    stem = stem_of(self->path, false);
-    self->raw_path = xasprintf("%s.bin", stem);
-    free(stem);
-}
-
-/* The transcript is read while the files are written. */
-static enum healcl_status check_paths(const struct pack_command *self, struct healcl_error *error)
-{
-    const char *const written[] = {self->path, self->raw_path};
-    struct stat of, file;
-    for (size_t i = 0; i < 2; i++)
-        if (stat(self->job.file, &file) == 0 && stat(written[i], &of) == 0 &&
-            of.st_dev == file.st_dev && of.st_ino == file.st_ino)
-            FAIL(error, HEALCL_USAGE, PATH_FORMAT " would be written over", written[i]);
-    return HEALCL_OK;
+    const char *file = self->job.file, *ending = strstr(base_name(file), ".json");
+    const size_t stem = ending ? (size_t)(ending - file) : strlen(file);
+    self->path =
+        self->output ? xstrdup(self->output) : xasprintf("%.*s.packed.json", (int)stem, file);
+    self->raw_path = xasprintf("%s.bin", self->path);
 }
 
 /* The source up to a place, and then from another one on. */
@@ -147,7 +121,8 @@ static enum healcl_status write_entries(struct pack_command *self, struct healcl
 static enum healcl_status pack(void *context, struct healcl_error *error)
 {
     struct pack_command *self = context;
-    TRY(check_paths(self, error));
+    if (strcmp(self->job.file, self->raw_path) == 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT " would be written over", self->raw_path);
     TRY(source_open(&self->source, self->job.file, error));
     TRY(new_file_open(&self->raw, self->raw_path, error));
     TRY(new_file_open(&self->text, self->path, error));
@@ -168,7 +143,8 @@ static void print(void *context, const cJSON *document, const struct style *styl
 
 static const struct command_option options[] = {
     {"output", 'o', OPTION_NEW_FILE, "OUT",
-     "the transcript to write, OUT.json, with OUT.bin beside it; FILE.packed.json by default",
+     "the transcript to write, with OUT.bin beside it; by default digits.packed.json for "
+     "digits.json",
      KEPT_IN(struct pack_command, output)},
     {HELP_OPTION},
 };

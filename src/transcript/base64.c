@@ -8,38 +8,19 @@
 
 /* ---------------------------------------------------------------- tables */
 
-/* The six bits of a character; 64 for one outside of the alphabet. */
-#define BITS(c)                                             \
-    ((uint32_t)((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'      \
-                : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26 \
-                : (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 \
-                : (c) == '+'               ? 62             \
-                : (c) == '/'               ? 63             \
-                                           : 64))
-#define VALUE(c) (BITS(c) | (BITS(c) & 64) << 1)
+#define VALUE(c)                                 \
+    ((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'      \
+     : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26 \
+     : (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 \
+     : (c) == '+'               ? 62             \
+     : (c) == '/'               ? 63             \
+                                : BASE64_BAD)
+#define VALUES_4(c) VALUE(c), VALUE((c) + 1), VALUE((c) + 2), VALUE((c) + 3)
+#define VALUES_16(c) VALUES_4(c), VALUES_4((c) + 4), VALUES_4((c) + 8), VALUES_4((c) + 12)
+#define VALUES_64(c) VALUES_16(c), VALUES_16((c) + 16), VALUES_16((c) + 32), VALUES_16((c) + 48)
 
-/* Bits that each of a group's four characters adds to its three bytes, the first byte lowest; and
- * BAD where it is outside of the alphabet. */
-#define BAD (UINT32_C(1) << 31)
-#define BAD_IF(c) ((BITS(c) & 64) << 25)
-#define FIRST(c) (BITS(c) << 2 | BAD_IF(c))
-#define SECOND(c) (BITS(c) >> 4 | (BITS(c) & 15) << 12 | BAD_IF(c))
-#define THIRD(c) ((BITS(c) >> 2) << 8 | (BITS(c) & 3) << 22 | BAD_IF(c))
-#define FOURTH(c) (BITS(c) << 16 | BAD_IF(c))
-
-#define ENTRIES_4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
-#define ENTRIES_16(f, c) \
-    ENTRIES_4(f, c), ENTRIES_4(f, (c) + 4), ENTRIES_4(f, (c) + 8), ENTRIES_4(f, (c) + 12)
-#define ENTRIES_64(f, c) \
-    ENTRIES_16(f, c), ENTRIES_16(f, (c) + 16), ENTRIES_16(f, (c) + 32), ENTRIES_16(f, (c) + 48)
-#define ENTRIES_256(f) ENTRIES_64(f, 0), ENTRIES_64(f, 64), ENTRIES_64(f, 128), ENTRIES_64(f, 192)
-
-static const uint32_t first_bits[256] = {ENTRIES_256(FIRST)};
-static const uint32_t second_bits[256] = {ENTRIES_256(SECOND)};
-static const uint32_t third_bits[256] = {ENTRIES_256(THIRD)};
-static const uint32_t fourth_bits[256] = {ENTRIES_256(FOURTH)};
-
-const unsigned char base64_values[128] = {ENTRIES_64(VALUE, 0), ENTRIES_64(VALUE, 64)};
+const unsigned char base64_values[256] = {VALUES_64(0), VALUES_64(64), VALUES_64(128),
+                                          VALUES_64(192)};
 
 /* The fastest vector code that the processor has; NULL: none. */
 static const struct base64_vector *find_vector(void)
@@ -52,19 +33,12 @@ static const struct base64_vector *find_vector(void)
 
 /* ---------------------------------------------------------------- checking */
 
-static inline uint32_t group_bits(const unsigned char *c)
-{
-    return first_bits[c[0]] | second_bits[c[1]] | third_bits[c[2]] | fourth_bits[c[3]];
-}
-
 size_t base64_good(const char *text, size_t length)
 {
     const struct base64_vector *vector = find_vector();
     const unsigned char *c = (const unsigned char *)text;
     size_t i = vector ? vector->good(text, length) : 0;
-    while (length - i >= 4 && !(group_bits(c + i) & BAD))
-        i += 4;
-    while (i < length && !(first_bits[c[i]] & BAD))
+    while (i < length && base64_values[c[i]] < BASE64_BAD)
         i++;
     return i;
 }
@@ -95,38 +69,19 @@ enum healcl_status base64_check(const char *text, size_t length, size_t good, ui
 
 /* ---------------------------------------------------------------- decoding */
 
-/* Compilers make one plain store of it on a little-endian host. */
-static inline void store_little_endian_32(unsigned char *bytes, uint32_t value)
-{
-    bytes[0] = (unsigned char)value;
-    bytes[1] = (unsigned char)(value >> 8);
-    bytes[2] = (unsigned char)(value >> 16);
-    bytes[3] = (unsigned char)(value >> 24);
-}
-
 /* Decodes groups up to the first bad one, and returns how many. */
 static size_t decode_plain(const char *text, size_t groups, unsigned char *bytes)
 {
     const unsigned char *c = (const unsigned char *)text;
     size_t done = 0;
-    /* Each store but the last writes a fourth byte, which the next one overwrites. */
-    for (; groups - done > 4; done += 4, c += 16, bytes += 12) {
-        const uint32_t a = group_bits(c), b = group_bits(c + 4);
-        const uint32_t d = group_bits(c + 8), e = group_bits(c + 12);
-        if ((a | b | d | e) & BAD)
-            break;
-        store_little_endian_32(bytes, a);
-        store_little_endian_32(bytes + 3, b);
-        store_little_endian_32(bytes + 6, d);
-        store_little_endian_32(bytes + 9, e);
-    }
     for (; done < groups; done++, c += 4, bytes += 3) {
-        const uint32_t bits = group_bits(c);
-        if (bits & BAD)
+        const uint32_t v0 = base64_values[c[0]], v1 = base64_values[c[1]];
+        const uint32_t v2 = base64_values[c[2]], v3 = base64_values[c[3]];
+        if ((v0 | v1 | v2 | v3) >= BASE64_BAD)
             break;
-        bytes[0] = (unsigned char)bits;
-        bytes[1] = (unsigned char)(bits >> 8);
-        bytes[2] = (unsigned char)(bits >> 16);
+        bytes[0] = (unsigned char)(v0 << 2 | v1 >> 4);
+        bytes[1] = (unsigned char)(v1 << 4 | v2 >> 2);
+        bytes[2] = (unsigned char)(v2 << 6 | v3);
     }
     return done;
 }

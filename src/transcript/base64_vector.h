@@ -20,7 +20,8 @@ struct base64_vector {
 /* Fastest first; the last has no name. */
 extern const struct base64_vector base64_vectors[];
 
-/* The six bits of each character of ASCII. Bit 7 is set in one outside of the alphabet. */
-extern const unsigned char base64_values[128];
+/* The six bits of each character. One outside of the alphabet has this bit. */
+enum { BASE64_BAD = 0x80 };
+extern const unsigned char base64_values[256];
 
 #endif

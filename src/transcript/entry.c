@@ -114,19 +114,6 @@ static enum healcl_status read_declared_tensor(const cJSON *dtype, const cJSON *
     return payload_declare(declared, rank, sizes, &argument->host.payload, error);
 }
 
-static enum healcl_status read_size(const cJSON *object, const char *key, uint64_t *size,
-                                    struct healcl_error *error)
-{
-    const cJSON *value;
-    int64_t integer;
-    TRY(value_member(object, key, &value, error));
-    TRY(value_integer(value, key, &integer, error));
-    if (integer < 0)
-        REFUSE(error, "%s is %" PRId64, key, integer);
-    *size = (uint64_t)integer;
-    return HEALCL_OK;
-}
-
 /* {"file": "digits.bin", "offset": 64, "bytes": 1376, "xxh3": "..."}: raw bytes of a .npy file in
  * a file of the same folder. */
 static enum healcl_status read_raw_tensor(const struct source *source, const cJSON *data,
@@ -136,22 +123,25 @@ static enum healcl_status read_raw_tensor(const struct source *source, const cJS
     const cJSON *value;
     const char *name, *expected;
     char hash[HASH_SIZE];
-    uint64_t offset, bytes;
+    int64_t offset, bytes;
     TRY(value_member(data, "file", &value, error));
     TRY(value_text(value, "'file'", &name, error));
+    TRY(value_member(data, "offset", &value, error));
+    TRY(value_integer(value, "'offset'", &offset, error));
+    TRY(value_member(data, "bytes", &value, error));
+    TRY(value_integer(value, "'bytes'", &bytes, error));
     TRY(value_member(data, "xxh3", &value, error));
     TRY(value_text(value, "'xxh3'", &expected, error));
-    TRY(read_size(data, "offset", &offset, error));
-    TRY(read_size(data, "bytes", &bytes, error));
     TRY(source_open_beside(source, name, &file, error));
-    if (bytes > file->length || offset > file->length - bytes)
-        REFUSE_FOR(error, FILE, "'%.80s' ends at byte %zu, before a payload does", name,
-                   file->length);
+    if (offset < 0 || bytes < 0 || (uint64_t)bytes > file->length ||
+        (uint64_t)offset > file->length - (uint64_t)bytes)
+        REFUSE_FOR(error, FILE, "'%.80s' has %zu bytes, not %" PRId64 " from byte %" PRId64 " on",
+                   name, file->length, bytes, offset);
     hash_bytes(file->text + offset, (size_t)bytes, hash);
     source_forget(source, file->text + offset, (size_t)bytes);
     if (strcmp(hash, expected) != 0)
         REFUSE_FOR(error, FILE,
-                   "'%.80s' has changed: its %" PRIu64 " bytes from byte %" PRIu64
+                   "'%.80s' has changed: %" PRId64 " bytes from byte %" PRId64
                    " on have another hash",
                    name, bytes, offset);
     argument->host.present = true;

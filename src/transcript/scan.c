@@ -101,45 +101,8 @@ static enum healcl_status append_span(struct scanner *scanner, const char *openi
 
 /* ---------------------------------------------------------------- strings */
 
-/* Whether bytes need a closer look: escapes, control characters, anything beyond ASCII. */
-static bool needs_care(const char *text, size_t length)
-{
-    enum { BLOCK = 128 }; /* a constant trip count: GCC makes vector code of it at -O2 too */
-    const unsigned char *c = (const unsigned char *)text;
-    unsigned char care = 0;
-    size_t i = 0;
-    for (; length - i >= BLOCK && !care; i += BLOCK)
-        for (size_t j = 0; j < BLOCK; j++)
-            care |= (unsigned char)((c[i + j] == '\\') | (c[i + j] < ' ') | (c[i + j] >> 7));
-    for (; i < length && !care; i++)
-        care = (unsigned char)((c[i] == '\\') | (c[i] < ' ') | (c[i] >> 7));
-    return care;
-}
-
-/* Steps over text of which needs_care is false, quickly. *closed: the closing quote came. */
-static void skip_plain(struct scanner *scanner, bool *closed)
-{
-    enum { BLOCK = 16 * 1024 }; /* stays in the first cache between the two looks at it */
-    *closed = false;
-    while (scanner->at < scanner->source->length) {
-        const char *next = scanner->source->text + scanner->at;
-        size_t left = scanner->source->length - scanner->at;
-        size_t length = left < BLOCK ? left : BLOCK;
-        const char *quote = memchr(next, '"', length);
-        if (quote)
-            length = (size_t)(quote - next);
-        if (needs_care(next, length))
-            return;
-        scanner->at += length;
-        *closed = quote != NULL;
-        if (*closed)
-            return;
-    }
-}
-
-/* Steps to the next character that ends the string or needs care, for strings that hold
- * such characters here and there. */
-static void skip_plain_run(struct scanner *scanner)
+/* Steps to the next character that ends the string or needs care. */
+static void skip_plain(struct scanner *scanner)
 {
     const unsigned char *c = (const unsigned char *)scanner->source->text;
     size_t at = scanner->at, length = scanner->source->length;
@@ -215,16 +178,15 @@ static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error
 static enum healcl_status scan_string(struct scanner *scanner, bool is_data, struct span *span,
                                       struct healcl_error *error)
 {
-    bool closed;
+    bool closed = false;
     scanner->at++;
     *span = (struct span){.begin = scanner->at};
     if (is_data)
         span->good =
             base64_good(scanner->source->text + scanner->at, scanner->source->length - scanner->at);
     scanner->at += span->good;
-    skip_plain(scanner, &closed);
     while (!closed) {
-        skip_plain_run(scanner);
+        skip_plain(scanner);
         int c = peek(scanner);
         if (c < 0)
             return not_json(scanner, "the file ends within a string", error);

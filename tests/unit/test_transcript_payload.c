@@ -238,8 +238,8 @@ static void test_parts(void **state)
     }
 }
 
-/* A file that has shrunk or changed since it was checked gives zeros, and nothing is read that is
- * not there. */
+/* A file that has shrunk since it was checked gives zeros, and nothing is read that is not there.
+ * One with other characters is refused while it is decoded. */
 static void test_cut_behind_the_check(void **state)
 {
     (void)state;
@@ -257,6 +257,10 @@ static void test_cut_behind_the_check(void **state)
         assert_true(array[0] == 0 || array[0] == 7);
         free(copy);
     }
+    int64_t array[6];
+    sample.text[sample.length - 9] = '*';
+    expect_refusal(payload_read(&sample.payload, DTYPE_INT64, array, &error), &error,
+                   "base64: character '*' at");
     free(sample.text);
 }
 
