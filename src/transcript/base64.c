@@ -8,13 +8,13 @@
 
 /* ---------------------------------------------------------------- tables */
 
-#define VALUE(c)                                 \
-    ((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'      \
-     : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26 \
-     : (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 \
-     : (c) == '+'               ? 62             \
-     : (c) == '/'               ? 63             \
-                                : BASE64_BAD)
+#define VALUE(c)                                                \
+    (unsigned char)((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'      \
+                    : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26 \
+                    : (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 \
+                    : (c) == '+'               ? 62             \
+                    : (c) == '/'               ? 63             \
+                                               : BASE64_BAD)
 #define VALUES_4(c) VALUE(c), VALUE((c) + 1), VALUE((c) + 2), VALUE((c) + 3)
 #define VALUES_16(c) VALUES_4(c), VALUES_4((c) + 4), VALUES_4((c) + 8), VALUES_4((c) + 12)
 #define VALUES_64(c) VALUES_16(c), VALUES_16((c) + 16), VALUES_16((c) + 32), VALUES_16((c) + 48)
