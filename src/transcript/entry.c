@@ -133,7 +133,7 @@ static enum healcl_status read_raw_tensor(const struct source *source, const cJS
     TRY(value_member(data, "xxh3", &value, error));
     TRY(value_text(value, "'xxh3'", &expected, error));
     TRY(source_open_beside(source, name, &file, error));
-    if (offset < 0 || bytes < 0 || (uint64_t)bytes > file->length ||
+    if (offset < 0 || bytes < 1 || (uint64_t)bytes > file->length ||
         (uint64_t)offset > file->length - (uint64_t)bytes)
         REFUSE_FOR(error, FILE, "'%.80s' has %zu bytes, not %" PRId64 " from byte %" PRId64 " on",
                    name, file->length, bytes, offset);

@@ -203,7 +203,7 @@ void source_close(struct source *source)
 void source_forget(const struct source *source, const char *begin, size_t length)
 {
     const struct source *beside = source->beside ? &source->beside->file : NULL;
-    if (beside && begin >= beside->text && begin < beside->text + beside->length)
+    if (beside && beside->mapped && begin >= beside->text && begin < beside->text + beside->length)
         source = beside;
     /* In memory that is no mapped file the pages would come back as zeros. */
     if (!source->mapped || source->length <= KEPT_BYTES)
