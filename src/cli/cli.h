@@ -90,7 +90,8 @@ struct command {
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
-    command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose;
+    command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose,
+    command_pack;
 
 /* A program of commands: main.c of each one tells of it. Its overview and its manual have the
  * texts. */

@@ -2,8 +2,9 @@
 #include "cli/cli.h"
 
 static const struct command *const commands[] = {
-    &command_run,      &command_compare, &command_inspect, &command_devices, &command_check,
-    &command_diagnose, &command_ops,     &command_bench,   &command_tune,    &command_compile};
+    &command_run,   &command_compare,  &command_inspect, &command_devices,
+    &command_check, &command_diagnose, &command_ops,     &command_bench,
+    &command_tune,  &command_compile,  &command_pack};
 
 static const struct program program = {
     .name = "healcl",

@@ -3,6 +3,7 @@
 #define HEALCL_CORE_FILE_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/status.h"
@@ -30,5 +31,8 @@ enum healcl_status file_open_regular(const char *path, int *file, struct healcl_
  * *data is NULL after an error. Errors: HEALCL_USAGE, HEALCL_NO_MEMORY. */
 enum healcl_status file_read(const char *path, uint64_t most, unsigned char **data, size_t *bytes,
                              struct healcl_error *error);
+
+/* Whether a path leads out of a folder by a link. What is not there does not. */
+bool file_leads_out(const char *folder, const char *path);
 
 #endif

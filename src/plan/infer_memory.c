@@ -40,7 +40,7 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
         arena_strdup(plan->arena, call->entry->arguments[index_of(call, "t")].tensor.name);
     NEED_MEMORY(step.tensor_name, error);
     const struct argument *out = &call->entry->out;
-    if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present && out->host.payload.base64) {
+    if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present && out->host.payload.data) {
         struct payload *copy = arena_alloc(plan->arena, sizeof *copy);
         NEED_MEMORY(copy, error);
         *copy = out->host.payload;

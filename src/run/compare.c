@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/parallel.h"
+
 enum { BLOCK_BYTES = 32 * 1024 };
 
 bool comparison_is_equal(const struct comparison *comparison)
@@ -29,12 +31,26 @@ bool compare_same_shape(const struct layout *shape, const struct payload *expect
     return shape->shape[0] == expected->copies && layout_same_shape(&one, &expected->layout);
 }
 
-enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
-                                 const void *data, const struct payload *expected,
-                                 struct comparison *comparison, struct healcl_error *error)
+/* Elements from first on, which lie at data, and what each part of them finds. */
+struct piece {
+    enum dtype dtype;
+    int64_t first;
+    const char *data;
+    const struct payload *expected;
+    struct comparison parts[PARALLEL_PARTS_MAX];
+};
+
+static enum healcl_status compare_part(void *context, uint32_t part, int64_t at, int64_t elements,
+                                       struct healcl_error *error)
 {
     int64_t block[BLOCK_BYTES / sizeof(int64_t)];
-    const char *actual = data;
+    struct piece *piece = context;
+    struct comparison *comparison = &piece->parts[part];
+    const struct payload *expected = piece->expected;
+    const enum dtype dtype = piece->dtype;
+    const char *actual = piece->data + (size_t)at * dtype_size(dtype);
+    int64_t first = piece->first + at;
+    *comparison = (struct comparison){.same_shape = true};
     const bool is_same = expected->dtype == dtype;
     const enum dtype as = is_same ? dtype : DTYPE_INT64; /* which all values fit */
     const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(as));
@@ -52,6 +68,24 @@ enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elemen
             if (a != b)
                 note(comparison, first + i, a, b);
         }
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status compare_piece(enum dtype dtype, int64_t first, int64_t elements,
+                                 const void *data, const struct payload *expected,
+                                 struct comparison *comparison, struct healcl_error *error)
+{
+    struct piece piece = {.dtype = dtype, .first = first, .data = data, .expected = expected};
+    uint32_t parts;
+    TRY(parallel_do(elements, dtype_size(dtype), compare_part, &piece, &parts, error));
+    for (uint32_t part = 0; part < parts; part++) {
+        const struct comparison *found = &piece.parts[part];
+        const uint64_t unnamed = found->different - found->first_count;
+        for (uint32_t i = 0; i < found->first_count; i++)
+            note(comparison, found->first[i].position, found->first[i].actual,
+                 found->first[i].expected);
+        comparison->different += unnamed;
     }
     return HEALCL_OK;
 }

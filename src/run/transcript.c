@@ -24,7 +24,7 @@ static struct healcl_tensor_info tensor_info(const struct step *step, const stru
         .rank = tensor->layout.rank,
         .shape = tensor->layout.shape,
         .bytes = (size_t)packed_bytes(tensor),
-        .has_data = step->payload && step->payload->base64,
+        .has_data = step->payload && step->payload->data,
     };
 }
 

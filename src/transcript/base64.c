@@ -1,31 +1,44 @@
 #include "transcript/base64.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+#include "core/copy.h"
+#include "transcript/base64_vector.h"
+
+/* ---------------------------------------------------------------- tables */
+
+#define VALUE(c)                                                \
+    (unsigned char)((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'      \
+                    : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26 \
+                    : (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 \
+                    : (c) == '+'               ? 62             \
+                    : (c) == '/'               ? 63             \
+                                               : BASE64_BAD)
+#define VALUES_4(c) VALUE(c), VALUE((c) + 1), VALUE((c) + 2), VALUE((c) + 3)
+#define VALUES_16(c) VALUES_4(c), VALUES_4((c) + 4), VALUES_4((c) + 8), VALUES_4((c) + 12)
+#define VALUES_64(c) VALUES_16(c), VALUES_16((c) + 16), VALUES_16((c) + 32), VALUES_16((c) + 48)
+
+const unsigned char base64_values[256] = {VALUES_64(0), VALUES_64(64), VALUES_64(128),
+                                          VALUES_64(192)};
+
+/* The fastest vector code that the processor has; NULL: none. */
+static const struct base64_vector *find_vector(void)
+{
+    const struct base64_vector *vector = base64_vectors;
+    while (vector->name && !vector->is_here())
+        vector++;
+    return vector->name ? vector : NULL;
+}
 
 /* ---------------------------------------------------------------- checking */
 
-/* 0 for a character of the alphabet, 1 for any other. Without branches, for vector code. */
-static inline unsigned char is_bad(unsigned char c)
+size_t base64_good(const char *text, size_t length)
 {
-    unsigned char letter = (unsigned char)((c | 0x20) - 'a');
-    unsigned char digit = (unsigned char)(c - '/'); /* '/' lies right before '0' */
-    return (unsigned char)!((letter < 26) | (digit < 11) | (c == '+'));
-}
-
-/* The index of the first character outside of the alphabet ('=' included), or length. */
-static size_t find_bad(const char *text, size_t length)
-{
-    enum { BLOCK = 128 }; /* a constant trip count: GCC makes vector code of it at -O2 too */
+    const struct base64_vector *vector = find_vector();
     const unsigned char *c = (const unsigned char *)text;
-    size_t i = 0;
-    for (; length - i >= BLOCK; i += BLOCK) {
-        unsigned char bad = 0;
-        for (size_t j = 0; j < BLOCK; j++)
-            bad |= is_bad(c[i + j]);
-        if (bad)
-            break;
-    }
-    while (i < length && !is_bad(c[i]))
+    size_t i = vector ? vector->good(text, length) : 0;
+    while (i < length && base64_values[c[i]] < BASE64_BAD)
         i++;
     return i;
 }
@@ -41,14 +54,13 @@ static enum healcl_status refuse_character(char character, uint64_t place,
     REFUSE(error, "base64: character 0x%02x at %" PRIu64 " is not in the alphabet", c, place);
 }
 
-enum healcl_status base64_check(const char *text, size_t length, uint64_t *decoded,
+enum healcl_status base64_check(const char *text, size_t length, size_t good, uint64_t *decoded,
                                 struct healcl_error *error)
 {
     const bool is_padded = length > 1 && text[length - 1] == '=';
     const size_t padding = !is_padded ? 0 : text[length - 2] != '=' ? 1 : 2;
-    const size_t bad = find_bad(text, length - padding);
-    if (bad < length - padding)
-        return refuse_character(text[bad], bad, error);
+    if (good < length - padding)
+        return refuse_character(text[good], good, error);
     if (length % 4 != 0)
         REFUSE(error, "base64: length %zu is not a multiple of 4", length);
     *decoded = (uint64_t)length / 4 * 3 - padding;
@@ -57,65 +69,43 @@ enum healcl_status base64_check(const char *text, size_t length, uint64_t *decod
 
 /* ---------------------------------------------------------------- decoding */
 
-/* The six bits of a character; 0 for one outside of the alphabet. */
-#define BITS(c)                                             \
-    ((uint32_t)((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'      \
-                : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26 \
-                : (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 \
-                : (c) == '+'               ? 62             \
-                : (c) == '/'               ? 63             \
-                                           : 0))
-
-/* Bits that each of a group's four characters adds to its three bytes, the first byte lowest. */
-#define FIRST(c) (BITS(c) << 2)
-#define SECOND(c) (BITS(c) >> 4 | (BITS(c) & 15) << 12)
-#define THIRD(c) ((BITS(c) >> 2) << 8 | (BITS(c) & 3) << 22)
-#define FOURTH(c) (BITS(c) << 16)
-
-#define ENTRIES_4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
-#define ENTRIES_16(f, c) \
-    ENTRIES_4(f, c), ENTRIES_4(f, (c) + 4), ENTRIES_4(f, (c) + 8), ENTRIES_4(f, (c) + 12)
-#define ENTRIES_64(f, c) \
-    ENTRIES_16(f, c), ENTRIES_16(f, (c) + 16), ENTRIES_16(f, (c) + 32), ENTRIES_16(f, (c) + 48)
-#define ENTRIES_256(f) ENTRIES_64(f, 0), ENTRIES_64(f, 64), ENTRIES_64(f, 128), ENTRIES_64(f, 192)
-
-static const uint32_t first_bits[256] = {ENTRIES_256(FIRST)};
-static const uint32_t second_bits[256] = {ENTRIES_256(SECOND)};
-static const uint32_t third_bits[256] = {ENTRIES_256(THIRD)};
-static const uint32_t fourth_bits[256] = {ENTRIES_256(FOURTH)};
-
-static inline uint32_t group_bits(const unsigned char *c)
-{
-    return first_bits[c[0]] | second_bits[c[1]] | third_bits[c[2]] | fourth_bits[c[3]];
-}
-
-/* Compilers make one plain store of it on a little-endian host. */
-static inline void store_little_endian_32(unsigned char *bytes, uint32_t value)
-{
-    bytes[0] = (unsigned char)value;
-    bytes[1] = (unsigned char)(value >> 8);
-    bytes[2] = (unsigned char)(value >> 16);
-    bytes[3] = (unsigned char)(value >> 24);
-}
-
-void base64_decode(const char *text, size_t groups, unsigned char *bytes)
+/* Decodes groups up to the first bad one, and returns how many. */
+static size_t decode_plain(const char *text, size_t groups, unsigned char *bytes)
 {
     const unsigned char *c = (const unsigned char *)text;
-    /* Each store but the last writes a fourth byte, 0, which the next one overwrites. */
-    for (; groups > 4; groups -= 4, c += 16, bytes += 12) {
-        uint32_t a = group_bits(c), b = group_bits(c + 4);
-        uint32_t d = group_bits(c + 8), e = group_bits(c + 12);
-        store_little_endian_32(bytes, a);
-        store_little_endian_32(bytes + 3, b);
-        store_little_endian_32(bytes + 6, d);
-        store_little_endian_32(bytes + 9, e);
+    size_t done = 0;
+    for (; done < groups; done++, c += 4, bytes += 3) {
+        const uint32_t v0 = base64_values[c[0]], v1 = base64_values[c[1]];
+        const uint32_t v2 = base64_values[c[2]], v3 = base64_values[c[3]];
+        if ((v0 | v1 | v2 | v3) >= BASE64_BAD)
+            break;
+        bytes[0] = (unsigned char)(v0 << 2 | v1 >> 4);
+        bytes[1] = (unsigned char)(v1 << 4 | v2 >> 2);
+        bytes[2] = (unsigned char)(v2 << 6 | v3);
     }
-    for (; groups > 0; groups--, c += 4, bytes += 3) {
-        uint32_t bits = group_bits(c);
-        bytes[0] = (unsigned char)bits;
-        bytes[1] = (unsigned char)(bits >> 8);
-        bytes[2] = (unsigned char)(bits >> 16);
-    }
+    return done;
+}
+
+bool base64_decode(const char *text, size_t groups, bool is_end, unsigned char *bytes)
+{
+    const struct base64_vector *vector = find_vector();
+    const bool is_past = groups * 3 >= COPY_PAST_BYTES;
+    size_t done = 0;
+    /* Vector code stores nothing of a block with a bad character, so that need not be aligned. */
+    for (; is_past && done < BASE64_ALIGNMENT; done++)
+        if ((uintptr_t)(bytes + done * 3) % BASE64_ALIGNMENT == 0 ||
+            decode_plain(text + done * 4, 1, bytes + done * 3) == 0)
+            break;
+    if (vector)
+        done += vector->decode(text + done * 4, groups - done, is_past, bytes + done * 3);
+    done += decode_plain(text + done * 4, groups - done, bytes + done * 3);
+    if (!is_end || groups - done != 1)
+        return done == groups;
+    char last[4];
+    memcpy(last, text + done * 4, sizeof last);
+    for (size_t i = 3; i >= 2 && last[i] == '='; i--)
+        last[i] = 'A';
+    return decode_plain(last, 1, bytes + done * 3) == 1;
 }
 
 /* ---------------------------------------------------------------- encoding */

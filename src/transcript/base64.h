@@ -2,21 +2,27 @@
 #ifndef HEALCL_TRANSCRIPT_BASE64_H
 #define HEALCL_TRANSCRIPT_BASE64_H
 
+#include <stdbool.h>
+
 #include "core/status.h"
 
+/* How many characters are of the alphabet before the first other one, '=' included. */
+size_t base64_good(const char *text, size_t length);
+
 /*
- * Checks a whole text and sets the number of bytes it decodes to. Refuses characters outside of the
- * alphabet, padding elsewhere than at the end, and lengths that are not multiples of four. Messages
- * begin with "base64: ".
+ * Checks a whole text by what base64_good says of it, and sets the number of bytes it decodes to.
+ * Refuses characters outside of the alphabet, padding elsewhere than at the end, and lengths that
+ * are not multiples of four. Messages begin with "base64: ".
  */
-enum healcl_status base64_check(const char *text, size_t length, uint64_t *decoded,
+enum healcl_status base64_check(const char *text, size_t length, size_t good, uint64_t *decoded,
                                 struct healcl_error *error);
 
 /*
- * Decodes groups times four characters into groups times three bytes, no byte beyond. Padding
- * decodes as zeros. The text was checked; any other character gives unspecified bytes.
+ * Decodes groups times four characters into groups times three bytes, no byte beyond. is_end: the
+ * last group may be padded, which decodes as zeros. Returns whether all characters are good; else
+ * the bytes are unspecified.
  */
-void base64_decode(const char *text, size_t groups, unsigned char *bytes);
+bool base64_decode(const char *text, size_t groups, bool is_end, unsigned char *bytes);
 
 /* Characters that count bytes are encoded in. */
 size_t base64_length(size_t count);

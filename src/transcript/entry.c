@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/json_tree.h"
 #include "transcript/scan.h"
 #include "transcript/value.h"
@@ -113,6 +114,40 @@ static enum healcl_status read_declared_tensor(const cJSON *dtype, const cJSON *
     return payload_declare(declared, rank, sizes, &argument->host.payload, error);
 }
 
+/* {"file": "digits.bin", "offset": 64, "bytes": 1376, "xxh3": "..."}: raw bytes of a .npy file in
+ * a file of the same folder. */
+static enum healcl_status read_raw_tensor(const struct source *source, const cJSON *data,
+                                          struct argument *argument, struct healcl_error *error)
+{
+    const struct source *file;
+    const cJSON *value;
+    const char *name, *expected;
+    char hash[HASH_SIZE];
+    int64_t offset, bytes;
+    TRY(value_member(data, "file", &value, error));
+    TRY(value_text(value, "'file'", &name, error));
+    TRY(value_member(data, "offset", &value, error));
+    TRY(value_integer(value, "'offset'", &offset, error));
+    TRY(value_member(data, "bytes", &value, error));
+    TRY(value_integer(value, "'bytes'", &bytes, error));
+    TRY(value_member(data, "xxh3", &value, error));
+    TRY(value_text(value, "'xxh3'", &expected, error));
+    TRY(source_open_beside(source, name, &file, error));
+    if (offset < 0 || bytes < 1 || (uint64_t)bytes > file->length ||
+        (uint64_t)offset > file->length - (uint64_t)bytes)
+        REFUSE_FOR(error, FILE, "'%.80s' has %zu bytes, not %" PRId64 " from byte %" PRId64 " on",
+                   name, file->length, bytes, offset);
+    hash_bytes(file->text + offset, (size_t)bytes, hash);
+    source_forget(source, file->text + offset, (size_t)bytes);
+    if (strcmp(hash, expected) != 0)
+        REFUSE_FOR(error, FILE,
+                   "'%.80s' has changed: %" PRId64 " bytes from byte %" PRId64
+                   " on have another hash",
+                   name, bytes, offset);
+    argument->host.present = true;
+    return payload_parse_raw(file->text + offset, (size_t)bytes, &argument->host.payload, error);
+}
+
 static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJSON *value,
                                            struct argument *argument, struct healcl_error *error)
 {
@@ -131,15 +166,17 @@ static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJ
     TRY(value_text(type, "'type'", &type_name, error));
     if (strcmp(type_name, "numpy") != 0)
         REFUSE(error, "a host tensor of type '%.80s' is not supported, only 'numpy' is", type_name);
-    size_t offset, length;
+    size_t offset, length, good;
     TRY(value_member(tensor, "data", &data, error));
     TRY(value_member(tensor, "dtype", &dtype, error));
     TRY(value_member(tensor, "shape", &shape, error));
     if (value_is_nothing(data) && !value_is_nothing(shape))
         return read_declared_tensor(dtype, shape, argument, error);
-    TRY(value_span(data, "'data'", &offset, &length, error));
+    if (cJSON_IsObject(data))
+        return read_raw_tensor(source, data, argument, error);
+    TRY(value_span(data, "'data'", &offset, &length, &good, error));
     argument->host.present = true;
-    return payload_parse(source->text + offset, length, &argument->host.payload, error);
+    return payload_parse(source->text + offset, length, good, &argument->host.payload, error);
 }
 
 static enum healcl_status read_int(const cJSON *value, int64_t *integer, struct healcl_error *error)

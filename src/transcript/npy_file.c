@@ -1,21 +1,20 @@
-/* Whole .npy files. One is read as transcripts' payloads are: in base64, so that there is one way
- * in which elements are converted and checked. */
+/* Whole .npy files. One is read as raw payloads are, so that there is one way in which elements are
+ * converted and checked. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/file.h"
 #include "core/new_file.h"
-#include "transcript/base64.h"
 #include "transcript/npy.h"
 #include "transcript/payload.h"
 
-static enum healcl_status read_elements(const char *text, size_t length, enum dtype dtype,
+static enum healcl_status read_elements(const char *npy, size_t length, enum dtype dtype,
                                         const struct layout *layout, void *array,
                                         struct healcl_error *error)
 {
     struct payload payload;
     char has[SHAPE_TEXT_SIZE], wanted[SHAPE_TEXT_SIZE];
-    TRY(payload_parse(text, length, &payload, error));
+    TRY(payload_parse_raw(npy, length, &payload, error));
     if (!layout_same_shape(&payload.layout, layout))
         REFUSE(error, "its shape is %s, not %s", layout_shape_text(&payload.layout, has),
                layout_shape_text(layout, wanted));
@@ -28,16 +27,11 @@ enum healcl_status npy_read_file(const char *path, enum dtype dtype, const struc
     unsigned char *bytes;
     size_t length = 0;
     TRY(file_read(path, SIZE_MAX / 2, &bytes, &length, error));
-    char *text = malloc(base64_length(length) + 1);
-    if (text)
-        base64_encode(bytes, length, text);
     enum healcl_status status =
-        text ? read_elements(text, base64_length(length), dtype, layout, array, error)
-             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+        read_elements((const char *)bytes, length, dtype, layout, array, error);
     if (status == HEALCL_REFUSED)
         error_prefix(error, PATH_FORMAT ": ", path);
     free(bytes);
-    free(text);
     return status;
 }
 

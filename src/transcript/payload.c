@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/copy.h"
+#include "core/parallel.h"
 #include "transcript/base64.h"
 #include "transcript/npy.h"
 
@@ -12,29 +14,51 @@ enum { BLOCK_ELEMENTS = 2048 };
 
 /* ---------------------------------------------------------------- bytes */
 
+/* Decodes groups from number at on. */
+static enum healcl_status decode(const struct payload *payload, uint64_t at, uint64_t groups,
+                                 unsigned char *bytes, struct healcl_error *error)
+{
+    uint64_t decoded;
+    if (base64_decode(payload->data + at * 4, (size_t)groups, at + groups == payload->length / 4,
+                      bytes))
+        return HEALCL_OK;
+    TRY(base64_check(payload->data, payload->length, base64_good(payload->data, payload->length),
+                     &decoded, error));
+    REFUSE(error, "base64: it changed while it was decoded");
+}
+
 /* Bytes of the .npy file from byte on. Zeros beyond its end, which checked payloads never reach:
  * only a file that changes under its mapping does. */
-static void read_bytes(const struct payload *payload, uint64_t byte, size_t count, void *bytes)
+enum healcl_status payload_read_file(const struct payload *payload, uint64_t byte, size_t count,
+                                     void *bytes, struct healcl_error *error)
 {
     unsigned char *next = bytes, group[3];
-    const uint64_t groups = payload->base64_length / 4;
+    if (payload->is_raw) {
+        const size_t left = byte < payload->length ? payload->length - (size_t)byte : 0;
+        const size_t taken = count < left ? count : left;
+        copy_bytes(next, payload->data + (taken > 0 ? byte : 0), taken);
+        memset(next + taken, 0, count - taken);
+        return HEALCL_OK;
+    }
+    const uint64_t groups = payload->length / 4;
     for (size_t taken; count > 0; next += taken, byte += taken, count -= taken) {
         const uint64_t at = byte / 3;
         const size_t skipped = byte % 3;
         if (at >= groups) {
             memset(next, 0, count);
-            return;
+            break;
         }
         if (skipped == 0 && count >= 3) {
             taken = count / 3 < groups - at ? count / 3 : (size_t)(groups - at);
-            base64_decode(payload->base64 + at * 4, taken, next);
+            TRY(decode(payload, at, taken, next, error));
             taken *= 3;
         } else {
             taken = count < 3 - skipped ? count : 3 - skipped;
-            base64_decode(payload->base64 + at * 4, 1, group);
+            TRY(decode(payload, at, 1, group, error));
             memcpy(next, group + skipped, taken);
         }
     }
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- elements */
@@ -53,14 +77,17 @@ static bool needs_swap(const struct payload *payload)
 }
 
 /* Elements of the file, as it has them, from number first on. */
-static void read_elements(const struct payload *payload, int64_t first, size_t count, void *array)
+static enum healcl_status read_elements(const struct payload *payload, int64_t first, size_t count,
+                                        void *array, struct healcl_error *error)
 {
     const size_t size = dtype_size(payload->dtype);
-    read_bytes(payload, payload->data_offset + (uint64_t)first * size, count * size, array);
+    return payload_read_file(payload, payload->data_offset + (uint64_t)first * size, count * size,
+                             array, error);
 }
 
 /* Reads at most BLOCK_ELEMENTS of them as values. */
-static void read_block(const struct payload *payload, int64_t first, size_t count, int64_t *values)
+static enum healcl_status read_block(const struct payload *payload, int64_t first, size_t count,
+                                     int64_t *values, struct healcl_error *error)
 {
     union {
         int8_t bytes[BLOCK_ELEMENTS];
@@ -68,21 +95,22 @@ static void read_block(const struct payload *payload, int64_t first, size_t coun
         uint64_t longs[BLOCK_ELEMENTS];
     } room = {.longs = {0}};
     const bool swaps = needs_swap(payload);
-    read_elements(payload, first, count, &room);
+    TRY(read_elements(payload, first, count, &room, error));
     switch (payload->dtype) {
     case DTYPE_INT8:
         for (size_t i = 0; i < count; i++)
             values[i] = room.bytes[i];
-        return;
+        break;
     case DTYPE_INT32:
         for (size_t i = 0; i < count; i++)
             values[i] = (int32_t)(swaps ? __builtin_bswap32(room.words[i]) : room.words[i]);
-        return;
+        break;
     case DTYPE_INT64:
         for (size_t i = 0; i < count; i++)
             values[i] = (int64_t)(swaps ? __builtin_bswap64(room.longs[i]) : room.longs[i]);
-        return;
+        break;
     }
+    return HEALCL_OK;
 }
 
 /* Elements of a part that lie together in the file's C order; 0 of a whole. */
@@ -111,12 +139,12 @@ static enum healcl_status read_npy(const struct payload *payload, uint64_t decod
     char text[NPY_HEADER_MAX];
     uint32_t header_offset;
     size_t prefix_length = decoded < sizeof prefix ? (size_t)decoded : sizeof prefix;
-    read_bytes(payload, 0, prefix_length, prefix);
+    TRY(payload_read_file(payload, 0, prefix_length, prefix, error));
     TRY(npy_read_prefix(prefix, prefix_length, &header_offset, data_offset, error));
     if (*data_offset > decoded)
         REFUSE(error, "the .npy file ends within its header");
     size_t header_length = *data_offset - header_offset;
-    read_bytes(payload, header_offset, header_length, text);
+    TRY(payload_read_file(payload, header_offset, header_length, text, error));
     return npy_read_header(prefix[6], text, header_length, header, error);
 }
 
@@ -129,13 +157,11 @@ static bool orders_differ(const struct layout *layout)
     return longer_axes > 1 && layout_elements(layout) > 0;
 }
 
-enum healcl_status payload_parse(const char *base64, size_t length, struct payload *payload,
-                                 struct healcl_error *error)
+/* The header of a .npy file of so many bytes. */
+static enum healcl_status parse(struct payload *payload, uint64_t decoded,
+                                struct healcl_error *error)
 {
-    uint64_t decoded;
     struct npy_header header = {.big_endian = false};
-    *payload = (struct payload){.base64 = base64, .base64_length = length};
-    TRY(base64_check(base64, length, &decoded, error));
     TRY(read_npy(payload, decoded, &payload->data_offset, &header, error));
 
     /* layout_init has seen to it that this product does not overflow. */
@@ -151,6 +177,28 @@ enum healcl_status payload_parse(const char *base64, size_t length, struct paylo
     payload->fortran_order = header.fortran_order && orders_differ(&header.layout);
     payload->layout = header.layout;
     return HEALCL_OK;
+}
+
+enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
+                                 struct payload *payload, struct healcl_error *error)
+{
+    uint64_t decoded;
+    *payload = (struct payload){.data = base64, .length = length};
+    TRY(base64_check(base64, length, good, &decoded, error));
+    return parse(payload, decoded, error);
+}
+
+enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,
+                                     struct healcl_error *error)
+{
+    *payload = (struct payload){.data = npy, .length = length, .is_raw = true};
+    return parse(payload, length, error);
+}
+
+uint64_t payload_file_bytes(const struct payload *payload)
+{
+    return payload->data_offset +
+           (uint64_t)layout_elements(&payload->layout) * dtype_size(payload->dtype);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -204,7 +252,7 @@ static enum healcl_status store(const struct target *target, const int64_t *valu
 
 enum healcl_status payload_check_data(const struct payload *payload, struct healcl_error *error)
 {
-    if (!payload->base64)
+    if (!payload->data)
         REFUSE_FOR(error, STATE,
                    "it has a dtype and a shape, but no data: they are to be given to the run");
     return HEALCL_OK;
@@ -217,14 +265,12 @@ static enum healcl_status read_run(const struct payload *payload, enum dtype dty
     const struct target target = {
         .payload = payload, .dtype = dtype, .array = array, .first = first};
     const int64_t whole = whole_position(payload, first);
-    if (dtype == payload->dtype && !needs_swap(payload)) {
-        read_elements(payload, whole, (size_t)count, array);
-        return HEALCL_OK;
-    }
+    if (dtype == payload->dtype && !needs_swap(payload))
+        return read_elements(payload, whole, (size_t)count, array, error);
     int64_t values[BLOCK_ELEMENTS];
     for (int64_t done = 0; done < count;) {
         size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
-        read_block(payload, whole + done, part, values);
+        TRY(read_block(payload, whole + done, part, values, error));
         TRY(store(&target, values, part, done, 1, error));
         done += (int64_t)part;
     }
@@ -261,7 +307,7 @@ static enum healcl_status read_fortran_order(const struct target *target,
             if (used == have) {
                 have = left < BLOCK_ELEMENTS ? (size_t)left : BLOCK_ELEMENTS;
                 used = 0;
-                read_block(target->payload, next, have, values);
+                TRY(read_block(target->payload, next, have, values, error));
                 next += (int64_t)have;
                 left -= (int64_t)have;
             }
@@ -323,22 +369,32 @@ enum healcl_status payload_read(const struct payload *payload, enum dtype dtype,
     return payload_read_part(payload, dtype, 0, layout_elements(&payload->layout), array, error);
 }
 
-enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
-                                     int64_t count, void *array, struct healcl_error *error)
+/* Elements of a target from its first + first on, which go to the same places of its array. */
+static enum healcl_status read_range(void *context, uint32_t part, int64_t first, int64_t count,
+                                     struct healcl_error *error)
 {
-    TRY(payload_check_data(payload, error));
-    const int64_t run = run_of(payload);
-    char *next = array;
+    const struct target *target = context;
+    const int64_t run = run_of(target->payload);
+    (void)part;
     for (int64_t size; count > 0; first += size, count -= size) {
-        size = run > 0 && run - first % run < count ? run - first % run : count;
-        TRY(read_run(payload, dtype, first, size, next, error));
-        next += (size_t)size * dtype_size(dtype);
+        const int64_t from = target->first + first;
+        size = run > 0 && run - from % run < count ? run - from % run : count;
+        TRY(read_run(target->payload, target->dtype, from, size,
+                     (char *)target->array + (size_t)first * dtype_size(target->dtype), error));
     }
     return HEALCL_OK;
 }
 
+enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
+                                     int64_t count, void *array, struct healcl_error *error)
+{
+    struct target target = {payload, dtype, array, first};
+    TRY(payload_check_data(payload, error));
+    return parallel_do(count, dtype_size(dtype), read_range, &target, NULL, error);
+}
+
 void payload_forget(const struct payload *payload, const struct source *source)
 {
-    if (payload->base64)
-        source_forget(source, payload->base64, payload->base64_length);
+    if (payload->data)
+        source_forget(source, payload->data, payload->length);
 }

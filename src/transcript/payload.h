@@ -1,5 +1,6 @@
 /*
- * Payloads: tensors embedded in a transcript as the base64 of a .npy file.
+ * Payloads: tensors embedded in a transcript as the base64 of a .npy file, or raw in a file beside
+ * it.
  *
  * A payload is only a span of the mapped file and what its header says; nothing is decoded before
  * it is read, and reading needs no memory but a small buffer. Format of .npy: NumPy's
@@ -20,9 +21,10 @@ struct payload_part {
 };
 
 struct payload {
-    const char *base64;   /* in the mapped file, which must outlive the payload; NULL where only
-                             dtype and shape are known, and a caller brings the data */
-    size_t base64_length; /* characters between the quotes */
+    const char *data; /* in the mapped file, which must outlive the payload; NULL where only dtype
+                         and shape are known, and a caller brings the data */
+    size_t length;    /* characters between the quotes, or bytes */
+    bool is_raw;      /* data are the bytes of the .npy file themselves, not base64 */
     uint32_t data_offset; /* decoded bytes before the first element: the .npy header */
     enum dtype dtype;
     bool big_endian;
@@ -35,12 +37,21 @@ struct payload {
 };
 
 /*
- * Checks a whole base64 span and the .npy header in it, and fills payload. Refuses characters
- * outside of the standard alphabet, wrong padding, a bad magic, version, header, dtype or shape,
- * and data that are shorter or longer than the shape says.
+ * Checks a whole base64 span, by what base64_good says of it, and the .npy header in it, and fills
+ * payload. Refuses characters outside of the standard alphabet, wrong padding, a bad magic,
+ * version, header, dtype or shape, and data that are shorter or longer than the shape says.
  */
-enum healcl_status payload_parse(const char *base64, size_t length, struct payload *payload,
-                                 struct healcl_error *error);
+enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
+                                 struct payload *payload, struct healcl_error *error);
+
+/* Does the same with the bytes of a .npy file. */
+enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,
+                                     struct healcl_error *error);
+
+/* Bytes of the whole .npy file; and reads `count` of them, from number `byte` on. */
+uint64_t payload_file_bytes(const struct payload *payload);
+enum healcl_status payload_read_file(const struct payload *payload, uint64_t byte, size_t count,
+                                     void *bytes, struct healcl_error *error);
 
 /* Fills in a payload that is only a dtype and a shape. Refuses what layout_init does. */
 enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,

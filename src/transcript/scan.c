@@ -5,12 +5,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "transcript/base64.h"
+
 /* Pages are given back in steps, as each step is a system call. */
 enum { FORGET_STEP = 16 * 1024 * 1024 };
 
 /* The text between the quotes of a string: bytes [begin, end) of the file. */
 struct span {
     size_t begin, end;
+    size_t good; /* of data: how many characters are base64, before any other */
     bool escaped;
 };
 
@@ -98,45 +101,8 @@ static enum healcl_status append_span(struct scanner *scanner, const char *openi
 
 /* ---------------------------------------------------------------- strings */
 
-/* Whether bytes need a closer look: escapes, control characters, anything beyond ASCII. */
-static bool needs_care(const char *text, size_t length)
-{
-    enum { BLOCK = 128 }; /* a constant trip count: GCC makes vector code of it at -O2 too */
-    const unsigned char *c = (const unsigned char *)text;
-    unsigned char care = 0;
-    size_t i = 0;
-    for (; length - i >= BLOCK && !care; i += BLOCK)
-        for (size_t j = 0; j < BLOCK; j++)
-            care |= (unsigned char)((c[i + j] == '\\') | (c[i + j] < ' ') | (c[i + j] >> 7));
-    for (; i < length && !care; i++)
-        care = (unsigned char)((c[i] == '\\') | (c[i] < ' ') | (c[i] >> 7));
-    return care;
-}
-
-/* Steps over text of which needs_care is false, quickly. *closed: the closing quote came. */
-static void skip_plain(struct scanner *scanner, bool *closed)
-{
-    enum { BLOCK = 16 * 1024 }; /* stays in the first cache between the two looks at it */
-    *closed = false;
-    while (scanner->at < scanner->source->length) {
-        const char *next = scanner->source->text + scanner->at;
-        size_t left = scanner->source->length - scanner->at;
-        size_t length = left < BLOCK ? left : BLOCK;
-        const char *quote = memchr(next, '"', length);
-        if (quote)
-            length = (size_t)(quote - next);
-        if (needs_care(next, length))
-            return;
-        scanner->at += length;
-        *closed = quote != NULL;
-        if (*closed)
-            return;
-    }
-}
-
-/* Steps to the next character that ends the string or needs care, for strings that hold
- * such characters here and there. */
-static void skip_plain_run(struct scanner *scanner)
+/* Steps to the next character that ends the string or needs care. */
+static void skip_plain(struct scanner *scanner)
 {
     const unsigned char *c = (const unsigned char *)scanner->source->text;
     size_t at = scanner->at, length = scanner->source->length;
@@ -207,16 +173,20 @@ static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error
     return HEALCL_OK;
 }
 
-/* A string from its opening quote to behind its closing one. */
-static enum healcl_status scan_string(struct scanner *scanner, struct span *span,
+/* A string from its opening quote to behind its closing one. Base64 is checked here, where it is
+ * read anyway. */
+static enum healcl_status scan_string(struct scanner *scanner, bool is_data, struct span *span,
                                       struct healcl_error *error)
 {
-    bool closed;
+    bool closed = false;
     scanner->at++;
     *span = (struct span){.begin = scanner->at};
-    skip_plain(scanner, &closed);
+    if (is_data)
+        span->good =
+            base64_good(scanner->source->text + scanner->at, scanner->source->length - scanner->at);
+    scanner->at += span->good;
     while (!closed) {
-        skip_plain_run(scanner);
+        skip_plain(scanner);
         int c = peek(scanner);
         if (c < 0)
             return not_json(scanner, "the file ends within a string", error);
@@ -302,12 +272,12 @@ static enum healcl_status scan_string_value(struct scanner *scanner, bool is_dat
                                             struct healcl_error *error)
 {
     struct span span;
-    TRY(scan_string(scanner, &span, error));
+    TRY(scan_string(scanner, is_data, &span, error));
     if (!is_data)
         return append_span(scanner, "\"$", &span, error);
-    char reference[64];
-    snprintf(reference, sizeof reference, "\"@%zu,%zu%s\"", span.begin, span.end - span.begin,
-             span.escaped ? ",e" : "");
+    char reference[80];
+    snprintf(reference, sizeof reference, "\"@%zu,%zu,%zu%s\"", span.begin, span.end - span.begin,
+             span.good, span.escaped ? ",e" : "");
     return append_text(scanner, reference, error);
 }
 
@@ -338,7 +308,7 @@ static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
 {
     if (peek(scanner) != '"')
         return unexpected(scanner, "a key", error);
-    TRY(scan_string(scanner, key, error));
+    TRY(scan_string(scanner, false, key, error));
     skip_space(scanner);
     if (peek(scanner) != ':')
         return unexpected(scanner, "':'", error);
@@ -409,7 +379,7 @@ static enum healcl_status check_tag(struct scanner *scanner, struct healcl_error
     scanner->has_tag = true;
     if (peek(scanner) != '"')
         return refuse_top(error);
-    TRY(scan_string(scanner, &tag, error));
+    TRY(scan_string(scanner, false, &tag, error));
     return span_is(scanner, &tag, "ExecutionTranscript") ? HEALCL_OK : refuse_top(error);
 }
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,6 +12,16 @@
 #include "core/file.h"
 #include "core/registry.h"
 #include "transcript/unpack.h"
+
+/* A file of at most so many bytes stays mapped: to map its pages anew takes as long as to decode
+ * them, and the system can still take them back. */
+#define KEPT_BYTES (UINT64_C(1) << 30)
+
+/* A transcript's folder, with a '/' behind, and a file there, which has a name once it is open. */
+struct beside {
+    char *folder, *name;
+    struct source file;
+};
 
 /* Maps a file. path: for messages. */
 static enum healcl_status map_file(struct source *source, int file, const char *path,
@@ -33,9 +45,23 @@ static enum healcl_status map_file(struct source *source, int file, const char *
     /* Only advice: a system that does not take it reads the file all the same. */
     (void)madvise(text, length, MADV_SEQUENTIAL);
     mapping_note(text, length, path);
-    *source = (struct source){
-        .text = text, .length = length, .mapped = true, .file = file, .opened = about};
+    source->text = text;
+    source->length = length;
+    source->mapped = true;
+    source->file = file;
+    source->opened = about;
     return HEALCL_OK;
+}
+
+static void unmap(struct source *source)
+{
+    if (source->mapped) {
+        mapping_forget(source->text);
+        (void)munmap((void *)(uintptr_t)source->text, source->length);
+    }
+    if (source->is_shared)
+        close(source->file);
+    *source = (struct source){.beside = source->beside};
 }
 
 /* Puts what is packed in a source, unless it is PACKING_NONE, into the place of the source. */
@@ -47,23 +73,75 @@ static enum healcl_status unpack_source(struct source *source, const char *path,
     if (packing == PACKING_NONE)
         return HEALCL_OK;
     enum healcl_status status = unpack(source->text, source->length, packing, &unpacked, error);
-    source_close(source);
+    unmap(source);
     TRY(status);
     status = map_file(source, unpacked, path, error);
     close(unpacked);
     return status;
 }
 
-enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
+/* Maps a file that others can write to. */
+static enum healcl_status map_shared(struct source *source, const char *path,
+                                     struct healcl_error *error)
 {
-    *source = (struct source){.text = NULL};
     int file;
     TRY(file_open_regular(path, &file, error));
     enum healcl_status status = map_file(source, file, path, error);
     source->is_shared = source->mapped;
     if (!source->mapped)
         close(file);
-    return status == HEALCL_OK ? unpack_source(source, path, error) : status;
+    return status;
+}
+
+enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
+{
+    struct beside *beside = calloc(1, sizeof *beside);
+    *source = (struct source){.beside = beside};
+    NEED_MEMORY(beside, error);
+    enum healcl_status status = map_shared(source, path, error);
+    if (status == HEALCL_OK)
+        status = unpack_source(source, path, error);
+    beside->folder = realpath(path, NULL); /* where a link leads to */
+    if (beside->folder)
+        strrchr(beside->folder, '/')[1] = 0;
+    if (status != HEALCL_OK)
+        source_close(source);
+    return status;
+}
+
+static enum healcl_status map_beside(struct beside *beside, const char *name,
+                                     struct healcl_error *error)
+{
+    const size_t size = strlen(beside->folder) + strlen(name) + 1;
+    char *path = malloc(size);
+    NEED_MEMORY(path, error);
+    snprintf(path, size, "%s%s", beside->folder, name);
+    enum healcl_status status =
+        !file_leads_out(beside->folder, path)
+            ? map_shared(&beside->file, path, error)
+            : ERROR(error, HEALCL_REFUSED, "'%.80s' is a link out of the transcript's folder",
+                    name);
+    free(path);
+    return status;
+}
+
+enum healcl_status source_open_beside(const struct source *source, const char *name,
+                                      const struct source **file, struct healcl_error *error)
+{
+    struct beside *beside = source->beside;
+    if (!beside || !beside->folder)
+        REFUSE(error, "'%.80s' would lie beside the transcript, which is in no folder", name);
+    if (!*name || strchr(name, '/'))
+        REFUSE(error, "'%.80s' is no file of the transcript's own folder", name);
+    if (beside->name && strcmp(name, beside->name) != 0)
+        REFUSE(error, "payloads lie in two files, '%.80s' and '%.80s'", beside->name, name);
+    *file = &beside->file;
+    if (beside->name)
+        return HEALCL_OK;
+    TRY(map_beside(beside, name, error));
+    beside->name = strdup(name);
+    NEED_MEMORY(beside->name, error);
+    return HEALCL_OK;
 }
 
 enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,
@@ -78,7 +156,7 @@ static bool same_time(struct timespec a, struct timespec b)
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-enum healcl_status source_check(const struct source *source, struct healcl_error *error)
+static enum healcl_status check_file(const struct source *source, struct healcl_error *error)
 {
     const struct stat *before = &source->opened;
     struct stat now;
@@ -94,6 +172,14 @@ enum healcl_status source_check(const struct source *source, struct healcl_error
     return HEALCL_OK;
 }
 
+enum healcl_status source_check(const struct source *source, struct healcl_error *error)
+{
+    TRY(check_file(source, error));
+    if (source->beside && source->beside->name)
+        TRY_PREFIX(check_file(&source->beside->file, error), "'%.80s': ", source->beside->name);
+    return HEALCL_OK;
+}
+
 enum healcl_status source_explain(const struct source *source, enum healcl_status status,
                                   struct healcl_error *error)
 {
@@ -104,19 +190,23 @@ enum healcl_status source_explain(const struct source *source, enum healcl_statu
 
 void source_close(struct source *source)
 {
-    if (source->mapped) {
-        mapping_forget(source->text);
-        (void)munmap((void *)(uintptr_t)source->text, source->length);
+    unmap(source);
+    if (source->beside) {
+        unmap(&source->beside->file);
+        free(source->beside->folder);
+        free(source->beside->name);
+        free(source->beside);
     }
-    if (source->is_shared)
-        close(source->file);
-    *source = (struct source){.text = NULL};
+    source->beside = NULL;
 }
 
 void source_forget(const struct source *source, const char *begin, size_t length)
 {
+    const struct source *beside = source->beside ? &source->beside->file : NULL;
+    if (beside && beside->mapped && begin >= beside->text && begin < beside->text + beside->length)
+        source = beside;
     /* In memory that is no mapped file the pages would come back as zeros. */
-    if (!source->mapped)
+    if (!source->mapped || source->length <= KEPT_BYTES)
         return;
     long page_size = sysconf(_SC_PAGESIZE);
     if (page_size <= 0)

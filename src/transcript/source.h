@@ -7,13 +7,16 @@
 
 #include "core/status.h"
 
+struct beside;
+
 struct source {
     const char *text; /* not terminated; NULL for an empty file */
     size_t length;
-    bool mapped;        /* by source_open; false for a buffer of the caller's */
-    bool is_shared;     /* others can write to what is mapped: a file, open below */
-    int file;           /* where is_shared */
-    struct stat opened; /* the file, when it was opened */
+    bool mapped;           /* by source_open; false for a buffer of the caller's */
+    bool is_shared;        /* others can write to what is mapped: a file, open below */
+    int file;              /* where is_shared */
+    struct stat opened;    /* the file, when it was opened */
+    struct beside *beside; /* a transcript's folder, and a file there; NULL: it is in memory */
 };
 
 /*
@@ -30,8 +33,17 @@ enum healcl_status source_open_memory(struct source *source, const void *data, s
                                       struct healcl_error *error);
 void source_close(struct source *source);
 
-/* Refuses a file that has been written to since it was opened. One that another has taken the place
- * of, by a rename, is still what is mapped. */
+/*
+ * Opens the file of raw payloads in the transcript's folder, at the first call: a transcript has
+ * one. *file lives as long as the source.
+ * Errors: HEALCL_USAGE where it cannot be opened; HEALCL_REFUSED for a path, a link out of the
+ * folder, a second file, and a transcript in memory; HEALCL_NO_MEMORY.
+ */
+enum healcl_status source_open_beside(const struct source *source, const char *name,
+                                      const struct source **file, struct healcl_error *error);
+
+/* Refuses a file that has been written to since it was opened, or that of its payloads. One that
+ * another has taken the place of, by a rename, is still what is mapped. */
 enum healcl_status source_check(const struct source *source, struct healcl_error *error);
 
 /* Explains a status: where it is a refusal or a difference, and source_check refuses the file,
@@ -41,7 +53,7 @@ enum healcl_status source_explain(const struct source *source, enum healcl_statu
 
 /* Lets the system drop the pages of [begin, begin + length) from memory; they can still be read
  * and are then mapped anew. Keeps the resident size small while a large file is read. Does
- * nothing for a source that is not mapped. */
+ * nothing for a source that is not mapped, or not large. */
 void source_forget(const struct source *source, const char *begin, size_t length);
 
 #endif

@@ -107,7 +107,7 @@ enum healcl_status value_integer(const cJSON *value, const char *what, int64_t *
 }
 
 enum healcl_status value_span(const cJSON *value, const char *what, size_t *offset, size_t *length,
-                              struct healcl_error *error)
+                              size_t *good, struct healcl_error *error)
 {
     const char *text = marked(value, '@');
     if (!text)
@@ -115,6 +115,7 @@ enum healcl_status value_span(const cJSON *value, const char *what, size_t *offs
     char *next;
     *offset = (size_t)strtoull(text, &next, 10);
     *length = (size_t)strtoull(next + 1, &next, 10);
+    *good = (size_t)strtoull(next + 1, &next, 10);
     if (*next == ',')
         REFUSE(error, "%s holds JSON escapes, which base64 has no need of", what);
     return HEALCL_OK;

@@ -41,9 +41,9 @@ enum healcl_status value_constant(const cJSON *value, const char *tag, const cha
 enum healcl_status value_integer(const cJSON *value, const char *what, int64_t *integer,
                                  struct healcl_error *error);
 
-/* The place of a base64 string in the file: what the scanner has made of a key "data". Refuses one
- * with JSON escapes, as "\/": no writer of HEAL makes them. */
+/* The place of a base64 string in the file, and what base64_good says of it: what the scanner has
+ * made of a key "data". Refuses one with JSON escapes, as "\/": no writer of HEAL makes them. */
 enum healcl_status value_span(const cJSON *value, const char *what, size_t *offset, size_t *length,
-                              struct healcl_error *error);
+                              size_t *good, struct healcl_error *error);
 
 #endif

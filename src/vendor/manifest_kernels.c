@@ -16,18 +16,6 @@ enum { SOURCE_MAX = 4 << 20, PATH_SIZE = 1024 };
 
 #define TRUST "only a folder that is trusted may have that: --trust DIR"
 
-/* Whether a link leads out of the folder. What is not there does not. */
-static bool leads_out(const char *folder, const char *path)
-{
-    char *inside = realpath(folder, NULL), *there = inside ? realpath(path, NULL) : NULL;
-    const size_t length = inside ? strlen(inside) : 0;
-    const bool leads = there && (strncmp(there, inside, length) != 0 ||
-                                 (length > 1 && there[length] != '/')); /* "/" has its own */
-    free(there);
-    free(inside);
-    return leads;
-}
-
 /* The path of a file in the manifest's folder, that a member names. */
 static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
                                   const char *member, char path[PATH_SIZE])
@@ -38,7 +26,7 @@ static enum healcl_status path_of(const struct reader *reader, const cJSON *obje
         REFUSE_AT(reader, object, member, "must be a file of the manifest's own folder");
     if (snprintf(path, PATH_SIZE, "%s/%s", reader->folder, name) >= PATH_SIZE)
         REFUSE_AT(reader, object, member, "its path is too long");
-    if (!reader->is_trusted && leads_out(reader->folder, path))
+    if (!reader->is_trusted && file_leads_out(reader->folder, path))
         REFUSE_AT(reader, object, member, "'%s' is a link out of the manifest's folder: " TRUST,
                   name);
     return HEALCL_OK;

@@ -95,7 +95,7 @@ def test_cut_while_mapped(system):
 
 
 def test_written_while_mapped(system):
-    """In place that is the file's fault; a rename leaves what is mapped."""
+    """In place that is the file's fault, or its payloads'; a rename leaves what is mapped."""
     other = system.folder / "other.json"
     for code, words in ((3, "the file changed while it was read: it has been written to"),
                         (1, "5000 of 5002 results differ")):
@@ -110,6 +110,13 @@ def test_written_while_mapped(system):
         _, errors = process.communicate(timeout=120)
         assert process.returncode == code, (process.returncode, errors)
         assert one_line(errors.decode()) == f"healcl: {file}: {words}\n", errors
+    assert system.run("pack", file, "-o", other)[0] == 0
+    process = system.start_differences(other)
+    with open(f"{other}.bin", "r+") as stream:
+        stream.write("x")
+    _, errors = process.communicate(timeout=120)
+    assert one_line(errors.decode()) == f"healcl: {other}: 'other.json.bin': the file changed " \
+        "while it was read: it has been written to\n", errors
 
 
 def test_file_size_limit(system):

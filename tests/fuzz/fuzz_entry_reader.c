@@ -25,7 +25,7 @@ static void check_parts(const struct payload *payload, enum dtype dtype, const v
 static void check_payload(const struct payload *payload)
 {
     int64_t count = layout_elements(&payload->layout);
-    EXPECT((uint64_t)count * dtype_size(payload->dtype) <= payload->base64_length);
+    EXPECT((uint64_t)count * dtype_size(payload->dtype) <= payload->length);
     int64_t *wide = malloc((size_t)count * sizeof *wide + 1);
     void *array = malloc((size_t)count * sizeof *wide + 1);
     struct healcl_error error = {.detail = NULL};

@@ -1,5 +1,5 @@
-/* Fuzzes .npy files: as a reader of files sees them, and as the payload of a transcript. Both
- * accept the same files, and a header rewritten from what was read says the same. */
+/* Fuzzes .npy files: as a reader of files sees them, and as the payload of a transcript, in base64
+ * and raw. All accept the same files, and a header rewritten from what was read says the same. */
 #include "fuzz.h"
 
 #include "transcript/base64.h"
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct healcl_error error = {.detail = NULL};
     struct npy_header header;
-    struct payload payload;
+    struct payload payload, raw;
     uint32_t start = 0;
     char *text = malloc(base64_length(size) + 1);
     EXPECT(text);
@@ -47,16 +47,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool reads = read_file(data, size, &header, &start);
     if (reads)
         write_anew(&header);
-    enum healcl_status status = payload_parse(text, base64_length(size), &payload, &error);
+    enum healcl_status status = payload_parse(
+        text, base64_length(size), base64_good(text, base64_length(size)), &payload, &error);
     expect_told(status, &error);
     int64_t count = reads ? layout_elements(&header.layout) : 0;
     bool is_whole = reads && (uint64_t)count == (size - start) / dtype_size(header.dtype) &&
                     (size - start) % dtype_size(header.dtype) == 0;
     EXPECT((status == HEALCL_OK) == is_whole);
+    EXPECT(payload_parse_raw((const char *)data, size, &raw, NULL) == status);
     if (status == HEALCL_OK) {
-        int64_t *values = malloc((size_t)count * sizeof *values + 1);
+        const size_t bytes = (size_t)count * sizeof(int64_t);
+        int64_t *values = malloc(2 * bytes + 1);
         EXPECT(values && payload.dtype == header.dtype && payload.data_offset == start);
         EXPECT(payload_read(&payload, DTYPE_INT64, values, &error) == HEALCL_OK);
+        EXPECT(payload_read(&raw, DTYPE_INT64, values + count, &error) == HEALCL_OK);
+        EXPECT(memcmp(values, values + count, bytes) == 0);
         free(values);
     }
     free(text);

@@ -179,14 +179,14 @@ static void payloads_are_of_one_request(void **state)
     transcript = open_lines(&script, "");
     OK(healcl_transcript_widen(transcript, (const size_t[]){0}, 1, BATCH, &wide, &error));
     const struct payload *input = wide->input_steps[0]->payload;
-    assert_true(!input->base64 && input->dtype == DTYPE_INT64 && input->copies == 0);
+    assert_true(!input->data && input->dtype == DTYPE_INT64 && input->copies == 0);
     assert_true(input->layout.rank == 2 && input->layout.shape[0] == BATCH &&
                 input->layout.shape[1] == ELEMENTS && input->layout.stride[0] == ELEMENTS);
-    assert_ptr_equal(wide->input_steps[1]->payload->base64,
-                     transcript->input_steps[1]->payload->base64);
+    assert_ptr_equal(wide->input_steps[1]->payload->data,
+                     transcript->input_steps[1]->payload->data);
     const struct payload *result = wide->result_steps[0]->payload;
     assert_int_equal(result->copies, BATCH);
-    assert_ptr_equal(result->base64, transcript->result_steps[0]->payload->base64);
+    assert_ptr_equal(result->data, transcript->result_steps[0]->payload->data);
     assert_true(layout_same_shape(&result->layout, &layout));
     assert_int_equal(wide->result_steps[1]->payload->copies, 0);
     assert_int_equal(wide->plan->expected, 2);

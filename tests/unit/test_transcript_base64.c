@@ -1,13 +1,16 @@
 #include "test_transcript_common.h"
 
+#include "core/copy.h"
 #include "transcript/base64.h"
+#include "transcript/base64_vector.h"
 
 static void check(const char *text, size_t length, const char *refusal, uint64_t expected)
 {
     struct healcl_error error = {.detail = NULL};
     uint64_t decoded = 0;
     char *copy = exact_copy(text, length);
-    enum healcl_status status = base64_check(copy, length, &decoded, &error);
+    enum healcl_status status =
+        base64_check(copy, length, base64_good(copy, length), &decoded, &error);
     free(copy);
     if (refusal) {
         expect_refusal(status, &error, refusal);
@@ -39,7 +42,7 @@ static void test_round_trip(void **state)
         unsigned char *decoded = malloc(characters / 4 * 3 + 8);
         assert_non_null(decoded);
         memset(decoded, 0xa5, characters / 4 * 3 + 8);
-        base64_decode(copy, characters / 4, decoded);
+        assert_true(base64_decode(copy, characters / 4, true, decoded));
         assert_memory_equal(decoded, bytes, length);
         for (size_t i = length; i < characters / 4 * 3; i++)
             assert_int_equal(decoded[i], 0);
@@ -48,6 +51,72 @@ static void test_round_trip(void **state)
         free(decoded);
         free(copy);
     }
+}
+
+/* Each vector decoder that runs here stops before the block of a bad character, and before the end
+ * where its stores would pass it; what it has decoded is right. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    enum { GROUPS = 300 };
+    unsigned char bytes[GROUPS * 3], decoded[GROUPS * 3];
+    char text[GROUPS * 4 + 1];
+    uint64_t random = 43;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)next_random(&random);
+    base64_encode(bytes, sizeof bytes, text);
+    for (const struct base64_vector *vector = base64_vectors; vector->name; vector++)
+        for (size_t groups = 0; groups <= GROUPS && vector->is_here(); groups++) {
+            memset(decoded, 0xa5, sizeof decoded);
+            const size_t done = vector->decode(text, groups, false, decoded);
+            assert_true(done <= groups && done + 128 > groups);
+            assert_memory_equal(decoded, bytes, done * 3);
+            for (size_t i = groups * 3; i < sizeof decoded; i++)
+                assert_int_equal(decoded[i], 0xa5);
+            assert_true(vector->good(text, groups * 4) + 128 > groups * 4);
+            for (size_t place = 0; place < groups * 4; place += 1 + next_random(&random) % 7) {
+                const char kept = text[place];
+                text[place] = "=-_*:@[`{ /"[next_random(&random) % 10];
+                text[place] = (char)(next_random(&random) % 2 ? text[place] : kept ^ 0x80);
+                assert_true(vector->decode(text, groups, false, decoded) * 4 <= place);
+                assert_true(vector->good(text, groups * 4) <= place);
+                assert_int_equal(base64_good(text, groups * 4), place);
+                assert_false(base64_decode(text, groups, false, decoded));
+                text[place] = kept;
+            }
+        }
+}
+
+/* What goes past the caches, from and to places of any alignment, and no byte beyond. */
+static void test_large(void **state)
+{
+    (void)state;
+    enum { BYTES = (int)COPY_PAST_BYTES + 3 * 40 };
+    unsigned char *bytes = malloc(BYTES), *out = aligned_alloc(64, BYTES + 136);
+    char *text = malloc(BYTES / 3 * 4 + 1);
+    uint64_t random = 44;
+    assert_true(bytes && out && text && BYTES % 3 == 2);
+    for (size_t i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)next_random(&random);
+    base64_encode(bytes, BYTES / 3 * 3, text);
+    for (size_t offset = 0; offset < 64; offset++) {
+        const size_t groups = BYTES / 3 - offset / 2, count = groups * 3;
+        out[offset + count] = 0xa5;
+        assert_true(base64_decode(text, groups, true, out + offset));
+        assert_memory_equal(out + offset, bytes, count);
+        assert_int_equal(out[offset + count], 0xa5);
+        memset(out + offset, 0, count);
+        copy_bytes(out + offset, bytes + offset % 7, count);
+        assert_memory_equal(out + offset, bytes + offset % 7, count);
+        assert_int_equal(out[offset + count], 0xa5);
+        const char kept = text[offset];
+        text[offset] = '!';
+        assert_false(base64_decode(text, groups, true, out + offset));
+        text[offset] = kept;
+    }
+    free(text);
+    free(out);
+    free(bytes);
 }
 
 static void test_every_character(void **state)
@@ -65,6 +134,11 @@ static void test_every_character(void **state)
             text[place] = (char)c;
             put(wanted, sizeof wanted, "at %zu is not", place);
             check(text, sizeof text, good ? NULL : wanted, 225);
+            unsigned char decoded[225];
+            assert_int_equal(base64_decode(text, 75, false, decoded), good);
+            assert_true(!good || decoded[place / 4 * 3 + 2] ==
+                                     (place % 4 < 2 ? 0 : strchr(alphabet, c) - alphabet) *
+                                         (place % 4 == 2 ? 64 : 1) % 256);
         }
     }
 }
@@ -82,12 +156,21 @@ static void test_padding_and_length(void **state)
     refuse("QQ==QUFB", "padding '=' at 2 is not at the end");
     refuse("Q=QQ", "padding '=' at 1 is not at the end");
     refuse("QU-B", "character '-' at 2 is not in the alphabet");
+    unsigned char bytes[6];
+    assert_true(base64_decode("QUFBQQ==", 2, true, bytes));
+    assert_memory_equal(bytes, "AAAA\0", 6);
+    assert_false(base64_decode("QUFBQQ==", 2, false, bytes));
+    assert_false(base64_decode("QQ==QUFB", 2, true, bytes));
+    assert_false(base64_decode("Q===", 1, true, bytes));
+    assert_false(base64_decode("QQ=Q", 1, true, bytes));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_every_character),
         cmocka_unit_test(test_padding_and_length),
     };

@@ -479,6 +479,10 @@ static void test_host_tensors(void **state)
 
     refuse_value("HOST_TENSOR", "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":\"AA\\/A\"}}",
                  "'data' holds JSON escapes, which base64 has no need of");
+    refuse_value("HOST_TENSOR",
+                 "{\"tensor_base64\":{\"type\":\"numpy\",\"data\":{\"file\":\"a.bin\","
+                 "\"offset\":0,\"bytes\":8,\"xxh3\":\"\"}}}",
+                 "'a.bin' would lie beside the transcript, which is in no folder");
     refuse_value("HOST_TENSOR", "{\"__type__\":\"DeviceTensorPointer\"}",
                  "'__type__' is 'DeviceTensorPointer', not 'HostTensor'");
     refuse_value("HOST_TENSOR", "{\"tensor_base64\":\"AAAA\"}",

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "transcript/base64.h"
 #include "transcript/payload.h"
 
 /* A payload with its text, which tests own. */
@@ -42,7 +43,9 @@ static struct sample make_sample(const char *descr, bool fortran_order, const ch
     free(data);
 
     struct healcl_error error = {.detail = NULL};
-    expect_ok(payload_parse(sample.text, length, &sample.payload, &error), &error);
+    expect_ok(payload_parse(sample.text, length, base64_good(sample.text, length), &sample.payload,
+                            &error),
+              &error);
     return sample;
 }
 
@@ -235,8 +238,8 @@ static void test_parts(void **state)
     }
 }
 
-/* A file that has shrunk or changed since it was checked gives zeros, and nothing is read that is
- * not there. */
+/* A file that has shrunk since it was checked gives zeros, and nothing is read that is not there.
+ * One with other characters is refused while it is decoded. */
 static void test_cut_behind_the_check(void **state)
 {
     (void)state;
@@ -247,13 +250,17 @@ static void test_cut_behind_the_check(void **state)
         int64_t array[6];
         struct payload cut = sample.payload;
         char *copy = exact_copy(sample.text, length);
-        cut.base64 = copy;
-        cut.base64_length = length;
+        cut.data = copy;
+        cut.length = length;
         expect_ok(payload_read(&cut, DTYPE_INT64, array, &error), &error);
         expect_ok(payload_read_part(&cut, DTYPE_INT64, 5, 1, array, &error), &error);
         assert_true(array[0] == 0 || array[0] == 7);
         free(copy);
     }
+    int64_t array[6];
+    sample.text[sample.length - 9] = '*';
+    expect_refusal(payload_read(&sample.payload, DTYPE_INT64, array, &error), &error,
+                   "base64: character '*' at");
     free(sample.text);
 }
 
@@ -264,7 +271,8 @@ static void refuse(const unsigned char *npy, size_t length, const char *part)
     char text[TEXT_SIZE];
     size_t characters = encode_base64(npy, length, text);
     char *copy = exact_copy(text, characters);
-    expect_refusal(payload_parse(copy, characters, &payload, &error), &error, part);
+    expect_refusal(payload_parse(copy, characters, base64_good(copy, characters), &payload, &error),
+                   &error, part);
     free(copy);
 }
 
@@ -275,7 +283,7 @@ static void test_refused_payloads(void **state)
     unsigned char npy[512] = {0}, data[64] = {0};
     struct healcl_error error = {.detail = NULL};
     struct payload payload;
-    expect_refusal(payload_parse("QQ*=", 4, &payload, &error), &error,
+    expect_refusal(payload_parse("QQ*=", 4, 2, &payload, &error), &error,
                    "base64: character '*' at 2");
     refuse(npy, 0, "not a .npy file");
     refuse(npy, make_npy(1, header, data, 47, npy),

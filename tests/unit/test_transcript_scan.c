@@ -99,14 +99,14 @@ static void test_rewriting(void **state)
     accept("[ [ null , true,false, {} ,[], \"\", \"a b\" ] ]",
            "[null,true,false,{},[],\"$\",\"$a b\"]\n");
     accept("[{ \"a\" : 1 , \"b\" : \"x\" }]", "{\"a\":\"#1\",\"b\":\"$x\"}\n");
-    accept("[{\"data\":\"AAAA\"}]", "{\"data\":\"@10,4\"}\n");
-    accept("[{\"data\":\"\"}]", "{\"data\":\"@10,0\"}\n");
-    accept("[{\"data\" : \"A\\/+A\"}]", "{\"data\":\"@12,5,e\"}\n");
-    accept("[{\"d\\u0061ta\":\"AAAA\"}]", "{\"d\\u0061ta\":\"@15,4\"}\n");
+    accept("[{\"data\":\"AAAA\"}]", "{\"data\":\"@10,4,4\"}\n");
+    accept("[{\"data\":\"\"}]", "{\"data\":\"@10,0,0\"}\n");
+    accept("[{\"data\" : \"A\\/+A\"}]", "{\"data\":\"@12,5,1,e\"}\n");
+    accept("[{\"d\\u0061ta\":\"AAAA\"}]", "{\"d\\u0061ta\":\"@15,4,4\"}\n");
     /* Only strings, and only right after the key. */
     accept("[{\"data\":7,\"DATA\":\"x\",\"data2\":\"y\"}]",
            "{\"data\":\"#7\",\"DATA\":\"$x\",\"data2\":\"$y\"}\n");
-    accept("[{\"data\":[\"x\",{\"data\":\"y\"}]}]", "{\"data\":[\"$x\",{\"data\":\"@23,1\"}]}\n");
+    accept("[{\"data\":[\"x\",{\"data\":\"y\"}]}]", "{\"data\":[\"$x\",{\"data\":\"@23,1,1\"}]}\n");
     /* Text that looks like the scanner's own marks. */
     accept("[\"#1\",\"@1,2\",\"$\"]", "\"$#1\"\n\"$@1,2\"\n\"$$\"\n");
     accept("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\ud83d\\uDE00\"]",
@@ -200,8 +200,8 @@ static void test_long_strings(void **state)
                 memcpy(text + 10 + length - 2, "\\\"", 2);
             memcpy(text + 10 + length, "\"}]", 3);
             expect_ok(scan(text, length + 13, entries, sizeof entries, &error), &error);
-            put(expected, sizeof expected, "{\"data\":\"@10,%zu%s\"}\n", length,
-                escaped ? ",e" : "");
+            put(expected, sizeof expected, "{\"data\":\"@10,%zu,%zu%s\"}\n", length,
+                escaped ? length - 2 : length, escaped ? ",e" : "");
             assert_string_equal(entries, expected);
             refuse_bytes(text, length + 10, "the file ends within a string");
             text[10 + length / 2] = '\t';

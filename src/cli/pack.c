@@ -1,0 +1,180 @@
+/* healcl pack */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command_job.h"
+#include "cli/text.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "core/new_file.h"
+#include "tools/xmalloc.h"
+#include "transcript/entry.h"
+
+enum { ALIGNMENT = 64 /* of payloads in their file: NumPy's headers are as long */ };
+
+/* One `healcl pack`. */
+struct pack_command {
+    struct command_job job;
+    const char *output;
+    char *path, *raw_path; /* of the files below */
+    struct source source;
+    struct new_file text, raw;
+    size_t copied; /* bytes of the source that are in text, or have been replaced */
+    uint64_t payloads, offset;
+};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin". */
+static void name_files(struct pack_command *self)
+{
+    const char *file = self->job.file, *ending = strstr(base_name(file), ".json");
+    const size_t stem = ending ? (size_t)(ending - file) : strlen(file);
+    self->path =
+        self->output ? xstrdup(self->output) : xasprintf("%.*s.packed.json", (int)stem, file);
+    self->raw_path = xasprintf("%s.bin", self->path);
+}
+
+/* The source up to a place, and then from another one on. */
+static void copy_text(struct pack_command *self, size_t to, size_t on)
+{
+    fwrite(self->source.text + self->copied, 1, to - self->copied, self->text.stream);
+    self->copied = on;
+}
+
+static enum healcl_status write_payload(struct pack_command *self, const struct payload *payload,
+                                        struct healcl_error *error)
+{
+    static const char zeros[ALIGNMENT];
+    char hash[HASH_SIZE];
+    const size_t begin = (size_t)(payload->data - self->source.text);
+    const uint64_t bytes = payload_file_bytes(payload);
+    char *file = xmalloc(bytes);
+    enum healcl_status status = payload_read_file(payload, 0, bytes, file, error);
+    hash_bytes(file, bytes, hash);
+    fwrite(file, 1, bytes, self->raw.stream);
+    free(file);
+    TRY(status);
+    cJSON *name = cJSON_CreateString(base_name(self->raw_path));
+    char *quoted = cJSON_PrintUnformatted(name);
+    copy_text(self, begin - 1, begin + payload->length + 1); /* with the quotes */
+    fprintf(self->text.stream,
+            "{\"file\":%s,\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"xxh3\":\"%s\"}", quoted,
+            self->offset, bytes, hash);
+    cJSON_free(quoted);
+    cJSON_Delete(name);
+    const size_t padding = (size_t)(-bytes % ALIGNMENT);
+    fwrite(zeros, 1, padding, self->raw.stream);
+    self->offset += bytes + padding;
+    self->payloads++;
+    source_forget(&self->source, payload->data, payload->length);
+    return HEALCL_OK;
+}
+
+static enum healcl_status write_entry(struct pack_command *self, const struct entry *entry,
+                                      struct healcl_error *error)
+{
+    const struct argument *out = &entry->out;
+    for (const struct payload *payload = NULL;;) {
+        const struct payload *next = NULL; /* in the text: out may stand before arguments */
+        for (uint32_t i = 0; i <= entry->argument_count && i <= ENTRY_ARGUMENTS_MAX; i++) {
+            const bool is_out = i == entry->argument_count || i == ENTRY_ARGUMENTS_MAX;
+            const struct argument *argument = is_out ? out : &entry->arguments[i];
+            const struct payload *other = &argument->host.payload;
+            if (argument->kind != ARGUMENT_HOST_TENSOR || !argument->host.present || !other->data)
+                continue;
+            if (other->is_raw)
+                REFUSE(error, "its payloads are raw already");
+            if ((!payload || other->data > payload->data) && (!next || other->data < next->data))
+                next = other;
+        }
+        if (!next)
+            return HEALCL_OK;
+        TRY(write_payload(self, next, error));
+        payload = next;
+    }
+}
+
+static enum healcl_status write_entries(struct pack_command *self, struct healcl_error *error)
+{
+    struct entry_reader *reader;
+    const struct entry *entry;
+    TRY(entry_reader_open(&self->source, &reader, error));
+    enum healcl_status status;
+    do {
+        status = entry_reader_next(reader, &entry, error);
+        if (status == HEALCL_OK && entry && entry->kind == ENTRY_OPERATION)
+            status = write_entry(self, entry, error);
+    } while (status == HEALCL_OK && entry);
+    entry_reader_close(reader);
+    TRY(status);
+    copy_text(self, self->source.length, self->source.length);
+    return source_check(&self->source, error);
+}
+
+/* The payloads first: a transcript is never there without them. */
+static enum healcl_status pack(void *context, struct healcl_error *error)
+{
+    struct pack_command *self = context;
+    if (strcmp(self->job.file, self->raw_path) == 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT " would be written over", self->raw_path);
+    TRY(source_open(&self->source, self->job.file, error));
+    TRY(new_file_open(&self->raw, self->raw_path, error));
+    TRY(new_file_open(&self->text, self->path, error));
+    progress_say(&self->job.progress, "packing %s", self->job.file);
+    TRY(source_explain(&self->source, write_entries(self, error), error));
+    if (fflush(self->text.stream) == 0)
+        TRY(new_file_commit(&self->raw, error));
+    return new_file_commit(&self->text, error);
+}
+
+static void print(void *context, const cJSON *document, const struct style *style)
+{
+    const struct pack_command *self = context;
+    (void)document;
+    fprintf(style->stream, "%s: %" PRIu64 " payloads, %s in %s\n", self->path, self->payloads,
+            TEXT_BYTES(self->offset), base_name(self->raw_path));
+}
+
+static const struct command_option options[] = {
+    {"output", 'o', OPTION_NEW_FILE, "OUT",
+     "the transcript to write, with OUT.bin beside it; by default digits.packed.json for "
+     "digits.json",
+     KEPT_IN(struct pack_command, output)},
+    {HELP_OPTION},
+};
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    static const struct job_steps steps = {pack, NULL, print, NULL, NULL};
+    struct pack_command self = {.output = NULL};
+    int code = take_arguments(command, argc, argv, &self);
+    if (code != GOES_ON)
+        return code;
+    self.job.file = argv[optind];
+    name_files(&self);
+    code = job_run(&self, &steps);
+    new_file_discard(&self.text);
+    new_file_discard(&self.raw);
+    source_close(&self.source);
+    free(self.path);
+    free(self.raw_path);
+    return code;
+}
+
+const struct command command_pack = {
+    .name = "pack",
+    .summary = "decode a transcript's payloads once, into a file beside it",
+    .help = "Writes a transcript whose payloads are raw bytes in a file beside it, with their "
+            "hashes: to read them takes no decoding, and all commands take it as any transcript. "
+            "Both files stay in one folder, under these names.",
+    .notes = "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory.",
+    .options = options,
+    .operands = OPERANDS_FILE,
+    .run = run,
+};

@@ -1,0 +1,209 @@
+/* Wojciech Mula and Daniel Lemire, "Faster Base64 Encoding and Decoding using AVX2 Instructions",
+ * 2018, and "Base64 encoding and decoding at almost the speed of a memory copy", 2020. */
+#include "transcript/base64_vector.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi")))
+
+/* ---------------------------------------------------------------- AVX2 */
+
+/* 16 bytes for each half of a vector. */
+#define BOTH(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
+
+/* The high nibbles of characters. */
+AVX2 static inline __m256i high_nibbles(__m256i c)
+{
+    return _mm256_and_si256(_mm256_srli_epi32(c, 4), _mm256_set1_epi8(15));
+}
+
+/* Not 0 where a character is outside of the alphabet: its high nibble has a bit, and its low nibble
+ * the bits of those high ones that it has no character with. */
+AVX2 static inline __m256i bad_of(__m256i c)
+{
+    const __m256i by_low = BOTH(0x15, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x13,
+                                0x1a, 0x1b, 0x1b, 0x1b, 0x1a);
+    const __m256i by_high = BOTH(16, 16, 1, 2, 4, 8, 4, 8, 16, 16, 16, 16, 16, 16, 16, 16);
+    const __m256i low = _mm256_and_si256(c, _mm256_set1_epi8(15));
+    return _mm256_and_si256(_mm256_shuffle_epi8(by_low, low),
+                            _mm256_shuffle_epi8(by_high, high_nibbles(c)));
+}
+
+/* 32 characters as 8 numbers of 24 bits, their bytes in order, and a byte of 0 behind each four. */
+AVX2 static inline __m256i decode_32(__m256i c)
+{
+    /* What to add to a character, by its high nibble; '/' has an entry of its own. */
+    const __m256i shifts = BOTH(0, 16, 19, 4, -65, -65, -71, -71, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i order = BOTH(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1);
+    const __m256i is_slash = _mm256_cmpeq_epi8(c, _mm256_set1_epi8('/'));
+    const __m256i index = _mm256_add_epi8(is_slash, high_nibbles(c));
+    __m256i v = _mm256_add_epi8(c, _mm256_shuffle_epi8(shifts, index));
+    v = _mm256_maddubs_epi16(v, _mm256_set1_epi32(0x01400140)); /* pairs of 6 bits, as 12 */
+    v = _mm256_madd_epi16(v, _mm256_set1_epi32(0x00011000));    /* pairs of these, as 24 */
+    return _mm256_shuffle_epi8(v, order);
+}
+
+/* Six words of a vector, 0 to 2 and 4 to 6, moved to these places. */
+#define MOVED(v, ...) _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(__VA_ARGS__))
+
+AVX2 static size_t decode_avx2(const char *text, size_t groups, bool is_past, unsigned char *bytes)
+{
+    size_t done = 0;
+    for (; groups - done >= 32; done += 32) {
+        const __m256i *in = (const void *)(text + done * 4);
+        __m256i *out = (void *)(bytes + done * 3), v[4], bad = _mm256_setzero_si256();
+        for (size_t i = 0; i < 4; i++) {
+            const __m256i c = _mm256_loadu_si256(in + i);
+            bad = _mm256_or_si256(bad, bad_of(c));
+            v[i] = decode_32(c);
+        }
+        if (!_mm256_testz_si256(bad, bad))
+            break;
+        v[0] = MOVED(v[0], 0, 1, 2, 4, 5, 6, 3, 3);
+        v[1] = MOVED(v[1], 2, 4, 5, 6, 3, 3, 0, 1);
+        v[2] = MOVED(v[2], 5, 6, 3, 3, 0, 1, 2, 4);
+        v[3] = MOVED(v[3], 3, 3, 0, 1, 2, 4, 5, 6);
+        v[0] = _mm256_blend_epi32(v[0], v[1], 0xc0);
+        v[1] = _mm256_blend_epi32(v[1], v[2], 0xf0);
+        v[2] = _mm256_blend_epi32(v[2], v[3], 0xfc);
+        for (size_t i = 0; i < 3; i++)
+            if (is_past)
+                _mm256_stream_si256(out + i, v[i]);
+            else
+                _mm256_storeu_si256(out + i, v[i]);
+    }
+    _mm_sfence();
+    return done;
+}
+
+AVX2 static size_t good_avx2(const char *text, size_t length)
+{
+    size_t done = 0;
+    for (; length - done >= 128; done += 128) {
+        __m256i bad = _mm256_setzero_si256();
+        for (size_t i = 0; i < 128; i += 32)
+            bad = _mm256_or_si256(bad, bad_of(_mm256_loadu_si256((const void *)(text + done + i))));
+        if (!_mm256_testz_si256(bad, bad))
+            break;
+    }
+    return done;
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") != 0;
+}
+
+/* ---------------------------------------------------------------- AVX-512 */
+
+/* Places of the bytes of 64 numbers of 24 bits in four vectors, the highest byte first. */
+#define OF_1(i) 4 * (i) + 2, 4 * (i) + 1, 4 * (i)
+#define OF_4(i) OF_1(i), OF_1(i + 1), OF_1(i + 2), OF_1(i + 3)
+#define OF_16(i) OF_4(i), OF_4(i + 4), OF_4(i + 8), OF_4(i + 12)
+static const unsigned char order_of_24[192] = {OF_16(0), OF_16(16), OF_16(32), OF_16(48)};
+
+AVX512 static size_t decode_avx512(const char *text, size_t groups, bool is_past,
+                                   unsigned char *bytes)
+{
+    const __m512i low = _mm512_loadu_si512(base64_values);
+    const __m512i high = _mm512_loadu_si512(base64_values + 64);
+    size_t done = 0;
+    for (; groups - done >= 64; done += 64) {
+        __m512i v[4], bad = _mm512_setzero_si512();
+        for (size_t i = 0; i < 4; i++) {
+            const __m512i c = _mm512_loadu_si512(text + done * 4 + i * 64);
+            v[i] = _mm512_permutex2var_epi8(low, c, high);
+            bad = _mm512_ternarylogic_epi32(bad, v[i], c, 0xfe); /* or */
+            v[i] = _mm512_maddubs_epi16(v[i], _mm512_set1_epi32(0x01400140));
+            v[i] = _mm512_madd_epi16(v[i], _mm512_set1_epi32(0x00011000));
+        }
+        if (_mm512_movepi8_mask(bad) != 0)
+            break;
+        for (size_t i = 0; i < 3; i++) { /* of vectors i and i + 1 */
+            const __m512i places = _mm512_sub_epi8(_mm512_loadu_si512(order_of_24 + i * 64),
+                                                   _mm512_set1_epi8((char)(i * 64)));
+            const __m512i b = _mm512_permutex2var_epi8(v[i], places, v[i + 1]);
+            unsigned char *out = bytes + done * 3 + i * 64;
+            if (is_past)
+                _mm512_stream_si512((void *)out, b);
+            else
+                _mm512_storeu_si512(out, b);
+        }
+    }
+    _mm_sfence();
+    return done;
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi");
+}
+
+const struct base64_vector base64_vectors[] = {
+    {"AVX-512", has_avx512, decode_avx512, good_avx2},
+    {"AVX2", has_avx2, decode_avx2, good_avx2},
+    {NULL, NULL, NULL, NULL},
+};
+
+#elif defined(__aarch64__)
+
+#include <arm_neon.h>
+
+static inline uint8x16_t values_of(uint8x16_t c)
+{
+    const uint8x16_t high = vsubq_u8(c, vdupq_n_u8(64));
+    uint8x16_t v = vqtbl4q_u8(vld1q_u8_x4(base64_values), c); /* 0 for c >= 64 */
+    v = vqtbx4q_u8(v, vld1q_u8_x4(base64_values + 64), high); /* unchanged for others */
+    return vorrq_u8(v, vandq_u8(c, vdupq_n_u8(0x80)));
+}
+
+static size_t decode_neon(const char *text, size_t groups, bool is_past, unsigned char *bytes)
+{
+    enum { GROUPS = 16 };
+    size_t done = 0;
+    (void)is_past;
+    for (; groups - done >= GROUPS; done += GROUPS) {
+        const uint8x16x4_t c = vld4q_u8((const unsigned char *)text + done * 4);
+        const uint8x16_t v0 = values_of(c.val[0]), v1 = values_of(c.val[1]);
+        const uint8x16_t v2 = values_of(c.val[2]), v3 = values_of(c.val[3]);
+        if (vmaxvq_u8(vorrq_u8(vorrq_u8(v0, v1), vorrq_u8(v2, v3))) >= 0x80)
+            break;
+        const uint8x16x3_t b = {{vorrq_u8(vshlq_n_u8(v0, 2), vshrq_n_u8(v1, 4)),
+                                 vorrq_u8(vshlq_n_u8(v1, 4), vshrq_n_u8(v2, 2)),
+                                 vorrq_u8(vshlq_n_u8(v2, 6), v3)}};
+        vst3q_u8(bytes + done * 3, b);
+    }
+    return done;
+}
+
+static size_t good_neon(const char *text, size_t length)
+{
+    size_t done = 0;
+    for (; length - done >= 64; done += 64) {
+        const uint8x16x4_t c = vld1q_u8_x4((const unsigned char *)text + done);
+        const uint8x16_t bad = vorrq_u8(vorrq_u8(values_of(c.val[0]), values_of(c.val[1])),
+                                        vorrq_u8(values_of(c.val[2]), values_of(c.val[3])));
+        if (vmaxvq_u8(bad) >= 0x80)
+            break;
+    }
+    return done;
+}
+
+static bool is_here(void)
+{
+    return true;
+}
+
+const struct base64_vector base64_vectors[] = {
+    {"NEON", is_here, decode_neon, good_neon},
+    {NULL, NULL, NULL, NULL},
+};
+
+#else
+
+const struct base64_vector base64_vectors[] = {{NULL, NULL, NULL, NULL}};
+
+#endif
