@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""healcl.fhe against published numbers, Python's integers, and this project's own scheme."""
+import math
+import unittest
+
+import numpy as np
+
+import healcl
+from healcl import fhe
+from support import both
+
+DILITHIUM = 8380417  # FIPS 204: q, n = 256
+FALCON = 12289       # and n = 1024
+PRIMES = [1073741441, 1073740609, 1073739649, 1073738753]  # 1 modulo 64, of 30 bits
+
+
+def integers(residues, moduli):
+    """The integers below the moduli's product, of residues [k, n]."""
+    product = math.prod(moduli)
+    return [sum(int(x) * pow(product // q, -1, q) * (product // q)
+                for x, q in zip(column, moduli)) % product for column in residues.T]
+
+
+def residues(values, moduli):
+    return np.array([[value % q for value in values] for q in moduli])
+
+
+class Arrays(unittest.TestCase):
+    def setUp(self):
+        self.ring = fhe.Ring(32, PRIMES)
+        self.rng = np.random.default_rng(47)
+
+    def random(self, ring):
+        return np.stack([self.rng.integers(0, q, ring.n) for q in ring.moduli])
+
+    def test_published_tables(self):
+        ring = fhe.Ring(256, [DILITHIUM])
+        self.assertEqual(ring.psi, (1753,))
+        self.assertEqual(ring.n_inverse.tolist(), [8347681])
+        self.assertEqual(ring.psi_table[0, 1:9].tolist(), [  # FIPS 204, appendix B
+            4808194, 3765607, 3761513, 5178923, 5496691, 5234739, 5178987, 7778734])
+        self.assertEqual(ring.psi_table[0, -4:].tolist(), [1900052, 7598542, 1054478, 7648983])
+        ring = fhe.Ring(1024, [FALCON])
+        self.assertEqual(ring.psi, (7,))
+        # The tables of Falcon's reference implementation are multiplied by 2^16.
+        self.assertEqual((ring.psi_table[0, :8] * 2**16 % FALCON).tolist(),
+                         [4091, 7888, 11060, 11208, 6960, 4342, 6275, 9759])
+        self.assertEqual((ring.inverse_table[0, :8] * 2**16 % FALCON).tolist(),
+                         [4091, 4401, 1081, 1229, 2530, 6014, 7947, 5329])
+
+    @both
+    def test_transforms_multiply_polynomials(self, dev):
+        for n, q in ((256, DILITHIUM), (1024, FALCON)):
+            ring = fhe.Ring(n, [q])
+            a, b = self.random(ring), self.random(ring)
+            values = fhe.ntt(a, ring, dev)
+            self.assertEqual(values[0, :3].tolist(), [
+                sum(int(x) * pow(ring.psi[0], i * (2 * int(r) + 1), q)
+                    for i, x in enumerate(a[0])) % q for r in ring.bit_reversal[:3]])
+            wide = np.convolve(a[0].astype(object), b[0].astype(object))
+            product = wide[:n] - np.append(wide[n:], 0)
+            np.testing.assert_array_equal(
+                fhe.intt(values * fhe.ntt(b, ring, dev) % q, ring, dev)[0], product % q)
+
+    def test_automorphisms(self):
+        ring = self.ring
+        a = self.random(ring)
+        for element in (3, ring.galois_element(-1), 2 * ring.n - 1):
+            turned = np.zeros_like(a)
+            for i in range(ring.n):
+                power = i * element % (2 * ring.n)
+                turned[:, power % ring.n] = -a[:, i] if power >= ring.n else a[:, i]
+            np.testing.assert_array_equal(
+                fhe.ntt(turned % np.array(ring.moduli)[:, None], ring),
+                fhe.ntt(a, ring)[:, ring.automorphism(element)])
+        self.assertEqual(ring.galois_element(3, generator=5), 125 % 64)
+
+    @both
+    def test_base_conversion(self, dev):
+        a, source, target = self.random(self.ring), PRIMES[:2], PRIMES[2:]
+        product = math.prod(source)
+        lifted = [sum(int(x) * pow(product // q, -1, q) % q * (product // q)
+                      for x, q in zip(column, source)) for column in a[:2].T]
+        self.assertEqual([value % product for value in lifted], integers(a[:2], source))
+        np.testing.assert_array_equal(fhe.base_convert(a[:2], self.ring, 2, dev),
+                                      residues(lifted, target))
+
+    @both
+    def test_division_by_the_last_prime(self, dev):
+        a, last, rest = self.random(self.ring), PRIMES[-1], self.ring.pick(range(3))
+        for rounding, half in (("nearest", last // 2), ("down", 0)):
+            found = fhe.rescale(fhe.ntt(a, self.ring)[None], self.ring, rounding, dev)
+            np.testing.assert_array_equal(fhe.intt(found[0], rest), residues(
+                [(x + half) // last for x in integers(a, PRIMES)], PRIMES[:3]))
+
+    def test_mistakes(self):
+        ring, zeros = self.ring, np.zeros((4, 32), np.int64)
+        for error, word, make in (
+                (healcl.ArgumentError, "power of two", lambda: fhe.Ring(24, PRIMES)),
+                (healcl.ArgumentError, "integer", lambda: fhe.Ring(32.0, PRIMES)),
+                (healcl.ArgumentError, "at least one", lambda: fhe.Ring(32, [])),
+                (healcl.ArgumentError, "prime", lambda: fhe.Ring(32, [65 * 193 * 64 + 1])),
+                (healcl.ArgumentError, "modulo 2n", lambda: fhe.Ring(256, [7681, 12289, 257])),
+                (healcl.ArgumentError, "twice", lambda: fhe.Ring(32, PRIMES[:1] * 2)),
+                (healcl.ArgumentError, "primitive", lambda: fhe.Ring(256, [DILITHIUM], [1])),
+                (healcl.ArgumentError, "2 psi", lambda: fhe.Ring(256, [DILITHIUM], [1753, 1])),
+                (healcl.ArgumentError, "steps", lambda: ring.galois_element(16)),
+                (healcl.ArgumentError, "odd", lambda: ring.automorphism(4)),
+                (healcl.DtypeError, "float", lambda: fhe.ntt(zeros * 1.0, ring)),
+                (healcl.ShapeError, "shape", lambda: fhe.ntt(zeros[:3], ring)),
+                (healcl.ArgumentError, "outside", lambda: fhe.ntt(zeros - 1, ring)),
+                (healcl.ArgumentError, "source", lambda: fhe.base_convert(zeros, ring, 4)),
+                (healcl.ArgumentError, "rounding", lambda: fhe.rescale(zeros[None], ring, "up")),
+                (healcl.ArgumentError, "special", lambda: fhe.key_switch(zeros, zeros, ring, 4)),
+                (healcl.ArgumentError, "digits",
+                 lambda: fhe.key_switch(zeros[:2], zeros, ring, 2, 3)),
+                (healcl.ShapeError, "the key", lambda: fhe.key_switch(
+                    zeros[:3], zeros[None, None].repeat(2, 1), ring))):
+            with self.subTest(word), self.assertRaisesRegex(error, word):
+                make()
+
+
+if __name__ == "__main__":
+    unittest.main()
