@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rings, transforms and key switching on any device, for adapters of libraries.
+"""CKKS on any device, for ciphertexts and keys of existing libraries, equal to the last bit.
 
-    ring = fhe.Ring(8192, moduli)
-    c0, c1 = fhe.key_switch(d2, relinearization_key, ring, device=healcl.open("gpu"))
+    with fhe.from_seal(context, dev) as he:       # of TenSEAL; fhe.from_arrays for others
+        a, b = he.load(ciphertext_a), he.load(ciphertext_b)
+        result = he.store(he.rescale(he.relinearize(a * b)))
 
-All arrays are int64, residues in [0, q), and values are in the order of Ring.
+Ring, key_switch, base_convert, rescale, ntt and intt work on arrays, for adapters of other
+libraries. All arrays are int64, residues in [0, q), and values are in the order of Ring.
 """
 from ._arithmetic import base_convert, intt, key_switch, ntt, rescale
+from ._evaluator import ArrayEvaluator, Ciphertext, Evaluator, Plaintext, from_arrays
 from ._ring import Ring
+from ._seal import SealEvaluator, from_seal
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -43,7 +43,8 @@ class Arithmetic:
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for the key."""
         if key not in self._kept:
-            self._kept[key] = make()
+            with getattr(self.engine, "preparation", nullcontext)():
+                self._kept[key] = make()
         return self._kept[key]
 
     def upload(self, array: Any) -> Any:
@@ -153,12 +154,11 @@ class Arithmetic:
     def key(self, array: np.ndarray) -> Any:
         """A key [2, digits, all primes, n] for switch(): divided by the special primes' product,
         except for what is modulo them."""
-        engine, moduli, special = self.engine, self.ring.moduli, self.special
-        key, product = self.upload(array), math.prod(moduli[:special])
-        rest = key[:, :, special:]
-        engine.modmul(rest, self.constant("by", lambda: [
-            [pow(product, -1, q)] for q in moduli[special:]]), self.column(special, len(moduli)), rest)
-        return key
+        moduli, special = self.ring.moduli, self.special
+        key, product, out = self.upload(array), math.prod(moduli[:special]), self.empty(*array.shape)
+        self.engine.modmul(key, self.constant("by", lambda: [[1]] * special + [
+            [pow(product, -1, q)] for q in moduli[special:]]), self.column(0, len(moduli)), out)
+        return out
 
     def _start(self) -> Any:
         """Values [2, all primes, n] that round a division by the special primes' product P: half
