@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """healcl.fhe against published numbers, Python's integers, and this project's own scheme."""
 import math
+import os
+import sys
 import unittest
 
 import numpy as np
 
 import healcl
 from healcl import fhe
-from support import both
+from support import CLONE, both, transcript
 
 DILITHIUM = 8380417  # FIPS 204: q, n = 256
 FALCON = 12289       # and n = 1024
@@ -118,6 +120,67 @@ class Arrays(unittest.TestCase):
                     zeros[:3], zeros[None, None].repeat(2, 1), ring))):
             with self.subTest(word), self.assertRaisesRegex(error, word):
                 make()
+
+
+class Hybrid(unittest.TestCase):
+    """Key switching in digits of several primes, against scripts/fhe/hybrid.py."""
+
+    def setUp(self):
+        transcript("encrypted_hybrid_toy.json.gz")
+        sys.path.insert(0, os.path.join(CLONE, "scripts"))
+        self.addCleanup(sys.path.remove, sys.path[0])
+
+    def scheme(self, limbs, dnum):
+        """The scheme, and its ring. Its arrays have the limbs last, or values in natural order."""
+        from fhe import hybrid
+        from fhe.program import Program
+        from fhe.ring import RnsRing
+        parameters = hybrid.Parameters(64, limbs, dnum)
+        moduli = parameters.primes + parameters.special
+        program = Program(47, RnsRing(64, moduli))
+        scheme = hybrid.Hybrid(program, parameters)
+        scheme.upload_constants()
+        return scheme, fhe.Ring(64, moduli, program.ring.tables.psi[:, 32])
+
+    @both
+    def test_rotation_and_product(self, dev):
+        for limbs, dnum in ((7, 3), (4, 1), (3, 3)):
+            scheme, ring = self.scheme(limbs, dnum)
+            t, order = scheme.t, ring.bit_reversal
+            element = ring.galois_element(5, generator=5)
+            from fhe.keys import galois_indices
+            slots = t.sampler.rng.integers(-1024, 1024, (2, 32))
+            a, b = (scheme.upload_ciphertext(row, 2.0**40) for row in slots)
+            keys = [scheme.upload_key(old) for old in (t.secret.turned(element), t.secret.square())]
+            turned = scheme.rotate(a, scheme.upload(galois_indices(64, element).reshape(1, 64, 1)),
+                                   keys[0])
+            product = scheme.multiply(turned, b, keys[1])
+            wanted = [t.array(x).transpose(0, 2, 1)[..., order] for x in
+                      (a, b, turned, product, scheme.divide(product, scheme.by_last))]
+            galois, relinearization = (np.moveaxis(t.array(key), 0, 1)[..., order] for key in keys)
+            special, secret = len(scheme.parameters.special), t.secret.values[:, order]
+            for rounding in ("down", "nearest"):
+                with self.subTest(limbs=limbs, dnum=dnum, rounding=rounding), fhe.from_arrays(
+                        dev, ring, special=special, relinearization_key=relinearization,
+                        galois_keys={element: galois}, dnum=dnum, rounding=rounding,
+                        generator=5) as he:
+                    x, y = (he.load(array, 2.0**40) for array in wanted[:2])
+                    found = [he.rotate(x, 5)]
+                    found.append(he.relinearize(found[0] * y))
+                    found.append(he.rescale(found[1]))
+                    if rounding == "down":
+                        for array, ciphertext in zip(wanted[2:], found):
+                            np.testing.assert_array_equal(he.store(ciphertext), array)
+                    # Other levels and roundings: the same but for noise, whose secret is known.
+                    low = he.mod_switch(x, limbs - 2)
+                    some, moduli = ring.pick(range(limbs - 1)), ring.moduli[:limbs - 1]
+                    (c0, c1), (d0, d1) = (he.store(each).astype(object) for each in
+                                          (low, he.rotate(low, 5)))
+                    column = np.array(moduli, dtype=object)[:, None]
+                    old = ((c0 + c1 * secret[:limbs - 1]) % column)[:, ring.automorphism(element)]
+                    noise = (d0 + d1 * secret[:limbs - 1] - old) % column
+                    values = integers(fhe.intt(noise.astype(np.int64), some), moduli)
+                    self.assertLess(max(min(v, math.prod(moduli) - v) for v in values), 2**20)
 
 
 if __name__ == "__main__":
