@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """healcl.fhe against SEAL, by way of TenSEAL: all bits are equal."""
+import gzip
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 from types import SimpleNamespace
@@ -9,7 +12,7 @@ import numpy as np
 
 import healcl
 from healcl import fhe
-from support import both, device
+from support import CLONE, both, device, transcript
 
 try:
     import tenseal
@@ -140,6 +143,13 @@ class Seal(unittest.TestCase):
 
     def test_16384(self):
         self.compare(16384, [device()])
+
+    def test_the_bundled_transcript_is_seal_s(self):
+        path = transcript("seal_multiply.json.gz")
+        done = subprocess.run([sys.executable, "-B", os.path.join(
+            CLONE, "scripts", "seal_transcript.py"), "-"], capture_output=True, check=True)
+        with gzip.open(path) as file:
+            self.assertEqual(done.stdout, file.read())
 
     @both
     def test_vectors_of_tenseal(self, dev):
