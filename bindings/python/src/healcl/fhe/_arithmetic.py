@@ -39,6 +39,10 @@ class Arithmetic:
         self.engine, self.ring, self.special, self.nearest = engine, ring, special, nearest
         self.digits = digit_ranges(len(ring.moduli) - special, dnum)
         self._kept: Dict[Hashable, Any] = {}
+        moduli = np.array(ring.moduli)
+        self._tables = {"q": moduli, "column": moduli[:, None], "psi": ring.psi_table,
+                        "inverse": ring.inverse_table, "n_inverse": ring.n_inverse,
+                        "minus_n_inverse": moduli - ring.n_inverse}
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for the key."""
@@ -62,15 +66,7 @@ class Arithmetic:
 
     def _table(self, name: str, first: int, end: int) -> Any:
         return self.keep((name, first, end), lambda: self.constant(
-            name, lambda: self._whole(name))[first:end])
-
-    def _whole(self, name: str) -> np.ndarray:
-        ring, moduli = self.ring, np.array(self.ring.moduli)
-        arrays: Dict[str, np.ndarray] = {
-            "q": moduli, "column": moduli[:, None], "psi": ring.psi_table,
-            "inverse": ring.inverse_table, "n_inverse": ring.n_inverse,
-            "minus_n_inverse": moduli - ring.n_inverse}
-        return arrays[name]
+            name, lambda: self._tables[name])[first:end])
 
     def column(self, first: int, end: int) -> Any:
         """The moduli, int64 [k, 1]."""
@@ -155,8 +151,8 @@ class Arithmetic:
         """A key [2, digits, all primes, n] for switch(): divided by the special primes' product,
         except for what is modulo them."""
         moduli, special = self.ring.moduli, self.special
-        key, product, out = self.upload(array), math.prod(moduli[:special]), self.empty(*array.shape)
-        self.engine.modmul(key, self.constant("by", lambda: [[1]] * special + [
+        product, out = math.prod(moduli[:special]), self.empty(*array.shape)
+        self.engine.modmul(self.upload(array), self.constant("by", lambda: [[1]] * special + [
             [pow(product, -1, q)] for q in moduli[special:]]), self.column(0, len(moduli)), out)
         return out
 
@@ -181,8 +177,8 @@ class Arithmetic:
         spread = self._spread(c)
         if self.nearest:
             total = self.empty(2, end, n)
-            engine.modsum(self.keep(("start", end), lambda: self.keep("start", self._start)[:, :end]),
-                          0, self.column(0, end), total)
+            start = self.keep(("start", end), lambda: self.keep("start", self._start)[:, :end])
+            engine.modsum(start, 0, self.column(0, end), total)
         else:
             total = engine.zeros((2, end, n), np.int64)
         rest = engine.unsqueeze(total, 1)
@@ -200,7 +196,7 @@ class Arithmetic:
         return out
 
     def _spread(self, c: Any) -> Any:
-        """c [1, 1, k, n] -> the values of its digits modulo all primes, [digits, special + k, n]."""
+        """c [1, 1, k, n] -> its digits' values modulo all primes, [digits, special + k, n]."""
         engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
         end = special + k
         digits = [range(special + digit.start, special + min(digit.stop, k))
@@ -244,7 +240,7 @@ def special_first(ring: Ring, special: int) -> Ring:
 
 
 def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> np.ndarray:
-    """A key [digits, 2, k, n] of the ring's moduli -> [2, digits, k, n] with special primes first."""
+    """A key [digits, 2, k, n] of the ring's moduli -> [2, digits, k, n], special primes first."""
     array = ring.check(key, ring.moduli, 4, what)
     digits = len(digit_ranges(len(ring.moduli) - special, dnum))
     if array.shape[:2] != (digits, 2):

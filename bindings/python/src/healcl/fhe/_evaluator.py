@@ -24,24 +24,24 @@ _Evaluator = TypeVar("_Evaluator", bound="Evaluator")
 
 
 class _Operand:
-    """What an evaluator has on its device."""
+    """What an evaluator has on its device. scale: of the numbers in it, which may be set."""
 
     __array_ufunc__ = None  # NumPy's arithmetic would copy, and knows no moduli
 
     def __init__(self, evaluator: Evaluator, tensor: Any, scale: float, slots: int) -> None:
-        self.evaluator, self.tensor, self.scale, self.slots = evaluator, tensor, scale, slots
+        self._evaluator, self._tensor, self.scale, self._slots = evaluator, tensor, scale, slots
 
     @property
     def level(self) -> int:
         """How many primes can still be dropped: SEAL's chain index."""
-        return int(self.tensor.shape[2]) - 1
+        return int(self._tensor.shape[2]) - 1
 
     def read(self) -> np.ndarray:
         """A copy of the residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
 
             np.array_equal(c.read(), other.read())
         """
-        array: np.ndarray = self.evaluator._download(self)
+        array: np.ndarray = self._evaluator._download(self)
         return array[:, 0]
 
 
@@ -68,25 +68,25 @@ class Ciphertext(_Operand):
     @property
     def size(self) -> int:
         """How many parts it has: 2, or 3 of a product."""
-        return int(self.tensor.shape[0])
+        return int(self._tensor.shape[0])
 
     def __add__(self, other: Any) -> Ciphertext:
-        return self.evaluator.add(self, other)
+        return self._evaluator.add(self, other)
 
     def __sub__(self, other: Any) -> Ciphertext:
-        return self.evaluator.subtract(self, other)
+        return self._evaluator.subtract(self, other)
 
     def __mul__(self, other: Any) -> Ciphertext:
-        return self.evaluator.multiply(self, other)
+        return self._evaluator.multiply(self, other)
 
     def __radd__(self, other: Any) -> Ciphertext:
-        return self.evaluator.add(self, other)
+        return self._evaluator.add(self, other)
 
     def __rmul__(self, other: Any) -> Ciphertext:
-        return self.evaluator.multiply(self, other)
+        return self._evaluator.multiply(self, other)
 
     def __neg__(self) -> Ciphertext:
-        return self.evaluator.negate(self)
+        return self._evaluator.negate(self)
 
     def __repr__(self) -> str:
         return "<healcl.fhe.Ciphertext: %d parts, level %d, scale 2^%.2f>" % (
@@ -113,12 +113,15 @@ class Evaluator(Closed):
     ring     the primes of ciphertexts, then the special ones
     special  how many are special
 
+        with fhe.from_arrays(dev, ring, relinearization_key=key) as he:
+            a = he.load(array, 2.0**40)
+
     A ciphertext belongs to its evaluator. Operations are enqueued, and not waited for. Keys go to
     the device when they are first used.
     """
 
     def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, rounding: str,
-                 keys: Mapping[int, Any], generator: int) -> None:
+                 keys: Any, generator: int) -> None:
         self.ring, self.special = ring, special
         self._dnum, self._rounding, self._keys, self._generator = dnum, rounding, keys, generator
         self._primes = ring.moduli[:len(ring.moduli) - special]
@@ -145,10 +148,11 @@ class Evaluator(Closed):
             raise ArgumentError("%s has fewer than two parts" % what)
         self._check_scale(scale, len(primes))
         kind = Ciphertext if rank == 3 else Plaintext
-        return kind(self, self._on.upload(array[:, None] if rank == 3 else array[None, None]), scale, slots)
+        tensor = self._on.upload(array[:, None] if rank == 3 else array[None, None])
+        return kind(self, tensor, scale, slots)
 
     def _download(self, operand: _Operand) -> Any:
-        return self._engine.device_to_host(self._own(operand).tensor)
+        return self._engine.device_to_host(self._own(operand)._tensor)
 
     @contextmanager
     def record(self: _Evaluator, path: Union[str, os.PathLike[str]], *,
@@ -173,18 +177,18 @@ class Evaluator(Closed):
     def _expect(self, a: Ciphertext, residues: np.ndarray) -> None:
         if not isinstance(self._engine, SandboxRecorder):
             raise StateError("only what record() returns expects results")
-        if residues.shape != self._ciphertext(a).tensor.shape:
+        if residues.shape != self._ciphertext(a)._tensor.shape:
             raise ShapeError("the expected result has %d parts of level %d, not %d of level %d" % (
                 len(residues), residues.shape[2] - 1, a.size, a.level))
-        self._engine.expect(a.tensor, residues)
+        self._engine.expect(a._tensor, residues)
 
     # ---- checks
 
     def _own(self, operand: Any) -> _Operand:
         if not isinstance(operand, _Operand):
-            raise DtypeError("an operand is a Ciphertext or a Plaintext, not %s: load() or encode() "
-                             "makes one" % type(operand).__name__)
-        if operand.evaluator is not self:
+            raise DtypeError("an operand is a Ciphertext or a Plaintext, not %s: load() or "
+                             "encode() makes one" % type(operand).__name__)
+        if operand._evaluator is not self:
             raise ArgumentError("the operand is one of another evaluator")
         return operand
 
@@ -212,7 +216,7 @@ class Evaluator(Closed):
         return a, b
 
     def _new(self, like: Ciphertext, tensor: Any, scale: Optional[float] = None) -> Ciphertext:
-        return Ciphertext(self, tensor, like.scale if scale is None else scale, like.slots)
+        return Ciphertext(self, tensor, like.scale if scale is None else scale, like._slots)
 
     def _column(self, primes: int) -> Any:
         return self._on.column(self.special, self.special + primes)
@@ -235,7 +239,7 @@ class Evaluator(Closed):
 
     def _sum(self, a: Ciphertext, b: _Operand, negative: bool) -> Ciphertext:
         engine, column = self._engine, self._column(a.level + 1)
-        x, y = a.tensor, self._negative(b.tensor) if negative else b.tensor
+        x, y = a._tensor, self._negative(b._tensor) if negative else b._tensor
         few, many = sorted((x.shape[0], y.shape[0]))
         out = self._on.empty(many, *x.shape[1:])
         common = slice(0, few)
@@ -255,7 +259,7 @@ class Evaluator(Closed):
 
             he.negate(a)                        # or -a
         """
-        return self._new(a, self._negative(self._ciphertext(a).tensor))
+        return self._new(a, self._negative(self._ciphertext(a)._tensor))
 
     def multiply(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
         """a b, of equal levels. Of two ciphertexts of two parts it has three.
@@ -267,10 +271,10 @@ class Evaluator(Closed):
         scale = a.scale * other.scale
         self._check_scale(scale, primes)
         if isinstance(other, Plaintext):
-            out = self._on.empty(*a.tensor.shape)
-            engine.modmul(a.tensor, other.tensor, column, out)
+            out = self._on.empty(*a._tensor.shape)
+            engine.modmul(a._tensor, other._tensor, column, out)
             return self._new(a, out, scale)
-        x, y = a.tensor, other.tensor
+        x, y = a._tensor, other._tensor
         parts = range(x.shape[0] + y.shape[0] - 1)
         out, product = self._on.empty(len(parts), *x.shape[1:]), self._on.empty(1, *x.shape[1:])
         if len(parts) == 3:  # the outer ones at once
@@ -305,16 +309,16 @@ class Evaluator(Closed):
             raise ArgumentError("cannot relinearize %d parts: relinearize() each product" % a.size)
         if RELINEARIZATION not in self._keys:
             raise NameUnknownError("there is no relinearization key")
-        return self._new(a, self._on.switch(a.tensor[2:], self._key(RELINEARIZATION),
-                                            a.tensor[:2]))
+        return self._new(a, self._on.switch(a._tensor[2:], self._key(RELINEARIZATION),
+                                            a._tensor[:2]))
 
     def rescale(self, a: Ciphertext) -> Ciphertext:
         """Divides by the last prime, which is dropped: the scale goes down with it.
 
             he.rescale(he.relinearize(a * b))
         """
-        last = self._primes[self._above_last(a)]
-        return self._new(a, self._on.rescale(a.tensor), a.scale / float(last))
+        last = self._primes[self._above_last(self._ciphertext(a))]
+        return self._new(a, self._on.rescale(a._tensor), a.scale / float(last))
 
     def mod_switch(self, a: _Value, level: Optional[int] = None) -> _Value:
         """The same ciphertext or plaintext at a lower level; the scale stays.
@@ -328,7 +332,7 @@ class Evaluator(Closed):
         if not 0 <= level <= above:
             raise ArgumentError("cannot switch from level %d to level %d" % (above, level))
         self._check_scale(a.scale, level + 1)
-        return type(a)(self, a.tensor[:, :, :level + 1], a.scale, a.slots)
+        return type(a)(self, a._tensor[:, :, :level + 1], a.scale, a._slots)
 
     def _above_last(self, a: Any) -> int:
         level = self._own(a).level
@@ -377,8 +381,8 @@ class Evaluator(Closed):
         engine, on = self._engine, self._on
         indices = on.constant(("indices", element),
                               lambda: self.ring.automorphism(element)[None, None, None])
-        turned = on.empty(*a.tensor.shape)
-        engine.take_along_axis(a.tensor, indices, 3, turned)
+        turned = on.empty(*a._tensor.shape)
+        engine.take_along_axis(a._tensor, indices, 3, turned)
         return self._new(a, on.switch(turned[1:], self._key(element), turned[:1]))
 
     def _key(self, element: int) -> Any:

@@ -17,20 +17,15 @@ _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # enough below 2^64 (
 
 
 def _is_prime(q: int) -> bool:
-    if q < 2 or any(q % p == 0 for p in _WITNESSES):
-        return q in _WITNESSES
-    odd, twos = q - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
+    """Miller and Rabin's test."""
+    odd = (q - 1) // ((q - 1) & (1 - q))
     for witness in _WITNESSES:
-        x = pow(witness, odd, q)
-        if x in (1, q - 1):
-            continue
-        for _ in range(twos - 1):
-            x = x * x % q
-            if x == q - 1:
-                break
-        else:
+        if q % witness == 0:
+            return q == witness
+        x, power = pow(witness, odd, q), odd
+        while x not in (1, q - 1) and 2 * power < q - 1:
+            x, power = x * x % q, 2 * power
+        if x != q - 1 and (x != 1 or power != odd):
             return False
     return True
 
@@ -149,19 +144,16 @@ class Ring:
 
             ring.check(values, ring.moduli, 2, "a polynomial")
         """
-        array = np.asarray(values)
+        array, wanted = np.asarray(values), [len(moduli), self.n]
         if array.dtype.kind not in "iu":
             raise DtypeError("%s has integers, not %s" % (what, array.dtype))
-        wanted = (len(moduli), self.n)
-        if array.ndim != rank or array.shape[-2:] != wanted:
-            raise ShapeError("%s has the shape %s%s, not %s" % (
-                what, "[..., " if rank > 2 else "[", "%d, %d]" % wanted, list(array.shape)))
-        bounds = np.array(moduli, np.int64)[:, None]
-        if array.size and (array.min() < 0 or (array.astype(np.uint64) >= bounds.astype(
-                np.uint64)).any()):
+        if array.ndim != rank or list(array.shape[-2:]) != wanted:
+            raise ShapeError("%s has the shape %s, not %s of %d axes" % (
+                what, list(array.shape), ["..."] * (rank > 2) + wanted, rank))
+        bounds = np.array(moduli, np.uint64)[:, None]
+        if array.size and (array.min() < 0 or (array.astype(np.uint64) >= bounds).any()):
             raise ArgumentError("%s has elements outside of [0, q)" % what)
         return np.asarray(array.astype(np.int64, copy=False), order="C")
-
 
     def pick(self, which: Iterable[int]) -> Ring:
         """The ring of the moduli with these numbers, in this order.

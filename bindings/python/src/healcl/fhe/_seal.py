@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from typing import Any, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def _flat(data: Any) -> np.ndarray:
     return np.fromiter(map(data.at, range(data.size())), np.int64, data.size())
 
 
-class _Keys(Mapping[int, np.ndarray]):
+class _Keys:
     """Keys by Galois element, read from SEAL's when they are asked for."""
 
     def __init__(self, api: Any, relinearization: Any, galois: Any) -> None:
@@ -50,12 +50,6 @@ class _Keys(Mapping[int, np.ndarray]):
         keys = self._relinearization.key(2) if element == RELINEARIZATION else \
             self._galois.key(element)
         return np.stack([_residues(self._api, key.data()) for key in keys])
-
-    def __iter__(self) -> Iterator[int]:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        raise NotImplementedError
 
 
 class SealEvaluator(Evaluator):
@@ -144,7 +138,7 @@ class SealEvaluator(Evaluator):
         packed = self._serialized(a)
         if self._vectors is not None:
             vector = tenseal.ckks_vector_from(self._vectors, b"".join((
-                b"\x0a", _varint(len(_varint(a.slots))), _varint(a.slots),  # fields of a
+                b"\x0a", _varint(len(_varint(a._slots))), _varint(a._slots),  # fields of a
                 b"\x12", _varint(len(packed)), packed,                      # CKKSVectorProto
                 b"\x19", struct.pack("<d", a.scale))))
             return vector
