@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes transcripts/seal_multiply.json.gz: CKKS by Microsoft SEAL, whose own results are expected.
 
-    seal_transcript.py [FILE]               - for standard output, not packed
+    seal_transcript.py [FILE]
 
 Needs the Python package, with TenSEAL: build/python/bin/python after scripts/test_python.sh. SEAL
-draws keys and errors from a fixed seed, so that the file comes out the same.
+draws keys and errors from a fixed seed, so that its results come out the same.
 """
 import os
 import sys
@@ -72,9 +72,5 @@ def text(device):
 
 
 if __name__ == "__main__":
-    path = sys.argv[1] if len(sys.argv) > 1 else FILE
-    if path == "-":
-        print(text(healcl.reference), end="")
-    else:
-        with text_writer(path) as file:
-            file.write(text(healcl.reference))
+    with text_writer(sys.argv[1] if len(sys.argv) > 1 else FILE) as file:
+        file.write(text(healcl.reference))

@@ -33,7 +33,10 @@ class _Operand:
 
     @property
     def level(self) -> int:
-        """How many primes can still be dropped: SEAL's chain index."""
+        """How many primes can still be dropped, from 0: SEAL's chain index.
+
+            he.mod_switch(a, 0).level           # 0
+        """
         return int(self._tensor.shape[2]) - 1
 
     def read(self) -> np.ndarray:
@@ -62,12 +65,15 @@ class Ciphertext(_Operand):
     +, - and * take ciphertexts and plaintexts of the same level. The scales of sums are equal;
     those of products multiply. A product has three parts: relinearize() makes two of them.
 
-        c = he.rescale(he.relinearize(a * b + a))
+        c = he.rescale(he.relinearize(a * b + b * b))
     """
 
     @property
     def size(self) -> int:
-        """How many parts it has: 2, or 3 of a product."""
+        """How many parts it has: 2, or 3 of a product.
+
+            (a * b).size                        # 3
+        """
         return int(self._tensor.shape[0])
 
     def __add__(self, other: Any) -> Ciphertext:
