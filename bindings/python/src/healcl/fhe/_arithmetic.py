@@ -265,8 +265,7 @@ def ntt(coefficients: Any, ring: Ring, device: Device = reference) -> np.ndarray
     array = ring.check(coefficients, ring.moduli, 2, "the polynomial")
     with _on(device, ring, 0, 1, "down") as on:
         x = on.upload(array[None, None])
-        values: np.ndarray = on.transform(x, 0, len(array), x).read()[0, 0]
-        return values
+        return np.asarray(on.transform(x, 0, len(array), x).read()[0, 0])
 
 
 def intt(values: Any, ring: Ring, device: Device = reference) -> np.ndarray:
@@ -277,8 +276,7 @@ def intt(values: Any, ring: Ring, device: Device = reference) -> np.ndarray:
     array = ring.check(values, ring.moduli, 2, "the polynomial")
     with _on(device, ring, 0, 1, "down") as on:
         x = on.upload(array[None, None])
-        result: np.ndarray = on.coefficients(x, 0, len(array), x).read()[0, 0]
-        return result
+        return np.asarray(on.coefficients(x, 0, len(array), x).read()[0, 0])
 
 
 def base_convert(coefficients: Any, ring: Ring, source: int,
@@ -304,8 +302,7 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
         on.prepare(x, [range(source)])
         out = on.engine.zeros((1, count - source, ring.n), np.int64)
         on.convert(x, range(source), source, count, out)
-        result: np.ndarray = out.read()[0]
-        return result
+        return np.asarray(out.read()[0])
 
 
 def rescale(values: Any, ring: Ring, rounding: str = "nearest",
@@ -322,8 +319,7 @@ def rescale(values: Any, ring: Ring, rounding: str = "nearest",
     check_layout(ring, 1, None, rounding)
     array = ring.check(values, ring.moduli, 3, "the ciphertext")
     with _on(device, ring, 0, 1, rounding) as on:
-        result: np.ndarray = on.rescale(on.upload(array[:, None])).read()[:, 0]
-        return result
+        return np.asarray(on.rescale(on.upload(array[:, None])).read()[:, 0])
 
 
 def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Optional[int] = None,
@@ -355,5 +351,5 @@ def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Option
     packed = check_key(ring, special, dnum, key, "the key")
     with _on(device, ring, special, dnum, rounding) as on:
         none = on.engine.zeros((1, 1, *array.shape), np.int64)
-        result: np.ndarray = on.switch(on.upload(array[None, None]), on.key(packed), none).read()
-        return result[:, 0]
+        switched = on.switch(on.upload(array[None, None]), on.key(packed), none)
+        return np.asarray(switched.read()[:, 0])

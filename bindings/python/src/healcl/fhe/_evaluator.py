@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from contextlib import contextmanager
-from typing import Any, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+from numbers import Real
+from typing import Any, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union, cast
 
 import numpy as np
 
@@ -44,8 +45,7 @@ class _Operand:
 
             np.array_equal(c.read(), other.read())
         """
-        array: np.ndarray = self._evaluator._download(self)
-        return array[:, 0]
+        return np.asarray(self._evaluator._engine.device_to_host(self._tensor))[:, 0]
 
 
 class Plaintext(_Operand):
@@ -85,14 +85,10 @@ class Ciphertext(_Operand):
     def __mul__(self, other: Any) -> Ciphertext:
         return self._evaluator.multiply(self, other)
 
-    def __radd__(self, other: Any) -> Ciphertext:
-        return self._evaluator.add(self, other)
-
-    def __rmul__(self, other: Any) -> Ciphertext:
-        return self._evaluator.multiply(self, other)
-
     def __neg__(self) -> Ciphertext:
         return self._evaluator.negate(self)
+
+    __radd__, __rmul__ = __add__, __mul__
 
     def __repr__(self) -> str:
         return "<healcl.fhe.Ciphertext: %d parts, level %d, scale 2^%.2f>" % (
@@ -145,20 +141,32 @@ class Evaluator(Closed):
 
     # ---- in and out
 
-    def _load(self, values: Any, scale: float, rank: int, slots: int, what: str) -> Any:
-        scale = float(scale)
-        array = np.asarray(values)
-        primes = self._primes[:array.shape[-2]] if array.ndim >= 2 else self._primes
-        array = self.ring.check(array, primes, rank, what)
-        if rank == 3 and array.shape[0] < 2:
-            raise ArgumentError("%s has fewer than two parts" % what)
-        self._check_scale(scale, len(primes))
-        kind = Ciphertext if rank == 3 else Plaintext
-        tensor = self._on.upload(array[:, None] if rank == 3 else array[None, None])
-        return kind(self, tensor, scale, slots)
+    def load(self, values: Any, scale: Optional[float] = None) -> Any:
+        """A ciphertext of an array, int64 [parts, k, n] in [0, q), or a plaintext of [k, n]: values
+        in the ring's order, modulo its first k primes. scale: of the numbers in it.
 
-    def _download(self, operand: _Operand) -> Any:
-        return self._engine.device_to_host(self._own(operand)._tensor)
+            a = he.load(array, 2.0**40)
+        """
+        return self._load(values, scale, self.ring.n // 2, "the array")
+
+    def _load(self, values: Any, scale: Any, slots: int, what: str) -> Any:
+        array = np.asarray(values)
+        if array.ndim not in (2, 3) or array.ndim == 3 and array.shape[0] < 2:
+            raise ShapeError("%s has the shape %s; a ciphertext has two or more parts of two axes, "
+                             "a plaintext one" % (what, list(array.shape)))
+        primes = self._primes[:array.shape[-2]]
+        array = self.ring.check(array, primes, array.ndim, what)
+        self._check_scale(scale, len(primes))
+        kind = Ciphertext if array.ndim == 3 else Plaintext
+        return kind(self, self._on.upload(array.reshape(-1, 1, *array.shape[-2:])), float(scale),
+                    slots)
+
+    def store(self, a: Ciphertext) -> Any:
+        """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
+
+            he.store(a * b).shape               # (3, 4, 16384)
+        """
+        return self._own(a).read()
 
     @contextmanager
     def record(self: _Evaluator, path: Union[str, os.PathLike[str]], *,
@@ -180,13 +188,19 @@ class Evaluator(Closed):
             program._start(recorder)
             yield program
 
-    def _expect(self, a: Ciphertext, residues: np.ndarray) -> None:
+    def expect(self, a: Ciphertext, values: Any) -> None:
+        """In a recording: a download, whose expected result is what load() takes, as from the
+        library.
+
+            program.expect(a * b, library_s_product)
+        """
         if not isinstance(self._engine, SandboxRecorder):
             raise StateError("only what record() returns expects results")
-        if residues.shape != self._ciphertext(a)._tensor.shape:
-            raise ShapeError("the expected result has %d parts of level %d, not %d of level %d" % (
-                len(residues), residues.shape[2] - 1, a.size, a.level))
-        self._engine.expect(a._tensor, residues)
+        array = self.ring.check(values, self._primes[:self._ciphertext(a).level + 1], 3,
+                                "the expected result")
+        if len(array) != a.size:
+            raise ShapeError("the expected result has %d parts, not %d" % (len(array), a.size))
+        self._engine.expect(a._tensor, array[:, None])
 
     # ---- checks
 
@@ -201,14 +215,15 @@ class Evaluator(Closed):
     def _ciphertext(self, operand: Any) -> Ciphertext:
         if not isinstance(self._own(operand), Ciphertext):
             raise DtypeError("a plaintext stands where a ciphertext is wanted")
-        found: Ciphertext = operand
-        return found
+        return cast(Ciphertext, operand)
 
-    def _check_scale(self, scale: float, primes: int) -> None:
+    def _check_scale(self, scale: Any, primes: int) -> None:
+        if not isinstance(scale, Real) or not 0 < float(scale) < math.inf:
+            raise ArgumentError("a scale is a number above 0, not %r" % (scale,))
         bits = math.prod(self._primes[:primes]).bit_length()
-        if not 0 < scale < math.inf or int(math.log2(scale)) >= bits:
+        if int(math.log2(float(scale))) >= bits:
             raise ArgumentError("scale 2^%.2f does not fit in the %d bits of level %d" % (
-                math.log2(scale) if 0 < scale < math.inf else math.nan, bits, primes - 1))
+                math.log2(scale), bits, primes - 1))
 
     def _pair(self, a: Any, b: Any, same_scale: bool) -> Tuple[Ciphertext, _Operand]:
         a, b = self._ciphertext(a), self._own(b)
@@ -380,8 +395,7 @@ class Evaluator(Closed):
     def _with_two_parts(self, a: Any) -> Ciphertext:
         if self._ciphertext(a).size != 2:
             raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
-        found: Ciphertext = a
-        return found
+        return cast(Ciphertext, a)
 
     def _turn(self, a: Ciphertext, element: int) -> Ciphertext:
         engine, on = self._engine, self._on
@@ -397,40 +411,9 @@ class Evaluator(Closed):
             self.ring, self.special, self._dnum, self._keys[element], what)))
 
 
-class ArrayEvaluator(Evaluator):
-    """An Evaluator whose ciphertexts come from arrays; from from_arrays()."""
-
-    def load(self, values: Any, scale: float) -> Any:
-        """A ciphertext, of int64 [parts, k, n] in [0, q), or a plaintext, of [k, n]: values in the
-        ring's order, modulo its first k primes.
-
-            a = he.load(array, 2.0**40)
-        """
-        rank = np.ndim(values)
-        if rank not in (2, 3):
-            raise ShapeError("a ciphertext has three axes, a plaintext two, not %d" % rank)
-        return self._load(values, scale, rank, self.ring.n // 2, "the array")
-
-    def expect(self, a: Ciphertext, values: Any) -> None:
-        """In a recording: a download whose expected result is an array, int64 [parts, level + 1,
-        n], as from the library.
-
-            program.expect(a, array)
-        """
-        self._expect(a, self.ring.check(values, self._primes[:a.level + 1], 3,
-                                        "the expected result")[:, None])
-
-    def store(self, a: Ciphertext) -> np.ndarray:
-        """The residues, int64 [parts, level + 1, n], in the ring's order.
-
-            he.store(a * b).shape               # (3, 4, 16384)
-        """
-        return self._own(a).read()
-
-
 def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization_key: Any = None,
                 galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
-                rounding: str = "nearest", generator: int = 3) -> ArrayEvaluator:
+                rounding: str = "nearest", generator: int = 3) -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
 
     ring                 the primes of ciphertexts, then the special ones; its psi are the library's
@@ -454,5 +437,5 @@ def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization
         keys[RELINEARIZATION] = relinearization_key
     if keys and not special:
         raise ArgumentError("key switching takes at least one special prime")
-    return ArrayEvaluator(heal_engine(device, expand="spec"), ring, special, dnum, rounding, keys,
-                          generator)
+    return Evaluator(heal_engine(device, expand="spec"), ring, special, dnum, rounding, keys,
+                     generator)

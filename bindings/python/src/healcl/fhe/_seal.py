@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple, cast
 
 import numpy as np
 
@@ -68,9 +68,9 @@ class SealEvaluator(Evaluator):
             self._ids.append(list(data.parms_id()))
             data = data.prev_context_data()
 
-    def load(self, source: Any) -> Any:
+    def load(self, source: Any, scale: Optional[float] = None) -> Any:
         """A ciphertext of a TenSEAL vector or of sealapi's Ciphertext, or a plaintext of its
-        Plaintext, in NTT form.
+        Plaintext, in NTT form. scale: None for that of SEAL.
 
             a = he.load(tenseal.ckks_vector(context, [1.5, 2.5]))
         """
@@ -85,7 +85,7 @@ class SealEvaluator(Evaluator):
             raise ArgumentError("%s is not in NTT form" % what)
         values = _flat(source.dyn_array()).reshape(-1, self.ring.n) if plain else \
             _residues(self._api, source)
-        return self._load(values, source.scale, values.ndim, slots, what)
+        return self._load(values, source.scale if scale is None else scale, slots, what)
 
     def _single(self, source: Any) -> Tuple[int, Any]:
         """The slots in use, and the ciphertext or plaintext, of what load() takes."""
@@ -102,11 +102,11 @@ class SealEvaluator(Evaluator):
         return slots, source
 
     def expect(self, a: Ciphertext, source: Any) -> None:
-        """In a recording: a download whose expected result is a ciphertext of SEAL.
+        """In a recording: a download, whose expected result is a ciphertext of SEAL.
 
             program.expect(product, seal_s_product)
         """
-        self._expect(a, _residues(self._api, self._single(source)[1])[:, None])
+        super().expect(a, _residues(self._api, self._single(source)[1]))
 
     def encode(self, values: Any, like: Ciphertext, scale: Optional[float] = None) -> Plaintext:
         """Numbers in slots as a plaintext of a ciphertext's level.
@@ -125,8 +125,7 @@ class SealEvaluator(Evaluator):
         self._check_scale(scale, like.level + 1)
         kind = complex if numbers.dtype.kind == "c" else float
         encoder.encode(numbers.astype(kind).tolist(), self._ids[like.level], scale, plain)
-        found: Plaintext = self.load(plain)
-        return found
+        return cast(Plaintext, self.load(plain))
 
     def store(self, a: Ciphertext) -> Any:
         """The ciphertext as SEAL's: a vector where the context is TenSEAL's, else sealapi's
@@ -137,11 +136,10 @@ class SealEvaluator(Evaluator):
         import tenseal
         packed = self._serialized(a)
         if self._vectors is not None:
-            vector = tenseal.ckks_vector_from(self._vectors, b"".join((
-                b"\x0a", _varint(len(_varint(a._slots))), _varint(a._slots),  # fields of a
-                b"\x12", _varint(len(packed)), packed,                      # CKKSVectorProto
+            slots = _varint(a._slots)
+            return tenseal.ckks_vector_from(self._vectors, b"".join((  # fields of CKKSVectorProto
+                b"\x0a", _varint(len(slots)), slots, b"\x12", _varint(len(packed)), packed,
                 b"\x19", struct.pack("<d", a.scale))))
-            return vector
         result = self._api.Ciphertext()
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ciphertext")
