@@ -97,6 +97,7 @@ class Arrays(unittest.TestCase):
 
     def test_mistakes(self):
         ring, zeros = self.ring, np.zeros((4, 32), np.int64)
+        he = fhe.from_arrays(healcl.reference, ring, relinearization_key=zeros)
         for error, word, make in (
                 (healcl.ArgumentError, "power of two", lambda: fhe.Ring(24, PRIMES)),
                 (healcl.ArgumentError, "integer", lambda: fhe.Ring(32.0, PRIMES)),
@@ -116,6 +117,12 @@ class Arrays(unittest.TestCase):
                 (healcl.ArgumentError, "special", lambda: fhe.key_switch(zeros, zeros, ring, 4)),
                 (healcl.ArgumentError, "digits",
                  lambda: fhe.key_switch(zeros[:2], zeros, ring, 2, 3)),
+                (healcl.ArgumentError, "odd", lambda: fhe.from_arrays(
+                    healcl.reference, ring, galois_keys={4: zeros})),
+                (healcl.ShapeError, "two or more parts", lambda: he.load(zeros[None, :3], 1.0)),
+                (healcl.ArgumentError, "a scale is", lambda: he.load(zeros[:3])),
+                (healcl.ShapeError, "the relinearization key", lambda: he.relinearize(
+                    he.load(zeros[:3][None].repeat(3, 0), 1.0))),
                 (healcl.ShapeError, "the key", lambda: fhe.key_switch(
                     zeros[:3], zeros[None, None].repeat(2, 1), ring))):
             with self.subTest(word), self.assertRaisesRegex(error, word):
