@@ -48,6 +48,15 @@ security and budgets. Data and weights come from `models/`.
 |---|---|---|---|
 """
 
+README_SEAL = """
+Another library's results: [`scripts/seal_transcript.py`](../scripts/seal_transcript.py) has
+Microsoft SEAL compute what is expected, and `make_transcripts.py --check` verifies it.
+
+| file | what it computes | operations | results |
+|---|---|---|---|
+| `%s` | CKKS with SEAL's key switching, n = 128, primes of 40, 30, 30 and 40 bits, no security: a product, relinearised, rescaled, rotated and conjugated | %d | %d |
+"""
+
 README_END = """
 Not bundled, because large or endless:
 
@@ -63,6 +72,7 @@ Not bundled, because large or endless:
 """ % (", ".join("`%s`" % name for name in encrypted.ENCRYPTED
                  if name not in ("bootstrap", "hybrid")))
 
+SEAL = "seal_multiply.json.gz"  # from scripts/seal_transcript.py
 BUNDLED_ENCRYPTED = ["encrypted_" + name for name, workload in encrypted.ENCRYPTED.items()
                      if workload.bundled]
 
@@ -90,8 +100,13 @@ def bundled_files(names):
             files[name + ".json.gz"], files[name + ".answers"], line = texts
             encrypted_lines.append(line)
     if list(names) == list(WORKLOADS) + BUNDLED_ENCRYPTED:
+        files[SEAL] = encrypted.read_text(os.path.join(TRANSCRIPTS, SEAL))
+        operations = [entry[1]["name"] for entry in json.loads(files[SEAL])["transcript"]
+                      if entry[0]["value"] == "DEVICE_OP"]
         files["README.md"] = (README + "".join(lines) + README_ENCRYPTED
-                              + "".join(encrypted_lines) + README_END)
+                              + "".join(encrypted_lines)
+                              + README_SEAL % (SEAL, len(operations),
+                                               operations.count("device_to_host")) + README_END)
     return files
 
 

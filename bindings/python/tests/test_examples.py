@@ -32,6 +32,15 @@ class Examples(unittest.TestCase):
             with open(path, "rb") as file:
                 self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
 
+    def test_seal_on_opencl(self):
+        try:
+            import tenseal
+        except ImportError:
+            self.skipTest("TenSEAL is not installed")
+        done = self.run_example("seal_on_opencl.py", "--device", device().info.selector)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("186 of 190 patients right; equal to SEAL's to the last bit", done.stdout)
+
     def test_several_devices(self):
         selector = device().info.selector
         done = self.run_example("several_devices.py", "--device", selector, "--device", "reference",

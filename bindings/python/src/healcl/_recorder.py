@@ -100,14 +100,16 @@ class Recorder(Uncopied):
         with self._lock:
             tensor = self._named(self._engine.host_to_device(host, dtype))
             array = as_array(host)
-            self._operation("host_to_device", [_host(array, self._inputs)], self._pointer(tensor))
+            self._operation("host_to_device", [host_argument(array, self._inputs)],
+                            self._pointer(tensor))
             return tensor
 
     def device_to_host(self, tensor: RecordedTensor, unused: None = None) -> Any:
         """The engine's, recorded with the elements, which a run of the transcript expects."""
         with self._lock:
             host = self._engine.device_to_host(self._plain(tensor))
-            self._operation("device_to_host", [self._pointer(tensor)], _host(as_array(host), True))
+            self._operation("device_to_host", [self._pointer(tensor)],
+                            host_argument(as_array(host), True))
             return host
 
     def free_device_tensor(self, tensor: RecordedTensor) -> None:
@@ -234,7 +236,8 @@ def _item(value: Any) -> Dict[str, Any]:
     return _argument("INT", value if isinstance(value, bool) else int(value))
 
 
-def _host(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
+def host_argument(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
+    """An array as a transcript has it; without its elements, where inputs stay out."""
     content = {"type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)}
     if with_data:
         file = io.BytesIO()

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms, base conversion and key switching, made of HEAL's operations."""
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager, nullcontext
+from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from .._device import Device, reference
+from .._engine import heal_engine
+from .._errors import ArgumentError, ShapeError
+from ._ring import Ring, integer
+
+
+def digit_ranges(primes: int, dnum: int) -> List[range]:
+    """The ranges of 0 to primes - 1 that make a digit each: dnum of them at most, of one size but
+    for the last."""
+    size = -(-primes // dnum)
+    return [range(first, min(first + size, primes)) for first in range(0, primes, size)]
+
+
+class Arithmetic:
+    """Residues on a device. Tensors are int64 [r, 1, k, n]: values in the ring's order, in [0, q).
+
+    engine   whose operations are called: an Engine, or a Recorder
+    ring     the special primes first, so that the primes of each level are one range with them
+    special  how many they are
+    dnum     digits of the full modulus in key switching
+    nearest  whether division rounds to the nearest integer, or down (and further, by less than
+             the number of primes, where there are several)
+
+    Tables and constants go to the device when they are first used. Few calls count: each launch
+    takes a device about as long as 1,000 butterflies.
+    """
+
+    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, nearest: bool) -> None:
+        self.engine, self.ring, self.special, self.nearest = engine, ring, special, nearest
+        self.digits = digit_ranges(len(ring.moduli) - special, dnum)
+        self._kept: Dict[Hashable, Any] = {}
+        moduli = np.array(ring.moduli)
+        self._tables = {"q": moduli, "column": moduli[:, None], "psi": ring.psi_table,
+                        "inverse": ring.inverse_table, "n_inverse": ring.n_inverse,
+                        "minus_n_inverse": moduli - ring.n_inverse}
+
+    def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` returns, made once for the key."""
+        if key not in self._kept:
+            with getattr(self.engine, "preparation", nullcontext)():
+                self._kept[key] = make()
+        return self._kept[key]
+
+    def upload(self, array: Any) -> Any:
+        """A tensor of an integer array."""
+        return self.engine.host_to_device(np.ascontiguousarray(array, np.int64))
+
+    def constant(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """A tensor of the array that `make` returns, made once for the key."""
+        return self.keep(key, lambda: self.upload(make()))
+
+    def empty(self, *shape: int) -> Any:
+        return self.engine.empty(shape, np.int64)
+
+    # ---- tables of the moduli first to end - 1
+
+    def _table(self, name: str, first: int, end: int) -> Any:
+        return self.keep((name, first, end), lambda: self.constant(
+            name, lambda: self._tables[name])[first:end])
+
+    def column(self, first: int, end: int) -> Any:
+        """The moduli, int64 [k, 1]."""
+        return self._table("column", first, end)
+
+    # ---- transforms
+
+    def transform(self, a: Any, first: int, end: int, out: Any) -> Any:
+        """Coefficients [r, 1, k, n], or [r, 1, 1, n] to be read for all moduli -> values, to out
+        [r, 1, k, n]."""
+        self.engine.ntt(a, -1, None, None, self._table("q", first, end), None, None,
+                        self._table("psi", first, end), out, int(a.shape[2] != out.shape[2]), 1)
+        return out
+
+    def coefficients(self, a: Any, first: int, end: int, out: Any, negative: bool = False) -> Any:
+        """Values [r, 1, k, n] -> coefficients, or minus them, to out."""
+        order = self.constant("order", lambda: np.arange(self.ring.n))
+        scale = self._table("minus_n_inverse" if negative else "n_inverse", first, end)
+        self.engine.intt(a, -1, order, None, self._table("q", first, end), None, None,
+                         self._table("inverse", first, end), scale, out, 0)
+        return out
+
+    # ---- base conversion
+
+    def prepare(self, a: Any, sources: List[range]) -> None:
+        """Multiplies coefficients [r, 1, s, n] of the sources, one after the other, each of product
+        D, by (D/d)^-1 modulo each prime d."""
+        moduli = self.ring.moduli
+
+        def factors() -> np.ndarray:
+            return np.array([[pow(math.prod(moduli[j] for j in source if j != i), -1, moduli[i])]
+                             for source in sources for i in source])
+
+        if any(len(source) > 1 for source in sources):
+            self.engine.modmul(a, self.constant(("factors", *sources), factors),
+                               self.column(sources[0].start, sources[-1].stop), a)
+
+    def convert(self, a: Any, source: range, first: int, end: int, out: Any,
+                by: Optional[int] = None) -> None:
+        """Fast base conversion (Bajard, Eynard, Hasan, Zucca 2016) of prepared coefficients
+        [r, 1, s, n] modulo the source's primes, of product D: x + e D, 0 <= e < s, modulo the
+        primes first to end - 1, to out [r, k, n] of zeros. by: divided by -by."""
+        engine, moduli = self.engine, self.ring.moduli
+        full = math.prod(moduli[i] for i in source)
+
+        def weights() -> np.ndarray:
+            return np.array([[[full // moduli[i] * (1 if by is None else -pow(by, -1, q)) % q]
+                              for q in moduli[first:end]] for i in source])
+
+        column = self.constant(("weights", source, first, end, by), weights)
+        if len(source) == 1:
+            engine.modmul(a, column, self.column(first, end), engine.unsqueeze(out, 1))
+        else:
+            engine.modmul_axis_sum(engine.expand(engine.moveaxis(a, 1, 2), 2, end - first),
+                                   engine.expand(column, 2, self.ring.n),
+                                   self._table("q", first, end), out, -1)
+
+    # ---- division and key switching
+
+    def rescale(self, a: Any) -> Any:
+        """Divides values [r, 1, k, n] modulo the first k primes that are not special by the last
+        of them -> [r, 1, k - 1, n]."""
+        engine, moduli, k, r = self.engine, self.ring.moduli, a.shape[2], a.shape[0]
+        last = self.special + k - 1
+        first, q = self.special, moduli[last]
+        column, out = self.column(first, last), self.empty(r, 1, k - 1, self.ring.n)
+        x = self.coefficients(a[:, :, k - 1:], last, last + 1, self.empty(r, 1, 1, self.ring.n),
+                              negative=self.nearest)
+        if self.nearest:  # -x in [-q/2, q/2], as (-x + q/2) modulo q, less q/2
+            engine.modsum(x, q >> 1, q, x)
+            engine.modsum(x, self.constant(("half", last), lambda: [
+                [-(q >> 1) % m] for m in moduli[first:last]]), column, out)
+        else:
+            engine.modneg(x, column, out)
+        self.transform(out, first, last, out)
+        engine.modsum(a[:, :, :k - 1], out, column, out)
+        engine.modmul(out, self.constant(("by", last), lambda: [
+            [pow(q, -1, m)] for m in moduli[first:last]]), column, out)
+        return out
+
+    def key(self, array: np.ndarray) -> Any:
+        """A key [2, digits, all primes, n] for switch(): divided by the special primes' product,
+        except for what is modulo them."""
+        moduli, special = self.ring.moduli, self.special
+        product, out = math.prod(moduli[:special]), self.empty(*array.shape)
+        self.engine.modmul(self.upload(array), self.constant("by", lambda: [[1]] * special + [
+            [pow(product, -1, q)] for q in moduli[special:]]), self.column(0, len(moduli)), out)
+        return out
+
+    def _start(self) -> Any:
+        """Values [2, all primes, n] that round a division by the special primes' product P: half
+        of it is added modulo P, and subtracted from the quotient where that is divided by P."""
+        engine, moduli, special = self.engine, self.ring.moduli, self.special
+        count, product = len(moduli), math.prod(moduli[:special])
+        half = product >> 1
+        halves = self.upload([[half % q] for q in moduli[:special]] + [
+            [half * pow(product, -1, q) % q] for q in moduli[special:]])
+        out = self.empty(1, 1, count, self.ring.n)
+        engine.modsum(engine.zeros((1, 1, count, self.ring.n), np.int64), halves,
+                      self.column(0, count), out)
+        return engine.expand(engine.squeeze(self.transform(out, 0, count, out), 0), 0, 2)
+
+    def switch(self, c: Any, key: Any, added: Any) -> Any:
+        """c [1, 1, k, n] under the key's old secret -> [2, 1, k, n] under the new one, the first
+        parts of which are added to those of `added`, [1 or 2, 1, k, n]. key: from key()."""
+        engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
+        end, column = special + k, self.column(special, special + c.shape[2])
+        spread = self._spread(c)
+        if self.nearest:
+            total = self.empty(2, end, n)
+            start = self.keep(("start", end), lambda: self.keep("start", self._start)[:, :end])
+            engine.modsum(start, 0, self.column(0, end), total)
+        else:
+            total = engine.zeros((2, end, n), np.int64)
+        rest = engine.unsqueeze(total, 1)
+        rest, x = rest[:, :, special:], rest[:, :, :special]
+        target = rest if added.shape[0] == 2 else rest[:1]
+        engine.modsum(target, added, column, target)
+        digits = spread.shape[0]
+        engine.modmul_axis_sum(key[:, :digits, :end], spread, self._table("q", 0, end), total, -1)
+        self.coefficients(x, 0, special, x)
+        self.prepare(x, [range(special)])
+        out = self.empty(2, k, n) if special == 1 else engine.zeros((2, k, n), np.int64)
+        self.convert(x, range(special), special, end, out, math.prod(self.ring.moduli[:special]))
+        out = engine.unsqueeze(out, 1)
+        engine.modsum(rest, self.transform(out, special, end, out), column, out)
+        return out
+
+    def _spread(self, c: Any) -> Any:
+        """c [1, 1, k, n] -> its digits' values modulo all primes, [digits, special + k, n]."""
+        engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
+        end = special + k
+        digits = [range(special + digit.start, special + min(digit.stop, k))
+                  for digit in self.digits if digit.start < k]
+        x = self.coefficients(c, special, end, self.empty(1, 1, k, n))
+        if len(digits) == k:
+            return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end,
+                                                 self.empty(1, k, end, n)), 0)
+        self.prepare(x, digits)
+        spread = engine.zeros((len(digits), end, n), np.int64)
+        for i, digit in enumerate(digits):
+            self.convert(x[:, :, digit.start - special:digit.stop - special], digit, 0, end,
+                         spread[i:i + 1])
+        values = engine.unsqueeze(spread, 1)
+        self.transform(values, 0, end, values)
+        return spread
+
+
+# ---- on arrays
+
+
+def check_layout(ring: Ring, special: int, dnum: Optional[int], rounding: str) -> Tuple[int, int]:
+    """-> (special, dnum), checked."""
+    special = integer(special, "the number of special primes")
+    primes = len(ring.moduli) - special
+    if special < 0 or primes < 1:
+        raise ArgumentError("of %d moduli at most %d are special, not %d" %
+                            (len(ring.moduli), len(ring.moduli) - 1, special))
+    dnum = primes if dnum is None else integer(dnum, "dnum")
+    if not 1 <= dnum <= primes:
+        raise ArgumentError("%d primes make 1 to %d digits, not %d" % (primes, primes, dnum))
+    if rounding not in ("nearest", "down"):
+        raise ArgumentError("rounding is 'nearest' or 'down', not %r" % (rounding,))
+    return special, dnum
+
+
+def special_first(ring: Ring, special: int) -> Ring:
+    """The ring with its last primes, the special ones, in front."""
+    count = len(ring.moduli)
+    return ring.pick([*range(count - special, count), *range(count - special)])
+
+
+def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> np.ndarray:
+    """A key [digits, 2, k, n] of the ring's moduli -> [2, digits, k, n], special primes first."""
+    array = ring.check(key, ring.moduli, 4, what)
+    digits = len(digit_ranges(len(ring.moduli) - special, dnum))
+    if array.shape[:2] != (digits, 2):
+        raise ShapeError("%s has the shape %s, not %s" % (
+            what, list(array.shape), [digits, 2, len(ring.moduli), ring.n]))
+    return np.roll(array.transpose(1, 0, 2, 3), special, axis=2)
+
+
+@contextmanager
+def _on(device: Device, ring: Ring, special: int, dnum: int, rounding: str) -> Iterator[Arithmetic]:
+    engine = heal_engine(device, expand="spec")
+    with engine.queue:
+        yield Arithmetic(engine, special_first(ring, special), special, dnum,
+                         rounding == "nearest")
+
+
+def ntt(coefficients: Any, ring: Ring, device: Device = reference) -> np.ndarray:
+    """Coefficients, int64 [k, n] in [0, q), of a polynomial -> its values, in the ring's order.
+
+        fhe.ntt([[0, 1] + [0] * 254], ring)     # of x: psi to the power of 2 r + 1
+    """
+    array = ring.check(coefficients, ring.moduli, 2, "the polynomial")
+    with _on(device, ring, 0, 1, "down") as on:
+        x = on.upload(array[None, None])
+        return np.asarray(on.transform(x, 0, len(array), x).read()[0, 0])
+
+
+def intt(values: Any, ring: Ring, device: Device = reference) -> np.ndarray:
+    """Values, int64 [k, n] in [0, q), in the ring's order -> coefficients: the inverse of ntt().
+
+        fhe.intt(fhe.ntt(a, ring), ring)        # a
+    """
+    array = ring.check(values, ring.moduli, 2, "the polynomial")
+    with _on(device, ring, 0, 1, "down") as on:
+        x = on.upload(array[None, None])
+        return np.asarray(on.coefficients(x, 0, len(array), x).read()[0, 0])
+
+
+def base_convert(coefficients: Any, ring: Ring, source: int,
+                 device: Device = reference) -> np.ndarray:
+    """Fast base conversion of coefficients to other primes (Bajard, Eynard, Hasan, Zucca 2016).
+
+    coefficients  int64 [source, n], residues of x in [0, D) modulo the first `source` primes of
+                  the ring, D their product
+    ring          these primes, then k others
+
+    Returns int64 [k, n]: x + e D modulo the others, 0 <= e < source.
+
+        fhe.base_convert(x, fhe.Ring(256, [7681, 10753, 11777]), 2)     # [1, 256]
+    """
+    source = integer(source, "the number of source primes")
+    count = len(ring.moduli)
+    if not 0 < source < count:
+        raise ArgumentError("of %d primes 1 to %d are the source, not %d" %
+                            (count, count - 1, source))
+    array = ring.check(coefficients, ring.moduli[:source], 2, "the polynomial")
+    with _on(device, ring, 0, 1, "down") as on:
+        x = on.upload(array[None, None])
+        on.prepare(x, [range(source)])
+        out = on.engine.zeros((1, count - source, ring.n), np.int64)
+        on.convert(x, range(source), source, count, out)
+        return np.asarray(out.read()[0])
+
+
+def rescale(values: Any, ring: Ring, rounding: str = "nearest",
+            device: Device = reference) -> np.ndarray:
+    """Divides polynomials by the ring's last prime, which is dropped.
+
+    values    int64 [r, k, n] in [0, q), in the ring's order
+    rounding  "nearest", as SEAL does, or "down"
+
+    Returns int64 [r, k - 1, n].
+
+        fhe.rescale(ciphertext, ring)           # [2, 3, 8192] -> [2, 2, 8192]
+    """
+    check_layout(ring, 1, None, rounding)
+    array = ring.check(values, ring.moduli, 3, "the ciphertext")
+    with _on(device, ring, 0, 1, rounding) as on:
+        return np.asarray(on.rescale(on.upload(array[:, None])).read()[:, 0])
+
+
+def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Optional[int] = None,
+               rounding: str = "nearest", device: Device = reference) -> np.ndarray:
+    """Switches a part of a ciphertext to another key (Gentry, Halevi, Smart 2012; Han, Ki 2020).
+
+    values    int64 [k, n] in [0, q): modulo the first k primes of the ring, in its order
+    key       int64 [digits, 2, primes of the ring, n], likewise: encryptions of the old secret
+              times P times the integer that is 1 modulo a digit's primes and 0 modulo the others
+    ring      the primes of ciphertexts, then the special ones, of product P
+    special   how many of them are special
+    dnum      into how many digits the primes of ciphertexts fall, of one size but for the last;
+              None: each is one, as in SEAL
+    rounding  of the division by P: "nearest", as SEAL does, or "down"
+
+    Returns int64 [2, k, n], what is to be added to the other part.
+
+        c0, c1 = fhe.key_switch(d2, relinearization_key, ring)
+    """
+    special, dnum = check_layout(ring, special, dnum, rounding)
+    if not special:
+        raise ArgumentError("key switching takes at least one special prime")
+    array = np.asarray(values)
+    count = array.shape[0] if array.ndim == 2 else 0
+    if not 0 < count <= len(ring.moduli) - special:
+        raise ShapeError("the polynomial has the shape %s, not [1 to %d, %d]" % (
+            list(array.shape), len(ring.moduli) - special, ring.n))
+    array = ring.check(array, ring.moduli[:count], 2, "the polynomial")
+    packed = check_key(ring, special, dnum, key, "the key")
+    with _on(device, ring, special, dnum, rounding) as on:
+        none = on.engine.zeros((1, 1, *array.shape), np.int64)
+        switched = on.switch(on.upload(array[None, None]), on.key(packed), none)
+        return np.asarray(switched.read()[:, 0])

@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CKKS on ciphertexts of other libraries."""
+from __future__ import annotations
+
+import math
+import os
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union, cast
+
+import numpy as np
+
+from .._device import Device
+from .._engine import heal_engine
+from .._errors import ArgumentError, DtypeError, NameUnknownError, ShapeError, StateError
+from .._handle import Closed
+from ._arithmetic import Arithmetic, check_key, check_layout, special_first
+from ._record import SandboxRecorder
+from ._ring import Ring, integer
+
+#: Stands for a Galois element among keys: that key is from the square of the secret.
+RELINEARIZATION = 0
+_Value = TypeVar("_Value", bound="_Operand")
+_Evaluator = TypeVar("_Evaluator", bound="Evaluator")
+
+
+class _Operand:
+    """What an evaluator has on its device. scale: of the numbers in it, which may be set."""
+
+    __array_ufunc__ = None  # NumPy's arithmetic would copy, and knows no moduli
+
+    def __init__(self, evaluator: Evaluator, tensor: Any, scale: float, slots: int) -> None:
+        self._evaluator, self._tensor, self.scale, self._slots = evaluator, tensor, scale, slots
+
+    @property
+    def level(self) -> int:
+        """How many primes can still be dropped, from 0: SEAL's chain index.
+
+            he.mod_switch(a, 0).level           # 0
+        """
+        return int(self._tensor.shape[2]) - 1
+
+    def read(self) -> np.ndarray:
+        """A copy of the residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
+
+            np.array_equal(c.read(), other.read())
+        """
+        return np.asarray(self._evaluator._engine.device_to_host(self._tensor))[:, 0]
+
+
+class Plaintext(_Operand):
+    """A plaintext on a device, an operand of +, - and *; from Evaluator.encode() or load().
+
+        c + he.encode([1.5, 2.5], c)
+    """
+
+    def __repr__(self) -> str:
+        return "<healcl.fhe.Plaintext: level %d, scale 2^%.2f>" % (self.level,
+                                                                  math.log2(self.scale))
+
+
+class Ciphertext(_Operand):
+    """A ciphertext on a device; from Evaluator.load(), or from operations.
+
+    +, - and * take ciphertexts and plaintexts of the same level. The scales of sums are equal;
+    those of products multiply. A product has three parts: relinearize() makes two of them.
+
+        c = he.rescale(he.relinearize(a * b + b * b))
+    """
+
+    @property
+    def size(self) -> int:
+        """How many parts it has: 2, or 3 of a product.
+
+            (a * b).size                        # 3
+        """
+        return int(self._tensor.shape[0])
+
+    def __add__(self, other: Any) -> Ciphertext:
+        return self._evaluator.add(self, other)
+
+    def __sub__(self, other: Any) -> Ciphertext:
+        return self._evaluator.subtract(self, other)
+
+    def __mul__(self, other: Any) -> Ciphertext:
+        return self._evaluator.multiply(self, other)
+
+    def __neg__(self) -> Ciphertext:
+        return self._evaluator.negate(self)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __repr__(self) -> str:
+        return "<healcl.fhe.Ciphertext: %d parts, level %d, scale 2^%.2f>" % (
+            self.size, self.level, math.log2(self.scale))
+
+
+def naf(steps: int) -> List[int]:
+    """The non-adjacent form: powers of two with signs, the smallest first, whose sum is steps.
+
+        naf(7)                                  # [-1, 8]
+    """
+    terms, value, sign, power = [], abs(steps), -1 if steps < 0 else 1, 1
+    while value:
+        digit = 2 - value % 4 if value % 2 else 0
+        if digit:
+            terms.append(sign * digit * power)
+        value, power = (value - digit) // 2, 2 * power
+    return terms
+
+
+class Evaluator(Closed):
+    """Evaluates CKKS on a device, as SEAL 4 does; from from_seal() or from_arrays().
+
+    ring     the primes of ciphertexts, then the special ones
+    special  how many are special
+
+        with fhe.from_arrays(dev, ring, relinearization_key=key) as he:
+            a = he.load(array, 2.0**40)
+
+    A ciphertext belongs to its evaluator. Operations are enqueued, and not waited for. Keys go to
+    the device when they are first used.
+    """
+
+    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, rounding: str,
+                 keys: Any, generator: int) -> None:
+        self.ring, self.special = ring, special
+        self._dnum, self._rounding, self._keys, self._generator = dnum, rounding, keys, generator
+        self._primes = ring.moduli[:len(ring.moduli) - special]
+        self._start(engine)
+
+    def _start(self, engine: Any) -> None:
+        self._engine = engine
+        self._on = Arithmetic(engine, special_first(self.ring, self.special), self.special,
+                              self._dnum, self._rounding == "nearest")
+
+    def close(self) -> None:
+        """Ends what goes on, and gives the device's memory back. Ciphertexts can only be dropped
+        then."""
+        self._engine.queue.close()
+
+    # ---- in and out
+
+    def load(self, values: Any, scale: Optional[float] = None) -> Any:
+        """A ciphertext of an array, int64 [parts, k, n] in [0, q), or a plaintext of [k, n]: values
+        in the ring's order, modulo its first k primes. scale: of the numbers in it.
+
+            a = he.load(array, 2.0**40)
+        """
+        return self._load(values, scale, self.ring.n // 2, "the array")
+
+    def _load(self, values: Any, scale: Any, slots: int, what: str) -> Any:
+        array = np.asarray(values)
+        if array.ndim not in (2, 3) or array.ndim == 3 and array.shape[0] < 2:
+            raise ShapeError("%s has the shape %s; a ciphertext has two or more parts of two axes, "
+                             "a plaintext one" % (what, list(array.shape)))
+        primes = self._primes[:array.shape[-2]]
+        array = self.ring.check(array, primes, array.ndim, what)
+        self._check_scale(scale, len(primes))
+        kind = Ciphertext if array.ndim == 3 else Plaintext
+        return kind(self, self._on.upload(array.reshape(-1, 1, *array.shape[-2:])), float(scale),
+                    slots)
+
+    def store(self, a: Ciphertext) -> Any:
+        """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
+
+            he.store(a * b).shape               # (3, 4, 16384)
+        """
+        return self._own(a).read()
+
+    @contextmanager
+    def record(self: _Evaluator, path: Union[str, os.PathLike[str]], *,
+               inputs: bool = True) -> Iterator[_Evaluator]:
+        """An evaluator for use in a 'with', which also writes what it does as a transcript.
+
+        path    of the transcript; packed where it ends in .gz
+        inputs  whether keys and ciphertexts are written with their elements
+
+        All is uploaded in its first segment. store() is a download, whose result is expected.
+
+            with he.record("square.json") as program:
+                a = program.load(ciphertext)
+                program.expect(program.square(a), library_s_square)
+        """
+        with SandboxRecorder(path, self._engine, inputs) as recorder:
+            program = object.__new__(type(self))
+            program.__dict__.update(self.__dict__)
+            program._start(recorder)
+            yield program
+
+    def expect(self, a: Ciphertext, values: Any) -> None:
+        """In a recording: a download, whose expected result is what load() takes, as from the
+        library.
+
+            program.expect(a * b, library_s_product)
+        """
+        if not isinstance(self._engine, SandboxRecorder):
+            raise StateError("only what record() returns expects results")
+        array = self.ring.check(values, self._primes[:self._ciphertext(a).level + 1], 3,
+                                "the expected result")
+        if len(array) != a.size:
+            raise ShapeError("the expected result has %d parts, not %d" % (len(array), a.size))
+        self._engine.expect(a._tensor, array[:, None])
+
+    # ---- checks
+
+    def _own(self, operand: Any) -> _Operand:
+        if not isinstance(operand, _Operand):
+            raise DtypeError("an operand is a Ciphertext or a Plaintext, not %s: load() or "
+                             "encode() makes one" % type(operand).__name__)
+        if operand._evaluator is not self:
+            raise ArgumentError("the operand is one of another evaluator")
+        return operand
+
+    def _ciphertext(self, operand: Any) -> Ciphertext:
+        if not isinstance(self._own(operand), Ciphertext):
+            raise DtypeError("a plaintext stands where a ciphertext is wanted")
+        return cast(Ciphertext, operand)
+
+    def _check_scale(self, scale: Any, primes: int) -> None:
+        if not isinstance(scale, Real) or not 0 < float(scale) < math.inf:
+            raise ArgumentError("a scale is a number above 0, not %r" % (scale,))
+        bits = math.prod(self._primes[:primes]).bit_length()
+        if int(math.log2(float(scale))) >= bits:
+            raise ArgumentError("scale 2^%.2f does not fit in the %d bits of level %d" % (
+                math.log2(scale), bits, primes - 1))
+
+    def _pair(self, a: Any, b: Any, same_scale: bool) -> Tuple[Ciphertext, _Operand]:
+        a, b = self._ciphertext(a), self._own(b)
+        if a.level != b.level:
+            raise ArgumentError("levels %d and %d differ: mod_switch() or rescale() the higher one"
+                                % (a.level, b.level))
+        close = abs(a.scale - b.scale) < np.finfo(float).eps * max(a.scale, b.scale, 1.0)
+        if same_scale and not close:
+            raise ArgumentError("scales %r and %r differ: rescale() one, or encode() with the "
+                                "other's" % (a.scale, b.scale))
+        return a, b
+
+    def _new(self, like: Ciphertext, tensor: Any, scale: Optional[float] = None) -> Ciphertext:
+        return Ciphertext(self, tensor, like.scale if scale is None else scale, like._slots)
+
+    def _column(self, primes: int) -> Any:
+        return self._on.column(self.special, self.special + primes)
+
+    # ---- operations
+
+    def add(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
+        """a + b, of equal levels and scales.
+
+            he.add(a, b)                        # or a + b
+        """
+        return self._sum(*self._pair(a, b, True), negative=False)
+
+    def subtract(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
+        """a - b, of equal levels and scales.
+
+            he.subtract(a, b)                   # or a - b
+        """
+        return self._sum(*self._pair(a, b, True), negative=True)
+
+    def _sum(self, a: Ciphertext, b: _Operand, negative: bool) -> Ciphertext:
+        engine, column = self._engine, self._column(a.level + 1)
+        x, y = a._tensor, self._negative(b._tensor) if negative else b._tensor
+        few, many = sorted((x.shape[0], y.shape[0]))
+        out = self._on.empty(many, *x.shape[1:])
+        common = slice(0, few)
+        engine.modsum(x[common], y[common], column, out[common])
+        if few < many:
+            rest = slice(few, many)
+            engine.modsum((x if x.shape[0] == many else y)[rest], 0, column, out[rest])
+        return self._new(a, out)
+
+    def _negative(self, tensor: Any) -> Any:
+        out = self._on.empty(*tensor.shape)
+        self._engine.modneg(tensor, self._column(tensor.shape[2]), out)
+        return out
+
+    def negate(self, a: Ciphertext) -> Ciphertext:
+        """-a.
+
+            he.negate(a)                        # or -a
+        """
+        return self._new(a, self._negative(self._ciphertext(a)._tensor))
+
+    def multiply(self, a: Ciphertext, b: Union[Ciphertext, Plaintext]) -> Ciphertext:
+        """a b, of equal levels. Of two ciphertexts of two parts it has three.
+
+            he.multiply(a, b)                   # or a * b
+        """
+        a, other = self._pair(a, b, False)
+        engine, column, primes = self._engine, self._column(a.level + 1), a.level + 1
+        scale = a.scale * other.scale
+        self._check_scale(scale, primes)
+        if isinstance(other, Plaintext):
+            out = self._on.empty(*a._tensor.shape)
+            engine.modmul(a._tensor, other._tensor, column, out)
+            return self._new(a, out, scale)
+        x, y = a._tensor, other._tensor
+        parts = range(x.shape[0] + y.shape[0] - 1)
+        out, product = self._on.empty(len(parts), *x.shape[1:]), self._on.empty(1, *x.shape[1:])
+        if len(parts) == 3:  # the outer ones at once
+            engine.modmul(x, y, column, out[::2])
+            parts = range(1, 2)
+        for part in parts:
+            target = out[part:part + 1]
+            pairs = [(i, part - i) for i in range(x.shape[0]) if 0 <= part - i < y.shape[0]]
+            for i, j in pairs:
+                to = target if (i, j) == pairs[0] else product
+                engine.modmul(x[i:i + 1], y[j:j + 1], column, to)
+                if to is product:
+                    engine.modsum(target, product, column, target)
+        return self._new(a, out, scale)
+
+    def square(self, a: Ciphertext) -> Ciphertext:
+        """a a, with three parts.
+
+            he.relinearize(he.square(a))
+        """
+        return self.multiply(a, a)
+
+    def relinearize(self, a: Ciphertext) -> Ciphertext:
+        """The same of three parts with two: the third is switched to the secret key.
+
+            he.relinearize(a * b)
+        """
+        a = self._ciphertext(a)
+        if a.size == 2:
+            return a
+        if a.size > 3:
+            raise ArgumentError("cannot relinearize %d parts: relinearize() each product" % a.size)
+        if RELINEARIZATION not in self._keys:
+            raise NameUnknownError("there is no relinearization key")
+        return self._new(a, self._on.switch(a._tensor[2:], self._key(RELINEARIZATION),
+                                            a._tensor[:2]))
+
+    def rescale(self, a: Ciphertext) -> Ciphertext:
+        """Divides by the last prime, which is dropped: the scale goes down with it.
+
+            he.rescale(he.relinearize(a * b))
+        """
+        last = self._primes[self._above_last(self._ciphertext(a))]
+        return self._new(a, self._on.rescale(a._tensor), a.scale / float(last))
+
+    def mod_switch(self, a: _Value, level: Optional[int] = None) -> _Value:
+        """The same ciphertext or plaintext at a lower level; the scale stays.
+
+        level  down to 0; None: the next one
+
+            he.mod_switch(a, b.level) + b
+        """
+        above = self._above_last(a)
+        level = above - 1 if level is None else integer(level, "a level")
+        if not 0 <= level <= above:
+            raise ArgumentError("cannot switch from level %d to level %d" % (above, level))
+        self._check_scale(a.scale, level + 1)
+        return type(a)(self, a._tensor[:, :, :level + 1], a.scale, a._slots)
+
+    def _above_last(self, a: Any) -> int:
+        level = self._own(a).level
+        if level < 1:
+            raise ArgumentError("the chain of moduli ends: level 0 has one prime, which stays")
+        return level
+
+    def rotate(self, a: Ciphertext, steps: int) -> Ciphertext:
+        """Turns the slots to the left by steps, to the right where steps are negative. Without a
+        Galois key of their own they go by powers of two, as in SEAL.
+
+            he.rotate(a, -3)                    # a key for -3, or keys for 1 and -4
+        """
+        a = self._with_two_parts(a)
+        element = self.ring.galois_element(steps, self._generator)
+        if element == 1:
+            return a
+        if element in self._keys:
+            return self._turn(a, element)
+        powers = naf(steps)
+        if len(powers) == 1:
+            raise NameUnknownError("there is no Galois key for %d steps, element %d" %
+                                   (steps, element))
+        for power in powers:
+            if abs(power) != self.ring.n // 2:
+                a = self.rotate(a, power)
+        return a
+
+    def conjugate(self, a: Ciphertext) -> Ciphertext:
+        """The conjugates of the slots.
+
+            he.conjugate(a)
+        """
+        element = 2 * self.ring.n - 1
+        if element not in self._keys:
+            raise NameUnknownError("there is no Galois key to conjugate, element %d" % element)
+        return self._turn(self._with_two_parts(a), element)
+
+    def _with_two_parts(self, a: Any) -> Ciphertext:
+        if self._ciphertext(a).size != 2:
+            raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
+        return cast(Ciphertext, a)
+
+    def _turn(self, a: Ciphertext, element: int) -> Ciphertext:
+        engine, on = self._engine, self._on
+        indices = on.constant(("indices", element),
+                              lambda: self.ring.automorphism(element)[None, None, None])
+        turned = on.empty(*a._tensor.shape)
+        engine.take_along_axis(a._tensor, indices, 3, turned)
+        return self._new(a, on.switch(turned[1:], self._key(element), turned[:1]))
+
+    def _key(self, element: int) -> Any:
+        what = "the key of element %d" % element if element else "the relinearization key"
+        return self._on.keep(("key", element), lambda: self._on.key(check_key(
+            self.ring, self.special, self._dnum, self._keys[element], what)))
+
+
+def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization_key: Any = None,
+                galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
+                rounding: str = "nearest", generator: int = 3) -> Evaluator:
+    """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
+
+    ring                 the primes of ciphertexts, then the special ones; its psi are the library's
+    special              how many of them are special
+    relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch()
+    galois_keys          such keys by Galois element
+    dnum                 digits of key switching; None: one for each prime of ciphertexts
+    rounding             of rescale() and key switching: "nearest", as in SEAL, or "down"
+    generator            of the Galois elements of rotations: 3 as in SEAL, 5 elsewhere
+
+        ring = fhe.Ring(32768, primes + special_primes)
+        with fhe.from_arrays(dev, ring, special=2, relinearization_key=key, dnum=3) as he:
+            result = he.store(he.relinearize(he.load(a, scale) * he.load(b, scale)))
+    """
+    special, dnum = check_layout(ring, special, dnum, rounding)
+    keys = {integer(element, "a Galois element"): key
+            for element, key in (galois_keys or {}).items()}
+    for element in keys:
+        ring.automorphism(element)
+    if relinearization_key is not None:
+        keys[RELINEARIZATION] = relinearization_key
+    if keys and not special:
+        raise ArgumentError("key switching takes at least one special prime")
+    return Evaluator(heal_engine(device, expand="spec"), ring, special, dnum, rounding, keys,
+                     generator)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ciphertexts and keys of SEAL 4, by way of TenSEAL."""
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from typing import Any, List, Optional, Tuple, cast
+
+import numpy as np
+
+from .._device import Device
+from .._engine import heal_engine
+from .._errors import ArgumentError, DtypeError, FormatError
+from ._arithmetic import check_layout
+from ._evaluator import RELINEARIZATION, Ciphertext, Evaluator, Plaintext
+from ._ring import Ring
+
+
+def _sealapi() -> Any:
+    try:
+        import tenseal.sealapi  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError:
+        raise ImportError("TenSEAL is not installed: pip install 'healcl[seal]'") from None
+    return tenseal.sealapi
+
+
+def _residues(api: Any, ciphertext: Any) -> np.ndarray:
+    """[parts, k, n] of a ciphertext, or of a part of a key."""
+    flat = _flat(api.Ciphertext.dyn_array(ciphertext))
+    return flat.reshape(ciphertext.size(), ciphertext.coeff_modulus_size(), -1)
+
+
+def _flat(data: Any) -> np.ndarray:
+    return np.fromiter(map(data.at, range(data.size())), np.int64, data.size())
+
+
+class _Keys:
+    """Keys by Galois element, read from SEAL's when they are asked for."""
+
+    def __init__(self, api: Any, relinearization: Any, galois: Any) -> None:
+        self._api, self._relinearization, self._galois = api, relinearization, galois
+
+    def __contains__(self, element: object) -> bool:
+        if element == RELINEARIZATION:
+            return self._relinearization is not None and self._relinearization.has_key(2)
+        return self._galois is not None and bool(self._galois.has_key(element))
+
+    def __getitem__(self, element: int) -> np.ndarray:
+        keys = self._relinearization.key(2) if element == RELINEARIZATION else \
+            self._galois.key(element)
+        return np.stack([_residues(self._api, key.data()) for key in keys])
+
+
+class SealEvaluator(Evaluator):
+    """An Evaluator whose ciphertexts come from SEAL and go back; from from_seal()."""
+
+    def __init__(self, engine: Any, api: Any, context: Any, vectors: Any, keys: _Keys) -> None:
+        self._api, self._context, self._vectors = api, context, vectors
+        parameters = context.key_context_data().parms()
+        ring = Ring(parameters.poly_modulus_degree(),
+                    [q.value() for q in parameters.coeff_modulus()])
+        special, dnum = check_layout(ring, int(context.using_keyswitching()), None, "nearest")
+        super().__init__(engine, ring, special, dnum, "nearest", keys, 3)
+        self._ids: List[List[int]] = []  # SEAL's names of the levels, from 0
+        data = context.last_context_data()
+        while data is not None and len(self._ids) < len(self._primes):
+            self._ids.append(list(data.parms_id()))
+            data = data.prev_context_data()
+
+    def load(self, source: Any, scale: Optional[float] = None) -> Any:
+        """A ciphertext of a TenSEAL vector or of sealapi's Ciphertext, or a plaintext of its
+        Plaintext, in NTT form. scale: None for that of SEAL.
+
+            a = he.load(tenseal.ckks_vector(context, [1.5, 2.5]))
+        """
+        slots, source = self._single(source)
+        plain = not hasattr(source, "coeff_modulus_size")
+        what = "the plaintext" if plain else "the ciphertext"
+        if list(source.parms_id()) not in self._ids:
+            raise ArgumentError("%s has other parameters than the context%s" % (
+                what, "" if plain or source.poly_modulus_degree() == self.ring.n else
+                ": n = %d, not %d" % (source.poly_modulus_degree(), self.ring.n)))
+        if not source.is_ntt_form():
+            raise ArgumentError("%s is not in NTT form" % what)
+        values = _flat(source.dyn_array()).reshape(-1, self.ring.n) if plain else \
+            _residues(self._api, source)
+        return self._load(values, source.scale if scale is None else scale, slots, what)
+
+    def _single(self, source: Any) -> Tuple[int, Any]:
+        """The slots in use, and the ciphertext or plaintext, of what load() takes."""
+        slots = self.ring.n // 2
+        if hasattr(source, "ciphertext"):
+            parts = source.ciphertext()
+            if len(parts) != 1:
+                raise ArgumentError("the vector has %d ciphertexts, because it is longer than %d "
+                                    "slots" % (len(parts), slots))
+            slots, source = source.size(), parts[0]
+        if not hasattr(source, "parms_id"):
+            raise DtypeError("neither a ciphertext nor a plaintext of SEAL, but %s" %
+                             type(source).__name__)
+        return slots, source
+
+    def expect(self, a: Ciphertext, source: Any) -> None:
+        """In a recording: a download, whose expected result is a ciphertext of SEAL.
+
+            program.expect(product, seal_s_product)
+        """
+        super().expect(a, _residues(self._api, self._single(source)[1]))
+
+    def encode(self, values: Any, like: Ciphertext, scale: Optional[float] = None) -> Plaintext:
+        """Numbers in slots as a plaintext of a ciphertext's level.
+
+        values  a number for all slots, or at most n/2 of them; real or complex
+        scale   None: the ciphertext's
+
+            a + he.encode(0.5, a)
+        """
+        plain, encoder = self._api.Plaintext(), self._api.CKKSEncoder(self._context)
+        scale = self._ciphertext(like).scale if scale is None else float(scale)
+        numbers = np.asarray(values)
+        if numbers.dtype.kind not in "iufc" or numbers.ndim > 1 or numbers.size > self.ring.n // 2:
+            raise ArgumentError("encode() takes at most %d numbers, not %s of shape %s" % (
+                self.ring.n // 2, numbers.dtype, list(numbers.shape)))
+        self._check_scale(scale, like.level + 1)
+        kind = complex if numbers.dtype.kind == "c" else float
+        encoder.encode(numbers.astype(kind).tolist(), self._ids[like.level], scale, plain)
+        return cast(Plaintext, self.load(plain))
+
+    def store(self, a: Ciphertext) -> Any:
+        """The ciphertext as SEAL's: a vector where the context is TenSEAL's, else sealapi's
+        Ciphertext.
+
+            he.store(a * b).decrypt()
+        """
+        import tenseal
+        packed = self._serialized(a)
+        if self._vectors is not None:
+            slots = _varint(a._slots)
+            return tenseal.ckks_vector_from(self._vectors, b"".join((  # fields of CKKSVectorProto
+                b"\x0a", _varint(len(slots)), slots, b"\x12", _varint(len(packed)), packed,
+                b"\x19", struct.pack("<d", a.scale))))
+        result = self._api.Ciphertext()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ciphertext")
+            with open(path, "wb") as file:
+                file.write(packed)
+            result.load(self._context, path)  # which checks the parameters, and all residues
+        return result
+
+    def _serialized(self, a: Ciphertext) -> bytes:
+        """As Ciphertext::save writes it without compression."""
+        residues = self._ciphertext(a).read()
+        elements = residues.astype("<u8").tobytes()
+        inner = struct.pack("<Q", residues.size) + elements
+        body = b"".join((
+            struct.pack("<4QB3QdQ", *self._ids[a.level], True, *residues.shape[:1], self.ring.n,
+                        residues.shape[1], a.scale, 1), self._header(len(inner)), inner))
+        return self._header(len(body)) + body
+
+    def _header(self, size: int) -> bytes:
+        header = self._api.Serialization.SEALHeader()
+        if (header.magic, header.header_size, header.version_major) != (0xa15e, 16, 4):
+            raise FormatError("TenSEAL has SEAL %d.%d; only files of SEAL 4 are known" % (
+                header.version_major, header.version_minor))
+        return struct.pack("<HBBBBHQ", header.magic, header.header_size, header.version_major,
+                           header.version_minor, 0, 0, header.header_size + size)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def from_seal(context: Any, device: Device, *, relinearization_keys: Any = None,
+              galois_keys: Any = None) -> SealEvaluator:
+    """An evaluator for ciphertexts of SEAL 4, CKKS, by way of TenSEAL.
+
+    context               tenseal.context(...), whose keys are taken; or sealapi's SEALContext
+    relinearization_keys  sealapi's RelinKeys; None: those of the context
+    galois_keys           sealapi's GaloisKeys; None: those of the context
+
+        with fhe.from_seal(context, healcl.open("gpu")) as he:
+            c = he.rescale(he.relinearize(he.load(x) * he.load(y)))
+    """
+    api = _sealapi()
+    vectors = None
+    if hasattr(context, "seal_context"):
+        vectors, context = context, context.seal_context().data
+        if relinearization_keys is None and vectors.has_relin_keys():
+            relinearization_keys = vectors.relin_keys().data
+        if galois_keys is None and vectors.has_galois_keys():
+            galois_keys = vectors.galois_keys().data
+    if not hasattr(context, "key_context_data"):
+        raise ArgumentError("a context is TenSEAL's or sealapi's, not %s" %
+                            type(context).__name__)
+    scheme = context.key_context_data().parms().scheme().name
+    if scheme != "CKKS":
+        raise ArgumentError("the scheme is %s, not CKKS" % scheme)
+    return SealEvaluator(heal_engine(device, expand="spec"), api, context, vectors,
+                         _Keys(api, relinearization_keys, galois_keys))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""healcl.fhe against published numbers, Python's integers, and this project's own scheme."""
+import math
+import os
+import sys
+import unittest
+
+import numpy as np
+
+import healcl
+from healcl import fhe
+from support import CLONE, both, transcript
+
+DILITHIUM = 8380417  # FIPS 204: q, n = 256
+FALCON = 12289       # and n = 1024
+PRIMES = [1073741441, 1073740609, 1073739649, 1073738753]  # 1 modulo 64, of 30 bits
+
+
+def integers(residues, moduli):
+    """The integers below the moduli's product, of residues [k, n]."""
+    product = math.prod(moduli)
+    return [sum(int(x) * pow(product // q, -1, q) * (product // q)
+                for x, q in zip(column, moduli)) % product for column in residues.T]
+
+
+def residues(values, moduli):
+    return np.array([[value % q for value in values] for q in moduli])
+
+
+class Arrays(unittest.TestCase):
+    def setUp(self):
+        self.ring = fhe.Ring(32, PRIMES)
+        self.rng = np.random.default_rng(47)
+
+    def random(self, ring):
+        return np.stack([self.rng.integers(0, q, ring.n) for q in ring.moduli])
+
+    def test_published_tables(self):
+        ring = fhe.Ring(256, [DILITHIUM])
+        self.assertEqual(ring.psi, (1753,))
+        self.assertEqual(ring.n_inverse.tolist(), [8347681])
+        self.assertEqual(ring.psi_table[0, 1:9].tolist(), [  # FIPS 204, appendix B
+            4808194, 3765607, 3761513, 5178923, 5496691, 5234739, 5178987, 7778734])
+        self.assertEqual(ring.psi_table[0, -4:].tolist(), [1900052, 7598542, 1054478, 7648983])
+        ring = fhe.Ring(1024, [FALCON])
+        self.assertEqual(ring.psi, (7,))
+        # The tables of Falcon's reference implementation are multiplied by 2^16.
+        self.assertEqual((ring.psi_table[0, :8] * 2**16 % FALCON).tolist(),
+                         [4091, 7888, 11060, 11208, 6960, 4342, 6275, 9759])
+        self.assertEqual((ring.inverse_table[0, :8] * 2**16 % FALCON).tolist(),
+                         [4091, 4401, 1081, 1229, 2530, 6014, 7947, 5329])
+
+    @both
+    def test_transforms_multiply_polynomials(self, dev):
+        for n, q in ((256, DILITHIUM), (1024, FALCON)):
+            ring = fhe.Ring(n, [q])
+            a, b = self.random(ring), self.random(ring)
+            values = fhe.ntt(a, ring, dev)
+            self.assertEqual(values[0, :3].tolist(), [
+                sum(int(x) * pow(ring.psi[0], i * (2 * int(r) + 1), q)
+                    for i, x in enumerate(a[0])) % q for r in ring.bit_reversal[:3]])
+            wide = np.convolve(a[0].astype(object), b[0].astype(object))
+            product = wide[:n] - np.append(wide[n:], 0)
+            np.testing.assert_array_equal(
+                fhe.intt(values * fhe.ntt(b, ring, dev) % q, ring, dev)[0], product % q)
+
+    def test_automorphisms(self):
+        ring = self.ring
+        a = self.random(ring)
+        for element in (3, ring.galois_element(-1), 2 * ring.n - 1):
+            turned = np.zeros_like(a)
+            for i in range(ring.n):
+                power = i * element % (2 * ring.n)
+                turned[:, power % ring.n] = -a[:, i] if power >= ring.n else a[:, i]
+            np.testing.assert_array_equal(
+                fhe.ntt(turned % np.array(ring.moduli)[:, None], ring),
+                fhe.ntt(a, ring)[:, ring.automorphism(element)])
+        self.assertEqual(ring.galois_element(3, generator=5), 125 % 64)
+
+    @both
+    def test_base_conversion(self, dev):
+        a, source, target = self.random(self.ring), PRIMES[:2], PRIMES[2:]
+        product = math.prod(source)
+        lifted = [sum(int(x) * pow(product // q, -1, q) % q * (product // q)
+                      for x, q in zip(column, source)) for column in a[:2].T]
+        self.assertEqual([value % product for value in lifted], integers(a[:2], source))
+        np.testing.assert_array_equal(fhe.base_convert(a[:2], self.ring, 2, dev),
+                                      residues(lifted, target))
+
+    @both
+    def test_division_by_the_last_prime(self, dev):
+        a, last, rest = self.random(self.ring), PRIMES[-1], self.ring.pick(range(3))
+        for rounding, half in (("nearest", last // 2), ("down", 0)):
+            found = fhe.rescale(fhe.ntt(a, self.ring)[None], self.ring, rounding, dev)
+            np.testing.assert_array_equal(fhe.intt(found[0], rest), residues(
+                [(x + half) // last for x in integers(a, PRIMES)], PRIMES[:3]))
+
+    def test_mistakes(self):
+        ring, zeros = self.ring, np.zeros((4, 32), np.int64)
+        he = fhe.from_arrays(healcl.reference, ring, relinearization_key=zeros)
+        for error, word, make in (
+                (healcl.ArgumentError, "power of two", lambda: fhe.Ring(24, PRIMES)),
+                (healcl.ArgumentError, "integer", lambda: fhe.Ring(32.0, PRIMES)),
+                (healcl.ArgumentError, "at least one", lambda: fhe.Ring(32, [])),
+                (healcl.ArgumentError, "prime", lambda: fhe.Ring(32, [65 * 193 * 64 + 1])),
+                (healcl.ArgumentError, "modulo 2n", lambda: fhe.Ring(256, [7681, 12289, 257])),
+                (healcl.ArgumentError, "twice", lambda: fhe.Ring(32, PRIMES[:1] * 2)),
+                (healcl.ArgumentError, "primitive", lambda: fhe.Ring(256, [DILITHIUM], [1])),
+                (healcl.ArgumentError, "2 psi", lambda: fhe.Ring(256, [DILITHIUM], [1753, 1])),
+                (healcl.ArgumentError, "steps", lambda: ring.galois_element(16)),
+                (healcl.ArgumentError, "odd", lambda: ring.automorphism(4)),
+                (healcl.DtypeError, "float", lambda: fhe.ntt(zeros * 1.0, ring)),
+                (healcl.ShapeError, "shape", lambda: fhe.ntt(zeros[:3], ring)),
+                (healcl.ArgumentError, "outside", lambda: fhe.ntt(zeros - 1, ring)),
+                (healcl.ArgumentError, "source", lambda: fhe.base_convert(zeros, ring, 4)),
+                (healcl.ArgumentError, "rounding", lambda: fhe.rescale(zeros[None], ring, "up")),
+                (healcl.ArgumentError, "special", lambda: fhe.key_switch(zeros, zeros, ring, 4)),
+                (healcl.ArgumentError, "digits",
+                 lambda: fhe.key_switch(zeros[:2], zeros, ring, 2, 3)),
+                (healcl.ArgumentError, "odd", lambda: fhe.from_arrays(
+                    healcl.reference, ring, galois_keys={4: zeros})),
+                (healcl.ShapeError, "two or more parts", lambda: he.load(zeros[None, :3], 1.0)),
+                (healcl.ArgumentError, "a scale is", lambda: he.load(zeros[:3])),
+                (healcl.ShapeError, "the relinearization key", lambda: he.relinearize(
+                    he.load(zeros[:3][None].repeat(3, 0), 1.0))),
+                (healcl.ShapeError, "the key", lambda: fhe.key_switch(
+                    zeros[:3], zeros[None, None].repeat(2, 1), ring))):
+            with self.subTest(word), self.assertRaisesRegex(error, word):
+                make()
+
+
+class Hybrid(unittest.TestCase):
+    """Key switching in digits of several primes, against scripts/fhe/hybrid.py."""
+
+    def setUp(self):
+        transcript("encrypted_hybrid_toy.json.gz")
+        sys.path.insert(0, os.path.join(CLONE, "scripts"))
+        self.addCleanup(sys.path.remove, sys.path[0])
+
+    def scheme(self, limbs, dnum):
+        """The scheme, and its ring. Its arrays have the limbs last, or values in natural order."""
+        from fhe import hybrid
+        from fhe.program import Program
+        from fhe.ring import RnsRing
+        parameters = hybrid.Parameters(64, limbs, dnum)
+        moduli = parameters.primes + parameters.special
+        program = Program(47, RnsRing(64, moduli))
+        scheme = hybrid.Hybrid(program, parameters)
+        scheme.upload_constants()
+        return scheme, fhe.Ring(64, moduli, program.ring.tables.psi[:, 32])
+
+    @both
+    def test_rotation_and_product(self, dev):
+        for limbs, dnum in ((7, 3), (4, 1), (3, 3)):
+            scheme, ring = self.scheme(limbs, dnum)
+            t, order = scheme.t, ring.bit_reversal
+            element = ring.galois_element(5, generator=5)
+            from fhe.keys import galois_indices
+            slots = t.sampler.rng.integers(-1024, 1024, (2, 32))
+            a, b = (scheme.upload_ciphertext(row, 2.0**40) for row in slots)
+            keys = [scheme.upload_key(old) for old in (t.secret.turned(element), t.secret.square())]
+            turned = scheme.rotate(a, scheme.upload(galois_indices(64, element).reshape(1, 64, 1)),
+                                   keys[0])
+            product = scheme.multiply(turned, b, keys[1])
+            wanted = [t.array(x).transpose(0, 2, 1)[..., order] for x in
+                      (a, b, turned, product, scheme.divide(product, scheme.by_last))]
+            galois, relinearization = (np.moveaxis(t.array(key), 0, 1)[..., order] for key in keys)
+            special, secret = len(scheme.parameters.special), t.secret.values[:, order]
+            for rounding in ("down", "nearest"):
+                with self.subTest(limbs=limbs, dnum=dnum, rounding=rounding), fhe.from_arrays(
+                        dev, ring, special=special, relinearization_key=relinearization,
+                        galois_keys={element: galois}, dnum=dnum, rounding=rounding,
+                        generator=5) as he:
+                    x, y = (he.load(array, 2.0**40) for array in wanted[:2])
+                    found = [he.rotate(x, 5)]
+                    found.append(he.relinearize(found[0] * y))
+                    found.append(he.rescale(found[1]))
+                    if rounding == "down":
+                        for array, ciphertext in zip(wanted[2:], found):
+                            np.testing.assert_array_equal(he.store(ciphertext), array)
+                    # Other levels and roundings: the same but for noise, whose secret is known.
+                    low = he.mod_switch(x, limbs - 2)
+                    some, moduli = ring.pick(range(limbs - 1)), ring.moduli[:limbs - 1]
+                    (c0, c1), (d0, d1) = (he.store(each).astype(object) for each in
+                                          (low, he.rotate(low, 5)))
+                    column = np.array(moduli, dtype=object)[:, None]
+                    old = ((c0 + c1 * secret[:limbs - 1]) % column)[:, ring.automorphism(element)]
+                    noise = (d0 + d1 * secret[:limbs - 1] - old) % column
+                    values = integers(fhe.intt(noise.astype(np.int64), some), moduli)
+                    self.assertLess(max(min(v, math.prod(moduli) - v) for v in values), 2**20)
+
+
+if __name__ == "__main__":
+    unittest.main()

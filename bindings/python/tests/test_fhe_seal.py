@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""healcl.fhe against SEAL, by way of TenSEAL: all bits are equal."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from types import SimpleNamespace
+
+import numpy as np
+
+import healcl
+from healcl import fhe
+from support import CLONE, array_of, both, device, entries, transcript
+
+try:
+    import tenseal
+    import tenseal.sealapi as seal
+except ImportError:
+    raise unittest.SkipTest("TenSEAL is not installed: SEAL is not there to compare with")
+
+CHAINS = {4096: ([40, 30, 40], 20), 8192: ([60, 40, 40, 60], 40),
+          16384: ([50, 40, 40, 40, 50], 40)}  # bits of primes, log2 of the scale
+
+
+class Keys:
+    """A context of sealapi, its keys, and two ciphertexts. Galois keys: for 1, 5 and -4 steps, so
+    that -3 goes by 1 and -4, and for conjugates."""
+
+    def __init__(self, n, bits, scale_bits):
+        parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
+        parameters.set_poly_modulus_degree(n)
+        parameters.set_coeff_modulus(seal.CoeffModulus.Create(n, bits))
+        self.context = seal.SEALContext(parameters, True, seal.SEC_LEVEL_TYPE.NONE)
+        generator, public = seal.KeyGenerator(self.context), seal.PublicKey()
+        generator.create_public_key(public)
+        self.relinearization, self.galois = seal.RelinKeys(), seal.GaloisKeys()
+        generator.create_relin_keys(self.relinearization)
+        generator.create_galois_keys([pow(3, steps, 2 * n) for steps in (1, 5, n // 2 - 4)] +
+                                     [2 * n - 1], self.galois)
+        self.encoder, self.scale = seal.CKKSEncoder(self.context), 2.0**scale_bits
+        self.encryptor = seal.Encryptor(self.context, public)
+        values = np.random.default_rng(n).uniform(-1, 1, (3, n // 2))
+        self.a, self.b = (self.encrypt(row.tolist()) for row in values[:2])
+        self.numbers = values[2].tolist()
+        self.plain = self.encode(self.numbers)
+
+    def encode(self, values):
+        plain = seal.Plaintext()
+        self.encoder.encode(values, self.scale, plain)
+        return plain
+
+    def encrypt(self, values):
+        ciphertext = seal.Ciphertext()
+        self.encryptor.encrypt(self.encode(values), ciphertext)
+        return ciphertext
+
+    def evaluator(self, dev):
+        return fhe.from_seal(self.context, dev, relinearization_keys=self.relinearization,
+                             galois_keys=self.galois)
+
+    def results(self):
+        """What SEAL makes of the ciphertexts, by name."""
+        evaluator = seal.Evaluator(self.context)
+
+        def call(name, *operands):
+            out = seal.Ciphertext()
+            getattr(evaluator, name)(*operands, out)
+            return out
+
+        a, b, plain, keys, galois = self.a, self.b, self.plain, self.relinearization, self.galois
+        product = call("multiply", a, b)
+        relinearized = call("relinearize", product, keys)
+        rescaled = call("rescale_to_next", relinearized)
+        squared = call("relinearize", call("square", rescaled), keys)
+        return {
+            "add": call("add", a, b), "subtract": call("sub", a, b), "negate": call("negate", a),
+            "multiply": product, "relinearize": relinearized, "rescale": rescaled,
+            "product and ciphertext": call("add", product, call("multiply_plain", b, plain)),
+            "ciphertext less product": call("sub", call("multiply_plain", b, plain), product),
+            "mod_switch": call("mod_switch_to_next", a),
+            "plus plain": call("add_plain", a, plain), "less plain": call("sub_plain", a, plain),
+            "times plain": call("multiply_plain", a, plain),
+            "rotate by 1": call("rotate_vector", a, 1, galois),
+            "rotate by 5": call("rotate_vector", rescaled, 5, galois),
+            "rotate by -3": call("rotate_vector", a, -3, galois),
+            "conjugate": call("complex_conjugate", a, galois), "depth 2": squared}
+
+    def evaluate(self, he):
+        """The same by an evaluator of healcl."""
+        a, b, plain = he.load(self.a), he.load(self.b), he.load(self.plain)
+        product = a * b
+        relinearized = he.relinearize(product)
+        rescaled = he.rescale(relinearized)
+        return {
+            "add": a + b, "subtract": a - b, "negate": -a, "multiply": product,
+            "relinearize": relinearized, "rescale": rescaled,
+            "product and ciphertext": product + b * plain,
+            "ciphertext less product": plain * b - product,
+            "mod_switch": he.mod_switch(a), "plus plain": a + he.encode(self.numbers, a),
+            "less plain": a - plain, "times plain": a * plain, "rotate by 1": he.rotate(a, 1),
+            "rotate by 5": he.rotate(rescaled, 5), "rotate by -3": he.rotate(a, -3),
+            "conjugate": he.conjugate(a), "depth 2": he.relinearize(he.square(rescaled))}
+
+
+def saved(ciphertext):
+    """All that SEAL knows of a ciphertext: parameters, scale and residues."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ciphertext")
+        ciphertext.save(path)
+        with open(path, "rb") as file:
+            return file.read()
+
+
+class Seal(unittest.TestCase):
+    def compare(self, n, devices):
+        keys = Keys(n, *CHAINS[n])
+        expected = keys.results()
+        for dev in devices:
+            with keys.evaluator(dev) as he:
+                found = keys.evaluate(he)
+                self.assertEqual(found.keys(), expected.keys())
+                for name, result in expected.items():
+                    with self.subTest(name, n=n, device=dev):
+                        self.assertTrue(saved(he.store(found[name])) == saved(result))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "all.json")
+            with keys.evaluator(device()) as he, he.record(path) as program:
+                for name, result in keys.evaluate(program).items():
+                    program.expect(result, expected[name])
+            transcript = healcl.load(path)
+            self.assertEqual(transcript.segments,
+                             ("upload", "compute_block_1", "download_1"))
+            for dev in (device(), healcl.reference):
+                report = transcript.run(dev)
+                self.assertEqual((report.verified, report.results_compared), (True, len(expected)))
+
+    def test_4096(self):
+        self.compare(4096, [device(), healcl.reference])
+
+    def test_8192(self):
+        self.compare(8192, [device()])
+
+    def test_16384(self):
+        self.compare(16384, [device()])
+
+    def test_the_bundled_transcript_is_seal_s(self):
+        path = transcript("seal_multiply.json.gz")
+        with tempfile.TemporaryDirectory() as folder:
+            again = os.path.join(folder, "again.json")
+            subprocess.run([sys.executable, "-B", os.path.join(CLONE, "scripts",
+                                                               "seal_transcript.py"), again],
+                           check=True)
+            results = [[array_of(payload["out"]) for kind, payload in entries(each)
+                        if kind["value"] == "DEVICE_OP" and payload["name"] == "device_to_host"]
+                       for each in (path, again)]
+        self.assertEqual(len(results[0]), 5)
+        for bundled, made in zip(*results):
+            np.testing.assert_array_equal(bundled, made)
+
+    @both
+    def test_vectors_of_tenseal(self, dev):
+        context = tenseal.context(tenseal.SCHEME_TYPE.CKKS, 4096, coeff_mod_bit_sizes=[40, 28, 40])
+        context.global_scale = 2.0**28
+        context.generate_galois_keys()
+        x, y = (tenseal.ckks_vector(context, values) for values in ([1.5, 2, 3], [4, -5, 6]))
+        with fhe.from_seal(context, dev) as he:
+            a, b = he.load(x), he.load(y)
+            np.testing.assert_allclose(he.store(he.rescale(he.relinearize(a * b))).decrypt(),
+                                       [6, -10, 18], atol=0.1)
+            for steps, wanted in ((1, [2, 3, 1.5]), (5, [3, 1.5, 2])):
+                turned = he.store(he.rotate(a, steps))
+                np.testing.assert_allclose(turned.decrypt(), wanted, atol=0.1)
+            np.testing.assert_array_equal(he.load(turned).read(), he.rotate(a, steps).read())
+            self.assertEqual(repr(a), "<healcl.fhe.Ciphertext: 2 parts, level 1, scale 2^28.00>")
+
+    def test_mistakes(self):
+        keys = Keys(1024, [30, 25, 30], 20)
+        other = Keys(2048, [30, 25, 30], 20)
+        bare = fhe.from_seal(keys.context, healcl.reference)
+        he = keys.evaluator(healcl.reference)
+        a, foreign = he.load(keys.a), bare.load(keys.a)
+        product, low, plain = a * a, he.mod_switch(a), he.load(keys.plain)
+        small = he.load(keys.a)
+        small.scale = 2.0**10  # a guess of one's own
+        bfv = tenseal.context(tenseal.SCHEME_TYPE.BFV, 4096, 1032193)
+        for error, word, make in (
+                (healcl.ArgumentError, "levels 1 and 0", lambda: a + low),
+                (healcl.ArgumentError, "scales", lambda: a + product),
+                (healcl.ArgumentError, "scales", lambda: a - he.encode(1, a, 2.0**10)),
+                (healcl.ArgumentError, r"2\^60.00 does not fit", lambda: a * a * a),
+                (healcl.ArgumentError, "does not fit", lambda: he.mod_switch(product * plain)),
+                (healcl.ArgumentError, "the chain .* ends", lambda: he.rescale(low)),
+                (healcl.ArgumentError, "the chain .* ends", lambda: he.mod_switch(low)),
+                (healcl.ArgumentError, "from level 1 to level 2", lambda: he.mod_switch(a, 2)),
+                (healcl.NameUnknownError, "no relinearization", lambda: bare.relinearize(
+                    foreign * foreign)),
+                (healcl.ArgumentError, "4 parts", lambda: he.relinearize(small * small * small)),
+                (healcl.NameUnknownError, "2 steps, element 9", lambda: he.rotate(a, 2)),
+                (healcl.NameUnknownError, "conjugate", lambda: bare.conjugate(foreign)),
+                (healcl.ArgumentError, "512 slots by 512", lambda: he.rotate(a, 512)),
+                (healcl.ArgumentError, "relinearize", lambda: he.rotate(product, 1)),
+                (healcl.ArgumentError, "n = 2048, not 1024", lambda: he.load(other.a)),
+                (healcl.ArgumentError, "another evaluator", lambda: a + foreign),
+                (healcl.DtypeError, "encode", lambda: a * 2.5),
+                (healcl.DtypeError, "plaintext", lambda: he.negate(plain)),
+                (healcl.DtypeError, "neither", lambda: he.load([1, 2])),
+                (healcl.ArgumentError, "513", lambda: he.encode(range(513), a)),
+                (healcl.ArgumentError, "2 ciphertexts",
+                 lambda: he.load(SimpleNamespace(ciphertext=lambda: [keys.a, keys.b]))),
+                (healcl.ArgumentError, "BFV", lambda: fhe.from_seal(bfv, healcl.reference)),
+                (healcl.ArgumentError, "context", lambda: fhe.from_seal(7, healcl.reference)),
+                (healcl.StateError, "record", lambda: he.expect(a, keys.a)),
+                (TypeError, "ufunc", lambda: np.add(a, a)),
+                (healcl.StateError, "closed", lambda: (bare.close(), foreign.read()))):
+            with self.subTest(word), self.assertRaisesRegex(error, word):
+                make()
+
+
+if __name__ == "__main__":
+    unittest.main()
