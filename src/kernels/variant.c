@@ -64,6 +64,7 @@ static const char *obstacle_of(const struct family *family, const struct variant
         return "loops end early on this device";
     if (variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
         return "there are too many elements";
+    plan->launches = 1;
     return variant->plan(step, device, plan);
 }
 
@@ -155,7 +156,8 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
     }
     struct variant_plan plan;
     plan_variant(step, self->device, &plan);
-    TRY(plan.variant->launch(self, &plan, error));
+    const struct family *family = family_of(step->kind);
+    TRY((family->launch ? family->launch : plan.variant->launch)(self, &plan, error));
     launcher_storage_written(self, step->out->storage);
     return HEALCL_OK;
 }
