@@ -100,13 +100,33 @@ static void add_costs(cJSON *object, const struct segment_cost *cost,
         json_add_number(object, "roofline_ns", roofline_time(roofline, cost));
 }
 
+/* Kernels that a segment launches in a later run. */
+static uint64_t launches_of(const struct plan *plan, const struct segment *segment,
+                            const struct healcl_device *device)
+{
+    uint64_t launches = 0;
+    for (size_t i = 0; i < segment->step_count; i++) {
+        const struct step *step = &plan->steps[segment->first_step + i];
+        struct variant_plan found = {.launches = 1};
+        if (!family_of(step->kind) || step_is_left_out(step, device) ||
+            step_obstacle(step, device) || layout_elements(&step->out->layout) == 0)
+            continue;
+        if (step->kind != STEP_VENDOR && !vendor_kernel_for(plan, step, device).name)
+            plan_variant(step, device, &found);
+        launches += found.launches;
+    }
+    return launches;
+}
+
 static void add_segment(cJSON *segments, const struct plan *plan, const struct segment *segment,
-                        const struct roofline *roofline)
+                        const struct roofline *roofline, const struct healcl_device *device)
 {
     cJSON *object = json_add_object(segments, NULL);
     JSON_ADD(object, STRING("name", segment->name), NUMBER("operations", segment->operations),
              NUMBER("frees", segment->frees), NUMBER("bytes_up", segment->bytes_up),
              NUMBER("bytes_down", segment->bytes_down));
+    if (device)
+        json_add_number(object, "kernel_launches", launches_of(plan, segment, device));
     add_costs(object, &segment->after, roofline);
     add_costs(json_add_object(object, "without_passes"), &segment->before, roofline);
     cJSON *changes = json_add_object(object, "passes");
@@ -218,7 +238,8 @@ static cJSON *report(void *context)
     (void)report_add_memory(document, &self->memory);
     cJSON *segments = json_add_array(document, "segments");
     for (size_t i = 0; i < plan->segment_count; i++)
-        add_segment(segments, plan, &plan->segments[i], roofline);
+        add_segment(segments, plan, &plan->segments[i], roofline,
+                    self->kernels ? self->job.device : NULL);
     if (roofline->bytes > 0)
         report_add_roofline(document, roofline);
     if (self->kernels)
@@ -251,13 +272,16 @@ static void print_plan(const cJSON *document, const struct style *style)
         {"operations", "{operations}", VIEW_RIGHT},
         {"frees", "{frees}", VIEW_RIGHT},
         {"up", "{bytes_up:bytes?}", VIEW_RIGHT},
-        {"down", "{bytes_down:bytes?}", VIEW_RIGHT}};
+        {"down", "{bytes_down:bytes?}", VIEW_RIGHT},
+        {"launches", "{kernel_launches}", VIEW_RIGHT}}; /* with --kernels */
+    const size_t columns = sizeof segment_columns / sizeof *segment_columns;
     static const struct view_column kind_columns[] = {{"operation", "{name}", VIEW_SHRINKS},
                                                       {"count", "{count}", VIEW_RIGHT}};
     VIEW_LINES(style, document, lines);
     if (json_number_at(document, "segments") > 0) {
         putc('\n', style->stream);
-        VIEW_TABLE(style, json_at(document, "segments"), segment_columns);
+        view_table(style, json_at(document, "segments"), segment_columns,
+                   json_at(document, "kernels") ? columns : columns - 1);
     }
     if (json_number_at(document, "operations") > 0) {
         cJSON *kinds = report_sum_kinds(document);

@@ -72,6 +72,10 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
 enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,
                                        const struct buffer **table, struct healcl_error *error);
 
+/* The weights of all digits of a STEP_BASE_CONVERSION, elements [terms,k] of their dtype. */
+enum healcl_status derive_weights(struct launcher *self, const struct step *step,
+                                  const struct buffer **table, struct healcl_error *error);
+
 /* Checks that all elements of input i are indices of an axis, from -size where negative ones count
  * from the end, else from 0. */
 enum healcl_status derive_index_check(struct launcher *self, const struct step *step, int i,

@@ -499,3 +499,42 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     TRY(job_launch(&job, error));
     return derived_add(self, step->in[i], &key, 0, 0, NULL, &none, error);
 }
+
+/* ---------------------------------------------------------------- weights */
+
+/* The key's axes tell where those of later digits are, and in which state: states only grow. */
+static struct derived_key weights_key(const struct launcher *self, const struct step *step)
+{
+    struct derived_key key = {.kind = DERIVED_WEIGHTS,
+                              .layout = step->in[1]->layout,
+                              .size = step->in[0]->layout.shape[1]};
+    key.q_layout.rank = (uint32_t)step->out->layout.shape[0] - 1;
+    for (uint32_t i = 0; i < key.q_layout.rank; i++) {
+        const struct tensor *b = step_weights(step, i + 1);
+        key.q_layout.shape[i] = b->storage->id;
+        key.q_layout.stride[i] = b->layout.offset;
+        key.q_generation += self->storages[b->storage->id].generation;
+    }
+    return key;
+}
+
+enum healcl_status derive_weights(struct launcher *self, const struct step *step,
+                                  const struct buffer **table, struct healcl_error *error)
+{
+    const struct derived_key key = weights_key(self, step);
+    const size_t size = dtype_size(step->in[1]->storage->dtype);
+    const int64_t k = key.layout.shape[1];
+    const struct buffer *from;
+    uint64_t to = 0, bytes;
+    if (derived_find(self, step->in[1], &key, table))
+        return HEALCL_OK;
+    TRY(derived_add(self, step->in[1], &key, key.size * k, size, NULL, table, error));
+    for (int64_t digit = 0; digit < step->out->layout.shape[0]; digit++, to += bytes) {
+        const struct tensor *b = step_weights(step, digit);
+        bytes = (uint64_t)(b->layout.shape[0] * k) * size;
+        TRY(launcher_buffer(self, b->storage, &from, error));
+        TRY(device_copy(self->device, from, (uint64_t)b->layout.offset * size, *table, to, bytes,
+                        step->origins, error));
+    }
+    return HEALCL_OK;
+}

@@ -16,6 +16,7 @@ enum derived_kind {
     DERIVED_INVERSE_PERMUTATION,
     DERIVED_CRT_INVERSES,
     DERIVED_INDEX_CHECK,
+    DERIVED_WEIGHTS,
 };
 
 /* A derived table depends on this, and on the contents of its own storage. */

@@ -41,9 +41,9 @@ enum {
 enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
 
 /* A family whose shape the tuning gives by the name of preference. */
-#define FAMILY_OF(name, preference, list)                            \
-    {                                                                \
-#name, FAMILY_##preference, list, sizeof list / sizeof *list \
+#define FAMILY_OF(name, preference, list)                                  \
+    {                                                                      \
+#name, FAMILY_##preference, list, sizeof list / sizeof *list, NULL \
     }
 
 /* The output's elements, with operands out and those of the first inputs that are tensors. Axes are

@@ -14,20 +14,33 @@ struct transform {
     struct buffer rows; /* scratch */
 };
 
-/* Makes transform->rows, which the caller releases: scratch for *at_once of so many groups of rows,
- * as many as one allocation can hold, or one that no allocation can. */
+/* The groups of rows that scratch memory is made for at once: as many as one allocation can hold,
+ * or one that no allocation can. */
+static int64_t groups_at_once(const struct healcl_device *device, int64_t groups, int64_t elements)
+{
+    enum { ROWS_BYTES = 64 << 20 };
+    const uint64_t most = device_scratch_bytes(device),
+                   bytes = most < ROWS_BYTES ? most : ROWS_BYTES;
+    const int64_t at_once = (int64_t)(bytes / sizeof(uint64_t)) / elements;
+    return at_once < 1 ? 1 : at_once < groups ? at_once : groups;
+}
+
+/* Makes transform->rows, which the caller releases: scratch for *at_once of so many groups. */
 static enum healcl_status transform_acquire_rows(struct launcher *self, struct transform *transform,
                                                  int64_t groups, int64_t rows, int64_t *at_once,
                                                  struct healcl_error *error)
 {
-    enum { ROWS_BYTES = 64 << 20 };
-    uint64_t most = device_scratch_bytes(self->device);
-    int64_t bytes = most < ROWS_BYTES ? (int64_t)most : ROWS_BYTES;
-    int64_t group_bytes = rows * transform->n * (int64_t)sizeof(uint64_t);
-    *at_once = group_bytes < bytes ? bytes / group_bytes : 1;
-    *at_once = *at_once < groups ? *at_once : groups;
-    return device_buffer_acquire(self->device, (uint64_t)(*at_once * group_bytes), false,
-                                 &transform->rows, error);
+    const int64_t elements = rows * transform->n;
+    *at_once = groups_at_once(self->device, groups, elements);
+    return device_buffer_acquire(self->device, (uint64_t)(*at_once * elements) * sizeof(uint64_t),
+                                 false, &transform->rows, error);
+}
+
+/* Launches that transform so many groups. */
+static uint32_t rounds_of(const struct healcl_device *device, int64_t groups, int64_t elements)
+{
+    const int64_t at_once = groups_at_once(device, groups, elements);
+    return groups == 0 ? 0 : (uint32_t)((groups - 1) / at_once) + 1;
 }
 
 /* Rows of all moduli: l*r*k. */
@@ -122,7 +135,7 @@ static enum healcl_status launch_stages_of_rows(struct launcher *self,
 static const char *plan_stages(const struct step *step, const struct healcl_device *device,
                                struct variant_plan *plan)
 {
-    (void)step, (void)device, (void)plan;
+    plan->launches = rounds_of(device, transform_rows(step), step->out->layout.shape[3]);
     return NULL;
 }
 
@@ -257,7 +270,12 @@ static const char *plan_local(const struct step *step, const struct healcl_devic
     int64_t n = step->out->layout.shape[3];
     if (transform_rows(step) > UINT32_MAX / n) /* tiles and elements are counted in 32 bits */
         return "there are too many rows";
-    return find_tiling(&plan->tiling, step, device) ? NULL : "rows do not fit two passes";
+    const struct tiling *tiling = &plan->tiling;
+    if (!find_tiling(&plan->tiling, step, device))
+        return "rows do not fit two passes";
+    if (tiling->stages > 0)
+        plan->launches = 2 * rounds_of(device, tiling->groups, tiling->rows * n);
+    return NULL;
 }
 
 /* A work-group's tiles, and work-items for each row of one. */

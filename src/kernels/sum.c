@@ -249,6 +249,7 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
            sum->segments < SEGMENTS_MAX && space->end * 2 * (uint64_t)sum->segments <= INT32_MAX)
         sum->segments *= 2;
     sum->segment = (sum->terms + sum->segments - 1) / sum->segments;
+    plan->launches = sum->segments > 1 ? 2 : 1;
     return sum->sharing.parts > 1 || sum->segments > 1
                ? NULL
                : "there are many columns, and terms do not lie beside each other";
@@ -383,6 +384,9 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
     if (step->in[3])
         TRY(derive_permutation(self, step, 3, &perm, error));
     TRY(job_begin(job, self, step, plan, 2, error));
+    if (step->kind == STEP_BASE_CONVERSION) /* the last argument so far is b */
+        TRY(derive_weights(self, step,
+                           &job->launch.arguments[job->launch.argument_count - 1].buffer, error));
     job_add_buffer(job, q);
     job_add_buffer(job, perm);
     job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
@@ -401,12 +405,20 @@ static void add_batch(struct space *space, uint32_t axis, const struct product_s
     space->operand[2].stride[axis] = sum->b_distance;
 }
 
+/* Finds a step's sums, of which the last may have fewer terms. */
+static void plan_sums(const struct step *step, struct variant_plan *plan)
+{
+    struct product_sum *sum = &plan->products.sum;
+    *sum = step_product_sum(step);
+    plan->launches = sum->last_terms < sum->a.shape[1] ? 2 : 1;
+}
+
 static const char *plan_product_columns(const struct step *step, const struct healcl_device *device,
                                         struct variant_plan *plan)
 {
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *out = &sum->out;
-    plan->products.sum = step_product_sum(step);
+    plan_sums(step, plan);
     const char *obstacle = sum_vectors_obstacle(device, a->shape[1], out->shape[2]);
     if (obstacle)
         return obstacle;
@@ -455,7 +467,7 @@ static const char *plan_product_rows(const struct step *step, const struct healc
 {
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b;
-    plan->products.sum = step_product_sum(step);
+    plan_sums(step, plan);
     int64_t k = sum->out.shape[1], count = a->shape[1], period;
     const char *obstacle = sum_vectors_obstacle(device, count, sum->out.shape[2]);
     if (obstacle)
@@ -494,7 +506,7 @@ static const char *plan_products(const struct step *step, const struct healcl_de
                                  struct variant_plan *plan)
 {
     (void)device;
-    plan->products.sum = step_product_sum(step);
+    plan_sums(step, plan);
     return NULL;
 }
 
@@ -572,7 +584,7 @@ static const char *plan_product_groups(const struct step *step, const struct hea
                                        struct variant_plan *plan)
 {
     struct products *found = &plan->products;
-    found->sum = step_product_sum(step);
+    plan_sums(step, plan);
     const struct layout *a = &found->sum.a, *b = &found->sum.b, *out = &found->sum.out;
     const struct layout *const layouts[] = {out, a, b};
     const int64_t k = out->shape[1];
@@ -687,4 +699,25 @@ static const struct variant product_variants[] = {
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };
 
-const struct family family_modmul_axis_sum = FAMILY_OF(modmul_axis_sum, sum, product_variants);
+/* Where the last of a batch has fewer terms, and its kernel does not know of that, it goes alone.
+ */
+static enum healcl_status launch_sums(struct launcher *self, const struct variant_plan *plan,
+                                      struct healcl_error *error)
+{
+    struct variant_plan part = *plan;
+    struct product_sum *sum = &part.products.sum;
+    if (sum->last_terms == sum->a.shape[1] || plan->launches == 1)
+        return plan->variant->launch(self, plan, error);
+    sum->batch--;
+    TRY(plan->variant->launch(self, &part, error));
+    sum->out.offset += sum->batch * sum->out_distance;
+    sum->a.offset += sum->batch * sum->a_distance;
+    sum->b.offset += sum->batch * sum->b_distance;
+    sum->a.shape[1] = sum->b.shape[1] = sum->last_terms;
+    sum->batch = 1;
+    return plan->variant->launch(self, &part, error);
+}
+
+const struct family family_modmul_axis_sum = {"modmul_axis_sum", FAMILY_sum, product_variants,
+                                              sizeof product_variants / sizeof *product_variants,
+                                              launch_sums};

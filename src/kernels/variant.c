@@ -65,6 +65,7 @@ static const char *obstacle_of(const struct family *family, const struct variant
         return "loops end early on this device";
     if (variant->style == STYLE_SINGLE && layout_elements(&step->out->layout) > INT32_MAX)
         return "there are too many elements";
+    plan->launches = 1;
     return variant->plan(step, device, plan);
 }
 
@@ -148,7 +149,8 @@ static enum healcl_status launch_variant(struct launcher *self, const struct ste
 {
     struct variant_plan plan;
     plan_variant(step, self->device, &plan);
-    return plan.variant->launch(self, &plan, error);
+    const struct family *family = family_of(step->kind);
+    return (family->launch ? family->launch : plan.variant->launch)(self, &plan, error);
 }
 
 static enum healcl_status launch_afresh(struct launcher *self, const struct step *step,

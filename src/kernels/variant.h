@@ -61,6 +61,7 @@ struct variant;
 struct variant_plan {
     const struct step *step;
     const struct variant *variant;
+    uint32_t launches;  /* once tables are derived, on a device whose loops do not end early */
     struct space space; /* that is launched over; sums of products and transforms make theirs */
     union {
         struct elementwise_plan elementwise;
@@ -93,6 +94,9 @@ struct family {
     enum kernel_family preference; /* of the tuning: which style it should have */
     const struct variant *variants;
     size_t count;
+    /* Enqueues what its variant has planned, in the parts that this needs; NULL: in one. */
+    enum healcl_status (*launch)(struct launcher *self, const struct variant_plan *plan,
+                                 struct healcl_error *error);
 };
 
 /* The family of a kind of step; NULL for one that takes no kernel. */

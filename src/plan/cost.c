@@ -1,5 +1,7 @@
 /* Costs of steps: the bytes they read and write, the elements they visit, the memory they need, and
  * the work that their kernels do. */
+#include <string.h>
+
 #include "core/numbers.h"
 #include "plan/plan.h"
 
@@ -64,17 +66,49 @@ static int64_t take_batch(struct layout *layout, bool as_reps)
     return 0;
 }
 
+const struct tensor *step_weights(const struct step *step, int64_t digit)
+{
+    return step->in[digit == 0 ? 1 : 3 + digit];
+}
+
+struct layout layout_of_weights(const struct layout *a)
+{
+    struct layout weights = *a;
+    weights.offset = 0;
+    memcpy(weights.stride, (int64_t[]){0, a->shape[2], 1, 0}, 4 * sizeof *weights.stride);
+    return weights;
+}
+
+static struct product_sum digits_of(const struct step *step)
+{
+    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    const int64_t s = step->in[1]->layout.shape[0], digits = out->shape[0];
+    struct product_sum sum = {.out = *out,
+                              .a = *a,
+                              .batch = digits,
+                              .a_distance = s * a->stride[1],
+                              .b_distance = s * a->shape[2],
+                              .last_terms = a->shape[1] - (digits - 1) * s};
+    sum.out_distance = take_batch(&sum.out, false);
+    sum.a.shape[1] = s;
+    sum.b = layout_of_weights(&sum.a);
+    return sum;
+}
+
 struct product_sum step_product_sum(const struct step *step)
 {
+    if (step->kind == STEP_BASE_CONVERSION)
+        return digits_of(step);
     struct product_sum sum = {
         .out = step->out->layout, .a = step->in[0]->layout, .b = step_factor(step), .batch = 1};
-    if (sum.a.rank == 4)
-        return sum;
-    const bool as_reps = goes_on(&sum.out) && goes_on(&sum.a) && goes_on(&sum.b);
-    sum.batch = as_reps ? 1 : sum.a.shape[0];
-    sum.out_distance = take_batch(&sum.out, as_reps);
-    sum.a_distance = take_batch(&sum.a, as_reps);
-    sum.b_distance = take_batch(&sum.b, as_reps);
+    if (sum.a.rank > 4) {
+        const bool as_reps = goes_on(&sum.out) && goes_on(&sum.a) && goes_on(&sum.b);
+        sum.batch = as_reps ? 1 : sum.a.shape[0];
+        sum.out_distance = take_batch(&sum.out, as_reps);
+        sum.a_distance = take_batch(&sum.a, as_reps);
+        sum.b_distance = take_batch(&sum.b, as_reps);
+    }
+    sum.last_terms = sum.a.shape[1];
     return sum;
 }
 

@@ -50,12 +50,8 @@ enum { BEHIND = 1, BY_TURNS = 2 };
 static int slice_adjacency(const struct layout *view, const struct layout *other, int axis)
 {
     int64_t apart = other->offset - view->offset;
-    if (view->rank != other->rank || apart < 0)
+    if (apart < 0 || !pass_alike(view, other, axis))
         return 0;
-    for (uint32_t i = 0; i < view->rank; i++)
-        if ((int)i != axis && (view->shape[i] != other->shape[i] ||
-                               (view->shape[i] > 1 && view->stride[i] != other->stride[i])))
-            return 0;
     if (axis == NO_AXIS)
         return apart == 0 ? BEHIND | BY_TURNS : 0;
     if (view->shape[axis] == 0 || other->shape[axis] == 0)
@@ -146,14 +142,6 @@ static bool are_alike(const struct step *one, const struct step *other)
            !pass_reads(other, one->out);
 }
 
-/* Whether a step cannot be done before `before`. */
-static bool waits_for(const struct step *step, const struct step *before)
-{
-    return !pass_has_removed(before) && before->kind != STEP_RELEASE &&
-           (tensors_overlap(before->out, step->out) || pass_reads(before, step->out) ||
-            (before->out && pass_reads(step, before->out)));
-}
-
 static enum healcl_status join(struct pass_run *run, struct step *one, struct step *other,
                                const struct layout *views, struct healcl_error *error)
 {
@@ -194,7 +182,7 @@ enum healcl_status pass_batches(struct pass_run *run, struct healcl_error *error
                     break;
                 }
             }
-            if (waits_for(step, one))
+            if (pass_waits_for(step, one))
                 break;
         }
     }

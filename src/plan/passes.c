@@ -104,6 +104,22 @@ bool pass_can_wait(const struct step *writer, const struct step *reader)
     return true;
 }
 
+bool pass_alike(const struct layout *one, const struct layout *other, int axis)
+{
+    for (uint32_t i = 0; i < one->rank && one->rank == other->rank; i++)
+        if ((int)i != axis && (one->shape[i] != other->shape[i] ||
+                               (one->shape[i] > 1 && one->stride[i] != other->stride[i])))
+            return false;
+    return one->rank == other->rank;
+}
+
+bool pass_waits_for(const struct step *step, const struct step *before)
+{
+    return !pass_has_removed(before) && before->kind != STEP_RELEASE &&
+           (tensors_overlap(before->out, step->out) || pass_reads(before, step->out) ||
+            (before->out && pass_reads(step, before->out)));
+}
+
 void pass_moves(struct pass_run *run, const struct step *from, const struct step *to)
 {
     uint32_t old = (uint32_t)(from - run->plan->steps), new = (uint32_t)(to - run->plan->steps);

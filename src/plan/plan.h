@@ -262,11 +262,19 @@ enum healcl_status plan_view(struct plan *plan, struct storage *storage,
 /* b of a STEP_MODMUL_AXIS_SUM with all axes of a, whether or not all reps share it. */
 struct layout step_factor(const struct step *step);
 
+/* Weights of a digit of a STEP_BASE_CONVERSION, b [s,k,n]. */
+const struct tensor *step_weights(const struct step *step, int64_t digit);
+
+/* Weights [s,k] one behind the other, for all reps and along n of a [reps,s,k,n]. */
+struct layout layout_of_weights(const struct layout *a);
+
 /* A STEP_MODMUL_AXIS_SUM as sums of a batch: a and b [reps,s,k,n] and out [reps,k,n] of the first,
- * and by how much those of the next lie behind. batch is 1 where reps of all go on evenly. */
+ * and by how much those of the next lie behind. batch is 1 where reps of all go on evenly.
+ * The batch of a STEP_BASE_CONVERSION is its digits, and b the table [terms,k] of all weights
+ * (derive_weights). Its last digit has last_terms terms, at most s; others have s. */
 struct product_sum {
     struct layout out, a, b;
-    int64_t batch, out_distance, a_distance, b_distance;
+    int64_t batch, out_distance, a_distance, b_distance, last_terms;
 };
 struct product_sum step_product_sum(const struct step *step);
 

@@ -56,6 +56,17 @@ static void accumulate(const struct operand *out, const struct operand *a, const
             }
 }
 
+/* The terms and weights of a base conversion's digit. */
+static enum healcl_status take_digit(struct operand *a, struct operand *b,
+                                     struct reference *reference, const struct step *step,
+                                     int64_t digit, struct healcl_error *error)
+{
+    TRY(reference_operand(b, reference, step_weights(step, digit), error));
+    b->layout = layout_insert_axis(&b->layout, 0, a->layout.shape[0], 0);
+    a->layout.shape[1] = b->layout.shape[1];
+    return HEALCL_OK;
+}
+
 enum healcl_status reference_modmul_axis_sum(struct reference *reference, const struct step *step,
                                              struct healcl_error *error)
 {
@@ -73,8 +84,11 @@ enum healcl_status reference_modmul_axis_sum(struct reference *reference, const 
     out.layout = sum.out;
     a.layout = sum.a;
     b.layout = sum.b;
-    for (int64_t i = 0; status == HEALCL_OK && i < sum.batch; i++) {
-        accumulate(&out, &a, &b, moduli, perm, step_adds(step));
+    for (int64_t i = 0; i < sum.batch; i++) {
+        if (status == HEALCL_OK && step->kind == STEP_BASE_CONVERSION)
+            status = take_digit(&a, &b, reference, step, i, error);
+        if (status == HEALCL_OK)
+            accumulate(&out, &a, &b, moduli, perm, step_adds(step));
         out.layout.offset += sum.out_distance;
         a.layout.offset += sum.a_distance;
         b.layout.offset += sum.b_distance;

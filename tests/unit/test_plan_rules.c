@@ -445,6 +445,62 @@ static void products_that_are_summed(void **state)
     EXPECT(programs);
 }
 
+/* a has seven terms, and o room for four digits; u, v and w have weights of three, three and one.
+ */
+static void declare_digits(struct script *script)
+{
+    script_segment_start(script, "inputs");
+    script_upload(script, "m", DTYPE_INT64, 1, (int64_t[]){2}, (int64_t[]){97, 193});
+    script_upload(script, "n", DTYPE_INT64, 1, (int64_t[]){2}, (int64_t[]){97, 89});
+    upload(script, "a", 2, (int64_t[]){5, 7}, -1000, 1000);
+    upload(script, "o", 3, (int64_t[]){5, 4, 2}, -1000, 1000);
+    upload(script, "u", 2, (int64_t[]){3, 2}, -1000, 1000);
+    upload(script, "v", 2, (int64_t[]){3, 2}, -1000, 1000);
+    upload(script, "w", 2, (int64_t[]){1, 2}, -1000, 1000);
+    upload(script, "x", 2, (int64_t[]){3, 4}, -1000, 1000);
+    upload(script, "y", 3, (int64_t[]){5, 3, 2}, -1000, 1000);
+    script_segment_end(script);
+    script_segment_start(script, "compute");
+}
+
+/* The sum of a's terms by weights, modulo q, to o's place. */
+#define DIGIT(terms, count, weights, q, place)                                             \
+    "c = get_slice a [:," terms "]; c = unsqueeze c -1; t = empty (5," count ",2) :int64;" \
+    "e = get_slice o [:," place "]; modmul c " weights " " q " t; axis_modsum t 1 " q " e;"
+#define FIRST DIGIT("0:3", "3", "u", "m", "0")
+#define SECOND DIGIT("3:6", "3", "v", "m", "1")
+#define THIRD DIGIT("6:7", "1", "w", "m", "2")
+
+static void digits_that_become_one(void **state)
+{
+    (void)state;
+    /* a change for each digit's sum, and for each that joins another one */
+    static const struct program programs[] = {
+        {"products,bases", 3, FIRST SECOND},
+        {"products,bases", 5, FIRST SECOND THIRD},
+        {"products,bases", 3, SECOND THIRD},
+        {"products,bases", 3, FIRST "_mod_tc y 97 y;" SECOND},
+        /* in another order, behind one of fewer terms, and not one behind the other */
+        {"products,bases", 2, SECOND FIRST},
+        {"products,bases", 4,
+         FIRST DIGIT("3:4", "1", "w", "m", "1") DIGIT("4:7", "3", "v", "m", "2")},
+        {"products,bases", 2, FIRST DIGIT("4:7", "3", "v", "m", "1")},
+        {"products,bases", 2, DIGIT("0:1", "1", "w", "m", "0") DIGIT("1:4", "3", "v", "m", "1")},
+        {"products,bases", 4, FIRST SECOND DIGIT("6:7", "1", "w", "m", "3")},
+        /* the same output, other moduli, and weights that are not contiguous or vary along n */
+        {"products,bases", 2, FIRST DIGIT("3:6", "3", "v", "m", "0")},
+        {"products,bases", 2, FIRST DIGIT("3:6", "3", "v", "n", "1")},
+        {"products,bases", 2, "v = get_slice x [:,0:2];" FIRST SECOND},
+        {"products,bases", 2, FIRST DIGIT("3:6", "3", "y", "m", "1")},
+        /* what comes between reads or writes what the second has */
+        {"products,bases", 2,
+         FIRST "f = get_slice o [:,1]; g = get_slice y [:,1]; mod f m g;" SECOND},
+        {"products,bases", 2, FIRST "set_const_val v 3;" SECOND},
+        {"products,bases", 2, FIRST "set_const_val a 3;" SECOND},
+    };
+    EXPECT_AFTER(declare_digits, programs, "oy");
+}
+
 /* Key products that are added to what is not negative where they are made. */
 
 static void declare_key(struct script *script)
@@ -540,10 +596,15 @@ static void inputs_keep_their_names(void **state)
         {{"products", 1, PRODUCT "modmul c d q t; axis_modsum t 1 q o;"},
          STEP_MODMUL_AXIS_SUM,
          {"modmul b", "modmul a", "modmul p"}},
+        {{"products,bases", 3,
+          FIRST "c = get_slice a [:,3:6]; c = unsqueeze c -1; t = empty (5,3,2) :int64; e = "
+                "get_slice o [:,1]; _modmul_ttt v c m t; axis_modsum t 1 m e;"},
+         STEP_BASE_CONVERSION,
+         {"modmul a", "modmul b", "modmul p", NULL, "_modmul_ttt a"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct script script = {0};
-        declare(&script);
+        (cases[i].kind == STEP_BASE_CONVERSION ? declare_digits : declare)(&script);
         add_lines(&script, cases[i].program.lines);
         script_segment_end(&script);
         script_plan(&script);
@@ -652,6 +713,7 @@ int main(void)
         cmocka_unit_test(transforms_that_are_scaled),
         cmocka_unit_test(slices_that_become_one),
         cmocka_unit_test(products_that_are_summed),
+        cmocka_unit_test(digits_that_become_one),
         cmocka_unit_test(sums_that_are_added),
         cmocka_unit_test(inputs_keep_their_names),
         cmocka_unit_test(residues_of_chains),
