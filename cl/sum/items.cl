@@ -5,6 +5,7 @@
  *
  *   BITS             62: all moduli are below 2^62; 63: any
  *   A_ROWS, B_ROWS   elements of a and b that a term of the ROWS sums has: 1 or ROWS
+ *   SUMMED           a's elements are summed, without b: axis_modsum
  *   TURNED           the kernel for permutations
  */
 #if !defined(ELEMENT) || !defined(BITS) || !defined(A_ROWS) || !defined(B_ROWS)
@@ -13,22 +14,22 @@
 
 #define ROWS (A_ROWS > B_ROWS ? A_ROWS : B_ROWS)
 #define EACH_ROW(r, rows) UNROLL for (uint r = 0; r < (rows); r++)
+#ifdef SUMMED
+#define FACTOR(b, one) one
+#else
+#define FACTOR(b, one) b
+#endif
 #define IS_SHORT (sizeof(ELEMENT) < sizeof(long))
+#define OPERANDS                                                                                \
+    global ELEMENT *restrict out, global const ELEMENT *restrict a,                             \
+        global const ELEMENT *restrict b, global const struct modulus *restrict q, \
+        global const uint *restrict perm
 enum { TERMS_AT_ONCE = 16 }; /* products below 2^124 fit two words, with a residue */
 
 /* low + middle * 2^32 + high * 2^64; low and middle below 2^32, with BITS of 63 high below 2^63 */
 struct total {
     ulong low, middle, high;
 };
-
-static inline struct total make_total(uint2 halves)
-{
-    struct total total;
-    total.low = halves.x;
-    total.middle = halves.y;
-    total.high = 0;
-    return total;
-}
 
 /* Adds a*b, both below 2^BITS, by halves: devices multiply and add these at once. Then middle has
  * more bits, until they are carried. */
@@ -78,18 +79,15 @@ static inline ulong subtract_once(ulong x, ulong limit)
 }
 
 /* The total, lowered, mod q in [0, q). Barrett's quotient has three cuts of less than 1 each. */
-static inline uint2 reduce_total(struct total total, struct modulus m)
+static inline ulong reduce_total(struct total total, struct modulus m)
 {
     ulong low = total.middle << 32 | total.low;
-#if BITS == 62
+    if (BITS == 63)
+        return reduce_wide_below(total.high, low, m);
     ulong top = total.high << ((m.shift + 1) & 63) | low >> (63 - m.shift);
     ulong rest = low - mul_hi(top, m.reciprocal >> 1 | (ulong)1 << 63) * m.value;
     CHECK_BELOW(rest, 3 * m.value);
-    rest = subtract_once(subtract_once(rest, 2 * m.value), m.value);
-#else
-    ulong rest = reduce_wide_below(total.high, low, m);
-#endif
-    return (uint2)((uint)rest, (uint)(rest >> 32));
+    return subtract_once(subtract_once(rest, 2 * m.value), m.value);
 }
 
 static inline void reduce_totals(struct total *totals, struct modulus m, uint *beyond)
@@ -98,7 +96,11 @@ static inline void reduce_totals(struct total *totals, struct modulus m, uint *b
     EACH_ROW(r, ROWS) are_large |= totals[r].high >= m.value >> (BITS == 62);
     if (are_large)
         EACH_ROW(r, ROWS) lower_total(&totals[r], m.value, beyond);
-    EACH_ROW(r, ROWS) totals[r] = make_total(reduce_total(totals[r], m));
+    EACH_ROW(r, ROWS)
+    {
+        ulong rest = reduce_total(totals[r], m);
+        totals[r] = (struct total){(uint)rest, rest >> 32, 0};
+    }
 }
 
 /* An element's halves, the lower one first. Compilers multiply them as such where they have never
@@ -123,9 +125,13 @@ static inline uint2 note(uint2 halves, uint *beyond)
 static inline void begin_totals(struct total *totals, global const ELEMENT *out, long out_row,
                                 uint flags, uint *beyond)
 {
-    EACH_ROW(r, ROWS) totals[r] = make_total((uint2)(0, 0));
+    EACH_ROW(r, ROWS) totals[r] = (struct total){0, 0, 0};
     if (flags & PRODUCTS_ADDED)
-        EACH_ROW(r, ROWS) totals[r] = make_total(note(load(out + r * out_row), beyond));
+        EACH_ROW(r, ROWS)
+        {
+            uint2 x = note(load(out + r * out_row), beyond);
+            totals[r] = (struct total){x.x, x.y, 0};
+        }
 }
 
 /* Adds a term, noted before. */
@@ -154,19 +160,17 @@ static inline void store_sums(const struct total *totals, global ELEMENT *out,
             sum = wide_add(sum, WIDEN(*out));
         _Pragma("unroll 1") for (uint j = 0; j < terms; j++)
             sum = wide_add_product(sum, WIDEN(a[r * rows.a_row + j * rows.a_term]),
-                                   WIDEN(b[r * rows.b_row + j * rows.b_term]));
+                                   FACTOR(WIDEN(b[r * rows.b_row + j * rows.b_term]), 1));
         *out = (ELEMENT)wide_reduce(sum, m);
     }
 }
 
 #ifndef TURNED
 
-/* As modmul_axis_sum without a permutation. The space is of first rows; operands: out,
- * a, b, q. */
-KERNEL modmul_axis_sum_items(SPACE(space), global ELEMENT *restrict out,
-                             global const ELEMENT *restrict a, global const ELEMENT *restrict b,
-                             global const struct modulus *restrict q, global const uint *perm,
-                             uint flags, struct product_rows rows)
+/* As modmul_axis_sum without a permutation. The space is of first rows. Operands: out, a,
+ * b, q. */
+KERNEL modmul_axis_sum_items(SPACE(space), OPERANDS, uint flags,
+                             struct product_rows rows)
 {
     TAKE_SPACE(space);
     struct span span = span_at(&space, WORK_ITEM);
@@ -186,7 +190,8 @@ KERNEL modmul_axis_sum_items(SPACE(space), global ELEMENT *restrict out,
         {
             uint2 x[A_ROWS], y[B_ROWS];
             EACH_ROW(r, A_ROWS) x[r] = note(load(a_term + r * rows.a_row), &beyond);
-            EACH_ROW(r, B_ROWS) y[r] = note(load(b_term + r * rows.b_row), &beyond);
+            EACH_ROW(r, B_ROWS)
+            y[r] = FACTOR(note(load(b_term + r * rows.b_row), &beyond), (uint2)(1, 0));
             add_products(totals, x, y, m);
         }
         reduce_totals(totals, m, &beyond);
@@ -216,10 +221,8 @@ enum {
  * are reversed, their l have one number there, too: a is read along l, into tiles of local memory,
  * and found by m. Else a is read wherever it is.
  */
-KERNEL modmul_axis_sum_turned(SPACE(space), global ELEMENT *restrict out,
-                              global const ELEMENT *restrict a, global const ELEMENT *restrict b,
-                              global const struct modulus *restrict q, global const uint *perm,
-                              uint flags, struct product_rows rows)
+KERNEL modmul_axis_sum_turned(SPACE(space), OPERANDS, uint flags,
+                              struct product_rows rows)
 {
     TAKE_SPACE(space);
     local uint2 tiles[TILE_TERMS * A_ROWS * PADDED_TILE];
@@ -233,10 +236,10 @@ KERNEL modmul_axis_sum_turned(SPACE(space), global ELEMENT *restrict out,
     const uint there = row << high | middle | column, other = perm[there];
     const uint index = row << high | (reverses ? perm[middle] : middle) | column; /* m */
     const uint to = reverses ? (other >> high) * PADDED_ROW + other % TILE : place;
-    out += span.position[0] + (place_t)index * (place_t)rows.out_n;
+    out += span.position[0] + index * rows.out_n;
     a += span.position[1];
-    b += span.position[2] + (place_t)index * (place_t)rows.b_n;
-    global const ELEMENT *a_term = a + (place_t)(reverses ? there : other) * (place_t)rows.a_n;
+    b += span.position[2] + index * rows.b_n;
+    global const ELEMENT *a_term = a + (reverses ? there : other) * rows.a_n;
     global const ELEMENT *b_term = b;
     struct total totals[ROWS];
     uint beyond = 0;
@@ -262,7 +265,7 @@ KERNEL modmul_axis_sum_turned(SPACE(space), global ELEMENT *restrict out,
         if ((first + TILE_TERMS) % TERMS_AT_ONCE == 0 || first + TILE_TERMS >= terms)
             reduce_totals(totals, m, &beyond);
     }
-    a += (place_t)perm[index] * (place_t)rows.a_n;
+    a += perm[index] * rows.a_n;
     store_sums(totals, out, a, b, m, flags, terms, rows, beyond);
 }
 #endif

@@ -49,57 +49,39 @@ static inline struct wide add_parts(local ulong *words, struct wide sum, const s
     return sum;
 }
 
+#ifdef SUMMED
+#define FACTOR(b, at) 1
+#else
+#define FACTOR(b, at) WIDEN(AT(b, at))
+#endif
+
 /*
- * As axis_modsum, in segments of the terms: column i * outputs + c of the space is the sum of
- * output c's terms from i * segment on, at most segment. Operands: out, a at the segment's first
- * term, q.
+ * As modmul_axis_sum without a permutation, or with -D SUMMED, without b, as axis_modsum. Terms are in
+ * segments: column i * outputs + c of the space is the sum of output c's terms from i * segment on,
+ * at most segment. Operands: out, a and b at the segment's first term, q.
  */
-KERNEL axis_modsum_local(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
-                         global const struct modulus *q, long count, long stride, long segment,
-                         uint outputs, uint inner, uint parts, uint rows)
+KERNEL axis_sum_local(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
+                      global const ELEMENT *b, global const struct modulus *q,
+                      global const uint *perm, uint flags, long count, long a_stride, long b_stride,
+                      long segment, uint outputs, uint inner, uint parts, uint rows)
 {
     TAKE_SPACE(space);
     local ulong words[3 * LOCAL_SIZE];
     struct share share = share_of(&space, inner, parts, rows);
     bool is_there = share.span.length > 0;
+    place_t out_at = POSITION(space, share.span, 0, 0);
+    place_t a_at = POSITION(space, share.span, 1, 0) + share.part * (place_t)a_stride;
+    place_t b_at = POSITION(space, share.span, 2, 0) + share.part * (place_t)b_stride;
     struct wide sum = wide_zero();
     if (is_there) {
         long left = min(segment, count - (long)(share.span.linear / outputs) * segment);
-        place_t at = POSITION(space, share.span, 1, 0) + share.part * (place_t)stride;
-        for (long j = share.part; j < left; j += parts, at += parts * (place_t)stride)
-            sum = wide_add(sum, WIDEN(AT(a, at)));
-    }
-    sum = add_parts(words, sum, &share, inner);
-    if (is_there && share.part == 0)
-        AT(out, POSITION(space, share.span, 0, 0)) =
-            (ELEMENT)wide_reduce(sum, q[POSITION(space, share.span, 2, 0)]);
-}
-
-/* As modmul_axis_sum. The space is [reps,k,n], or where n_last is 0 [reps,n,k]. */
-KERNEL modmul_axis_sum_local(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
-                             global const ELEMENT *b, global const struct modulus *q,
-                             global const uint *perm, uint flags, long count, long a_stride,
-                             long b_stride, long out_n_stride, long b_n_stride, uint n_last,
-                             uint inner, uint parts, uint rows)
-{
-    TAKE_SPACE(space);
-    local ulong words[3 * LOCAL_SIZE];
-    struct share share = share_of(&space, inner, parts, rows);
-    bool is_there = share.span.length > 0;
-    uint last = RANK(space) - 1;
-    count_t l = n_last ? share.span.index[last] : share.span.index[last - 1];
-    count_t m = is_there && flags & PRODUCTS_PERMUTED ? perm[l] : l;
-    place_t out_at = POSITION(space, share.span, 0, 0) + (place_t)m * (place_t)out_n_stride;
-    place_t a_at = POSITION(space, share.span, 1, 0) + share.part * (place_t)a_stride;
-    place_t b_at = POSITION(space, share.span, 2, 0) + (place_t)m * (place_t)b_n_stride +
-                   share.part * (place_t)b_stride;
-    struct wide sum = wide_zero();
-    if (is_there && share.part == 0 && flags & PRODUCTS_ADDED)
-        sum = wide_add(sum, WIDEN(AT(out, out_at)));
-    for (long j = share.part; is_there && j < count; j += parts) {
-        sum = wide_add_product(sum, WIDEN(AT(a, a_at)), WIDEN(AT(b, b_at)));
-        a_at += parts * (place_t)a_stride;
-        b_at += parts * (place_t)b_stride;
+        if (share.part == 0 && flags & PRODUCTS_ADDED)
+            sum = wide_add(sum, WIDEN(AT(out, out_at)));
+        for (long j = share.part; j < left; j += parts) {
+            sum = wide_add_product(sum, WIDEN(AT(a, a_at)), FACTOR(b, b_at));
+            a_at += parts * (place_t)a_stride;
+            b_at += parts * (place_t)b_stride;
+        }
     }
     sum = add_parts(words, sum, &share, inner);
     if (is_there && share.part == 0)

@@ -81,7 +81,7 @@ static const char *local_obstacle(const struct step *step, const struct healcl_d
 {
     const uint64_t words = 3 * sizeof(uint64_t) * device->tuning.local_size;
     int64_t sums = layout_elements(&step->out->layout);
-    return sums == 0 || sums > INT32_MAX ? "there are no sums, or too many"
+    return sums == 0 || sums > INT32_MAX || terms > INT32_MAX ? "there are no sums, or too many"
            : terms == 0 || (terms < LONG_SUM && terms < TERMS_MIN / sums) ? "there are few terms"
            : device->info.loop_limit > 0             ? "loops end early on this device"
            : words > device->info.local_memory_bytes ? "there is too little local memory"
@@ -99,6 +99,64 @@ static enum healcl_status launch_shared(struct job *job, const struct sharing *s
     job_add_uint(job, sharing->rows);
     job->space.elements_per_item = 1;
     return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
+}
+
+/* How many factors a term has; the moduli are the input behind them. */
+static int factors_of(const struct step *step)
+{
+    return step->kind == STEP_AXIS_MODSUM ? 1 : 2;
+}
+
+/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
+ * permutation and whether they add to out. Those of cl/sum/items.cl and local.cl take so
+ * axis_modsum, too. */
+static enum healcl_status begin_product(struct job *job, struct launcher *self,
+                                        const struct variant_plan *plan, bool adds,
+                                        struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const int factors = factors_of(step);
+    const struct buffer *q, *perm;
+    TRY(derive_modulus_vector(self, step, factors, &q, error));
+    perm = q; /* some buffer must stand for one that is not used */
+    if (step->in[3])
+        TRY(derive_permutation(self, step, 3, &perm, error));
+    TRY(job_begin(job, self, step, plan, factors, error));
+    if (factors == 1) {
+        job_add_buffer(job, q);
+        job_define(job, "SUMMED", "");
+    }
+    job_add_buffer(job, q);
+    job_add_buffer(job, perm);
+    job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
+    return HEALCL_OK;
+}
+
+/* Of cl/sum/items.cl: work-items of a group with tiles, and the local memory of these at most. */
+enum { TILE_ITEMS = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * sizeof(uint64_t) };
+
+/* Launches its kernel over the space of a job, of which each work-item, or place of a tile, has
+ * count rows. */
+static enum healcl_status launch_items(struct job *job, const struct step *step,
+                                       const struct product_rows *rows, uint32_t count,
+                                       struct healcl_error *error)
+{
+    struct launcher *self = job->launcher;
+    const uint64_t largest = host_largest(self, step, factors_of(step));
+    const size_t local_size = self->device->tuning.local_size;
+    job->space.elements_per_item = 1;
+    job_define_number(job, "BITS", largest > 0 && largest >> 62 == 0 ? 62 : 63);
+    job_define_number(job, "A_ROWS", rows->a_row == 0 ? 1 : count);
+    job_define_number(job, "B_ROWS", rows->b_row == 0 ? 1 : count);
+    job_add_value(job, rows, sizeof *rows);
+    if (!step->in[3])
+        return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
+                                 error);
+    const uint32_t perm = job->launch.argument_count - 3; /* then come flags and rows */
+    TRY(derive_inverse_permutation(self, step, 3, &job->launch.arguments[perm].buffer, error));
+    job->launch.kernel = "modmul_axis_sum_turned";
+    job_define(job, "TURNED", "");
+    return job_launch_groups(job, job->space.end, TILE_ITEMS, error);
 }
 
 /* ---------------------------------------------------------------- along an axis */
@@ -219,8 +277,7 @@ static int64_t columns_beside(const struct space *space, int64_t stride)
 
 enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
 
-/* Terms are shared out in segments, where columns are so few that work-groups share one. Operands:
- * out, a, q. */
+/* Terms are shared out in segments, where columns are so few that work-groups share one. */
 static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
                                    struct variant_plan *plan)
 {
@@ -228,13 +285,13 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
     struct axis_sum *sum = &plan->sum;
     const struct layout q_view = moduli_view(step);
     const char *obstacle = local_obstacle(step, device, terms_of(step));
-    if (obstacle)
-        return obstacle;
+    if (obstacle || terms_of(step) <= FEW_TERMS)
+        return obstacle ? obstacle : "there are few terms";
     *sum = (struct axis_sum){.terms = terms_of(step),
                              .stride = step->in[0]->layout.stride[step->value[0]],
                              .segments = 1};
     *space = space_of_sum(step);
-    space_set_operand(space, 2, &q_view);
+    space_set_operand(space, 3, &q_view);
     space_simplify(space);
     sum->sharing = share_terms(device, space->end, sum->terms, columns_beside(space, sum->stride));
     uint64_t items = space->end * sum->sharing.parts;
@@ -253,19 +310,15 @@ static enum healcl_status launch_segments(struct launcher *self, const struct va
                                           const struct buffer *out, const struct buffer *a,
                                           struct healcl_error *error)
 {
-    const struct step *step = plan->step;
     const struct axis_sum *sum = &plan->sum;
-    const struct buffer *q;
     struct job job;
-    TRY(derive_modulus_vector(self, step, 1, &q, error));
-    TRY(job_begin(&job, self, step, plan, 1, error));
+    TRY(begin_product(&job, self, plan, false, error));
     if (out)
         job.launch.arguments[1].buffer = out;
     if (a)
         job.launch.arguments[2].buffer = a;
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
-    job_add_buffer(&job, q);
-    JOB_ADD_LONGS(&job, sum->terms, sum->stride, sum->segment);
+    JOB_ADD_LONGS(&job, sum->terms, sum->stride, 0, sum->segment);
     job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
     return launch_shared(&job, &sum->sharing, error);
 }
@@ -322,6 +375,27 @@ static const char *plan_terms(const struct step *step, const struct healcl_devic
     return NULL;
 }
 
+static const char *plan_item_sums(const struct step *step, const struct healcl_device *device,
+                                  struct variant_plan *plan)
+{
+    const struct layout q_view = moduli_view(step);
+    plan->space = space_of_sum(step);
+    space_set_operand(&plan->space, 3, &q_view);
+    space_simplify(&plan->space);
+    return local_obstacle(step, device, terms_of(step));
+}
+
+static enum healcl_status launch_item_sums(struct launcher *self, const struct variant_plan *plan,
+                                           struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const struct product_rows rows = {.a_term = step->in[0]->layout.stride[step->value[0]],
+                                      .terms = (uint32_t)terms_of(step)};
+    struct job job;
+    TRY(begin_product(&job, self, plan, false, error));
+    return launch_items(&job, step, &rows, 1, error);
+}
+
 /* Some terms after others: later ones are added to out. */
 static enum healcl_status launch_axis_modsum(struct launcher *self, const struct variant_plan *plan,
                                              struct healcl_error *error)
@@ -354,8 +428,10 @@ static const struct variant axis_modsum_variants[] = {
     {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
      "cl/sum/general.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
-     "axis_modsum_local", "cl/sum/local.cl",
-     "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
+     "axis_sum_local", "cl/sum/local.cl",
+     "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
+    {"items", STYLE_LOCAL, plan_item_sums, launch_item_sums, SHARED_SUM, "sum/items",
+     "modmul_axis_sum_items", "cl/sum/items.cl", "8192 terms, or 256 of a sum"},
     {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core",
      "axis_modsum", "cl/sum/general.cl", "anything"},
 };
@@ -363,25 +439,6 @@ static const struct variant axis_modsum_variants[] = {
 const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);
 
 /* ---------------------------------------------------------------- of products */
-
-/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
- * permutation and whether they add to out. */
-static enum healcl_status begin_product(struct job *job, struct launcher *self,
-                                        const struct variant_plan *plan, bool adds,
-                                        struct healcl_error *error)
-{
-    const struct step *step = plan->step;
-    const struct buffer *q, *perm;
-    TRY(derive_modulus_vector(self, step, 2, &q, error));
-    perm = q; /* some buffer must stand for one that is not used */
-    if (step->in[3])
-        TRY(derive_permutation(self, step, 3, &perm, error));
-    TRY(job_begin(job, self, step, plan, 2, error));
-    job_add_buffer(job, q);
-    job_add_buffer(job, perm);
-    job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
-    return HEALCL_OK;
-}
 
 /* Puts the axis of the batch into a space of out, a and b, before one of its axes; of a single sum
  * nothing changes. */
@@ -492,84 +549,6 @@ static const char *plan_products(const struct step *step, const struct healcl_de
     return NULL;
 }
 
-/* Whether n is the last axis of a tree's columns, and not k. */
-static bool is_n_last(const struct product_sum *sum)
-{
-    const struct layout *a = &sum->a;
-    return a->shape[2] == 1 || a->shape[3] == 1 || a->stride[3] <= a->stride[2];
-}
-
-/* Many terms of few sums, or terms beside each other. */
-static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
-                                        struct variant_plan *plan)
-{
-    const struct product_sum *sum = &plan->products.sum;
-    const struct layout *a = &sum->a;
-    (void)plan_products(step, device, plan);
-    const int64_t terms = a->shape[1], k = a->shape[2];
-    const char *obstacle = local_obstacle(step, device, terms);
-    if (obstacle)
-        return obstacle;
-    int64_t beside = is_n_last(sum)                           ? a->stride[1] == 1
-                     : a->stride[2] == 1 && a->stride[1] == k ? k
-                                                              : 0;
-    uint64_t columns = (uint64_t)layout_elements(&step->out->layout);
-    plan->products.sharing = share_terms(device, columns, terms, beside);
-    return terms <= FEW_TERMS || plan->products.sharing.parts == 1
-               ? "there are few terms, or many columns"
-               : NULL;
-}
-
-/* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
-static enum healcl_status launch_shared_products(struct launcher *self,
-                                                 const struct variant_plan *plan,
-                                                 struct healcl_error *error)
-{
-    const struct step *step = plan->step;
-    const struct sharing *sharing = &plan->products.sharing;
-    const struct product_sum *sum = &plan->products.sum;
-    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    const bool n_last = is_n_last(sum);
-    const uint32_t k_axis = n_last ? 1 : 2, n_axis = n_last ? 2 : 1;
-    struct layout shape = {.rank = 3, .shape = {out->shape[0]}};
-    struct job job;
-    TRY(begin_product(&job, self, plan, step_adds(step), error));
-    shape.shape[k_axis] = out->shape[1];
-    shape.shape[n_axis] = out->shape[2];
-    space_init(&job.space, &shape);
-    struct operand *operand = job.space.operand;
-    operand[0] = (struct operand){.offset = out->offset, .stride = {out->stride[0]}};
-    operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[0]}};
-    operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[0]}};
-    operand[0].stride[k_axis] = out->stride[1];
-    operand[1].stride[k_axis] = a->stride[2];
-    operand[2].stride[k_axis] = b->stride[2];
-    operand[3].stride[k_axis] = 1;
-    operand[1].stride[n_axis] = a->stride[3];
-    add_batch(&job.space, 0, sum);
-    job.rounds = (uint64_t)(a->shape[1] / sharing->parts + 1);
-    JOB_ADD_LONGS(&job, a->shape[1], a->stride[1], b->stride[1], out->stride[2], b->stride[3]);
-    job_add_uint(&job, n_last);
-    return launch_shared(&job, sharing, error);
-}
-
-/* Of cl/sum/items.cl: work-items of a group with tiles, and the local memory of these at most. */
-enum { TILE_ITEMS = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * sizeof(uint64_t) };
-
-static const char *plan_items(const struct step *step, const struct healcl_device *device,
-                              struct variant_plan *plan)
-{
-    (void)plan_products(step, device, plan);
-    const int64_t n = plan->products.sum.out.shape[2];
-    const char *obstacle = local_obstacle(step, device, plan->products.sum.a.shape[1]);
-    const bool fills_tiles = n >= TILE_ITEMS && (n & (n - 1)) == 0 &&
-                             device->tuning.local_size >= TILE_ITEMS &&
-                             device->info.local_memory_bytes >= TILES_BYTES;
-    return obstacle                      ? obstacle
-           : step->in[3] && !fills_tiles ? "permuted rows do not fill tiles"
-                                         : NULL;
-}
-
 /* Adds an axis to a space of sums, by the order of out's elements. */
 static void add_axis(struct space *space, int64_t size, int64_t out, int64_t a, int64_t b,
                      int64_t q)
@@ -604,6 +583,51 @@ static void set_sums(struct space *space, const struct product_sum *sum, bool pe
         space_add_axis(space);
 }
 
+/* Many terms of few sums, or terms beside each other. */
+static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
+                                        struct variant_plan *plan)
+{
+    const struct product_sum *sum = &plan->products.sum;
+    (void)plan_products(step, device, plan);
+    const int64_t terms = sum->a.shape[1];
+    const char *obstacle = local_obstacle(step, device, terms);
+    if (obstacle || step->in[3] || terms <= FEW_TERMS)
+        return obstacle ? obstacle : "there are few terms, or a permutation";
+    set_sums(&plan->space, sum, false);
+    plan->products.sharing =
+        share_terms(device, plan->space.end, terms, columns_beside(&plan->space, sum->a.stride[1]));
+    return plan->products.sharing.parts > 1 ? NULL : "there are many columns";
+}
+
+static enum healcl_status launch_shared_products(struct launcher *self,
+                                                 const struct variant_plan *plan,
+                                                 struct healcl_error *error)
+{
+    const struct product_sum *sum = &plan->products.sum;
+    const struct sharing *sharing = &plan->products.sharing;
+    struct job job;
+    TRY(begin_product(&job, self, plan, step_adds(plan->step), error));
+    set_sums(&job.space, sum, false);
+    job.rounds = (uint64_t)(sum->a.shape[1] / sharing->parts + 1);
+    JOB_ADD_LONGS(&job, sum->a.shape[1], sum->a.stride[1], sum->b.stride[1], sum->a.shape[1]);
+    job_add_uint(&job, (uint32_t)job.space.end);
+    return launch_shared(&job, sharing, error);
+}
+
+static const char *plan_items(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
+{
+    (void)plan_products(step, device, plan);
+    const int64_t n = plan->products.sum.out.shape[2];
+    const char *obstacle = local_obstacle(step, device, plan->products.sum.a.shape[1]);
+    const bool fills_tiles = n >= TILE_ITEMS && (n & (n - 1)) == 0 &&
+                             device->tuning.local_size >= TILE_ITEMS &&
+                             device->info.local_memory_bytes >= TILES_BYTES;
+    return obstacle                      ? obstacle
+           : step->in[3] && !fills_tiles ? "permuted rows do not fill tiles"
+                                         : NULL;
+}
+
 /* How many sums of a work-item share a factor, and the modulus: rows that divide an axis, as far
  * apart as they can be. There have to be enough work-items, and neighbours along the last axis. */
 static int64_t find_rows(const struct space *space, const struct healcl_device *device,
@@ -628,44 +652,33 @@ static int64_t find_rows(const struct space *space, const struct healcl_device *
     return most;
 }
 
-static enum healcl_status launch_items(struct launcher *self, const struct variant_plan *plan,
-                                       struct healcl_error *error)
+static enum healcl_status launch_product_items(struct launcher *self,
+                                               const struct variant_plan *plan,
+                                               struct healcl_error *error)
 {
-    const struct step *step = plan->step;
     const struct product_sum *sum = &plan->products.sum;
-    const bool permutes = step->in[3] != NULL;
-    const uint64_t largest = host_largest(self, step, 2);
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
     uint32_t axis;
     struct job job;
-    TRY(begin_product(&job, self, plan, step_adds(step), error));
+    TRY(begin_product(&job, self, plan, step_adds(plan->step), error));
     struct space *space = &job.space;
-    set_sums(space, sum, permutes);
+    set_sums(space, sum, plan->step->in[3] != NULL);
     const int64_t count = find_rows(space, self->device, &axis), apart = space->shape[axis] / count;
-    struct product_rows rows = {.out_row = apart * space->operand[0].stride[axis],
-                                .a_row = apart * space->operand[1].stride[axis],
-                                .b_row = apart * space->operand[2].stride[axis],
-                                .a_term = sum->a.stride[1],
-                                .b_term = sum->b.stride[1],
-                                .out_n = sum->out.stride[2],
-                                .a_n = sum->a.stride[3],
-                                .b_n = sum->b.stride[3],
-                                .terms = (uint32_t)sum->a.shape[1],
-                                .log2_n = log2_of((uint64_t)sum->out.shape[2])};
+    const struct product_rows rows = {
+        .out_row = apart * space->operand[0].stride[axis],
+        .a_row = apart * space->operand[1].stride[axis],
+        .b_row = apart * space->operand[2].stride[axis],
+        .a_term = a->stride[1],
+        .b_term = b->stride[1],
+        .out_n = out->stride[2],
+        .a_n = a->stride[3],
+        .b_n = b->stride[3],
+        .terms = (uint32_t)a->shape[1],
+        .log2_n = log2_of((uint64_t)out->shape[2]),
+    };
     space->shape[axis] = apart;
     space->end /= (uint64_t)count;
-    job_define_number(&job, "BITS", largest > 0 && largest >> 62 == 0 ? 62 : 63);
-    job_define_number(&job, "A_ROWS", rows.a_row == 0 ? 1 : (uint32_t)count);
-    job_define_number(&job, "B_ROWS", rows.b_row == 0 ? 1 : (uint32_t)count);
-    job_add_value(&job, &rows, sizeof rows);
-    if (permutes) {
-        const uint32_t perm = job.launch.argument_count - 3; /* then come flags and rows */
-        TRY(derive_inverse_permutation(self, step, 3, &job.launch.arguments[perm].buffer, error));
-        job.launch.kernel = "modmul_axis_sum_turned";
-        job_define(&job, "TURNED", "");
-        return job_launch_groups(&job, space->end, TILE_ITEMS, error);
-    }
-    const size_t local_size = self->device->tuning.local_size;
-    return job_launch_groups(&job, (space->end + local_size - 1) / local_size, local_size, error);
+    return launch_items(&job, plan->step, &rows, (uint32_t)count, error);
 }
 
 /* Which operand along an axis is the same again and again: b, else a, else none. */
@@ -786,9 +799,9 @@ static const struct variant product_variants[] = {
     {"single", STYLE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
-     "modmul_axis_sum_local", "cl/sum/local.cl",
+     "axis_sum_local", "cl/sum/local.cl",
      "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
-    {"items", STYLE_LOCAL, plan_items, launch_items, SHARED_SUM, "sum/items",
+    {"items", STYLE_LOCAL, plan_items, launch_product_items, SHARED_SUM, "sum/items",
      "modmul_axis_sum_items", "cl/sum/items.cl", "8192 terms, or 256 of a sum"},
     {"interleaved", STYLE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
