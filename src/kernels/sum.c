@@ -629,13 +629,13 @@ static const char *plan_items(const struct step *step, const struct healcl_devic
 }
 
 /* How many sums of a work-item share a factor, and the modulus: rows that divide an axis, as far
- * apart as they can be. There have to be enough work-items, and neighbours along the last axis. */
-static int64_t find_rows(const struct space *space, const struct healcl_device *device,
-                         uint32_t *found)
+ * apart as they can be. That leaves enough of the items, and neighbours along the last axis. */
+static int64_t find_rows(const struct space *space, uint64_t items,
+                         const struct healcl_device *device, uint32_t *found)
 {
     enum { ITEMS_MIN = ITEMS_OF_UNIT / 4, NEIGHBOURS = 64 };
     const struct operand *a = &space->operand[1], *b = &space->operand[2], *q = &space->operand[3];
-    const uint64_t spare = space->end / ((uint64_t)ITEMS_MIN * device->info.compute_units);
+    const uint64_t spare = items / ((uint64_t)ITEMS_MIN * device->info.compute_units);
     int64_t most = 1;
     *found = 0;
     for (uint32_t axis = 0; axis < space->rank; axis++) {
@@ -663,7 +663,9 @@ static enum healcl_status launch_product_items(struct launcher *self,
     TRY(begin_product(&job, self, plan, step_adds(plan->step), error));
     struct space *space = &job.space;
     set_sums(space, sum, plan->step->in[3] != NULL);
-    const int64_t count = find_rows(space, self->device, &axis), apart = space->shape[axis] / count;
+    const uint64_t sums = (uint64_t)layout_elements(&plan->step->out->layout);
+    const int64_t count = find_rows(space, sums, self->device, &axis);
+    const int64_t apart = space->shape[axis] / count;
     const struct product_rows rows = {
         .out_row = apart * space->operand[0].stride[axis],
         .a_row = apart * space->operand[1].stride[axis],
