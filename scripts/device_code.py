@@ -324,7 +324,7 @@ def compile_all(uses, tools, folder, everything=True):
 # Those of registers and instructions are of this target.
 BARRED = "gfx90a"
 REGISTERS = 64
-TRANSFORM_REGISTERS = 128
+MANY_REGISTERS = 128
 # Instructions for an element of int64 of one, two and three merged axes.
 INSTRUCTIONS = {
     "modmul_table": (166, 225, 225),
@@ -355,8 +355,9 @@ def elements_of(options):
     return int(told.get("WIDE") or 1) if "THIN" in told else None
 
 
-def is_transform(kernel):
-    return kernel.program.startswith("ntt/") or re.match(r"i?ntt_", kernel.name) is not None
+def holds_many(kernel):
+    """whether its work-items hold several elements: those of transforms, and several sums"""
+    return kernel.program.startswith(("ntt/", "sum/items")) or re.match(r"i?ntt_", kernel.name) is not None
 
 
 def broken_bars(kernel, target, code):
@@ -366,7 +367,7 @@ def broken_bars(kernel, target, code):
     broken = ["%d bytes of private memory, at most 0" % code.private] if code.private else []
     if target != BARRED:
         return broken
-    most = TRANSFORM_REGISTERS if is_transform(kernel) else REGISTERS
+    most = MANY_REGISTERS if holds_many(kernel) else REGISTERS
     if code.registers > most:
         broken.append("%d registers, at most %d" % (code.registers, most))
     told = defines(kernel.options)

@@ -3,10 +3,13 @@
 #error "ELEMENT and INDEX must be given"
 #endif
 
+#include "../base/wide.cl"
+
 /*
  * out[c] = a[c with c[axis] := idx[c]]. Operands: out, a, idx, where a has stride 0 on the axis,
  * whose size and stride are given apart. Indices in [-size, 0) count from the end. Those outside
- * of the axis have been reported by a check before; nothing is read for them.
+ * of the axis have been reported by a check before; nothing is read for them. With -D WIDE elements
+ * that are taken together have one index.
  */
 KERNEL gather(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
               global const INDEX *idx, long size, long stride)
@@ -16,8 +19,13 @@ KERNEL gather(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
         long index = WIDEN(AT(idx, POSITION(space, span, 2, i)));
         index += index < 0 ? size : 0;
         bool inside = index >= 0 && index < size;
-        long at = POSITION(space, span, 1, i) + (inside ? index * stride : 0);
+        long at = POSITION(space, span, 1, i) + (inside ? index * (stride / WIDTH) : 0);
+#ifdef WIDE
+        union elements x = inside ? take(a, (place_t)at, false) : NO_ELEMENTS;
+        PUT(out, space, span, i, x);
+#else
         AT(out, POSITION(space, span, 0, i)) = inside ? AT(a, at) : 0;
+#endif
     }
 }
 

@@ -6,7 +6,7 @@
 
 /* Elements of a tensor that the host works tables out from, where it has them: two rows of 2^14. On
  * a CPU each kernel that is not needed saves 50 to 100 ms of a cold start. */
-enum { HOST_DERIVES_MAX = 1 << 15 };
+enum { HOST_DERIVES_MAX = 1 << 15, HOST_KEEPS_MIN = 256 };
 
 /* struct modulus of the moduli that input i of a step is, and where that table has the modulus of
  * each element of the output. */

@@ -67,6 +67,8 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
 /* struct modulus for each element of a view of input i. */
 void *host_moduli(const struct launcher *self, const struct step *step, int i,
                   const struct layout *layout);
+/* The largest element of input i, or of what it is a view of; 0 where that is unknown. */
+uint64_t host_largest(const struct launcher *self, const struct step *step, int i);
 /* Those moduli as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
 enum { SCALAR_LANES_BYTES = sizeof(uint64_t) * 4 * LANES };
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,

@@ -54,12 +54,24 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
                : NULL;
 }
 
+/* Allows the general kernel vectors of elements with one index, if they lie at multiples of their
+ * size wherever that is. */
+static void allow_vectors(struct job *job, const struct step *step, int64_t stride)
+{
+    const struct operand *operand = job->space.operand;
+    const uint32_t last = job->space.rank - 1;
+    if (operand[2].stride[last] == 0 && operand[1].stride[last] == 1)
+        job_allow_vectors(job, step, COPY_VECTOR_MOST, 2);
+    if (job->width > 1 && stride % job->width != 0)
+        job->width = 1;
+}
+
 static enum healcl_status launch(struct launcher *self, const struct variant_plan *plan,
                                  struct healcl_error *error)
 {
     const struct step *step = plan->step;
     uint32_t axis = (uint32_t)step->value[0];
-    int64_t size = step->in[0]->layout.shape[axis];
+    const int64_t size = step->in[0]->layout.shape[axis], stride = step->in[0]->layout.stride[axis];
     struct job job;
     TRY(derive_index_check(self, step, 1, axis, size, step->value[1] != 0, error));
     TRY(job_begin(&job, self, step, plan, 2, error));
@@ -68,7 +80,9 @@ static enum healcl_status launch(struct launcher *self, const struct variant_pla
     if (plan->variant->style == STYLE_VECTORS)
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
     if (plan->variant->plan != plan_rows)
-        job_add_long(&job, step->in[0]->layout.stride[axis]);
+        job_add_long(&job, stride);
+    if (plan->variant->style == STYLE_GENERAL)
+        allow_vectors(&job, step, stride);
     return job_launch(&job, error);
 }
 
@@ -79,8 +93,8 @@ static const struct variant variants[] = {
      "cl/gather/gather.cl", "elements in order that have one index"},
     {"single", STYLE_SINGLE, plan_elements, launch, 0, "gather/gather", "gather",
      "cl/gather/gather.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch, OVER_ANY_VIEW, "gather/gather", "gather",
-     "cl/gather/gather.cl", "anything"},
+    {"elements", STYLE_GENERAL, plan_elements, launch, WIDE_OVER_ANY_VIEW, "gather/gather",
+     "gather", "cl/gather/gather.cl", "anything"},
 };
 
 const struct family family_gather = FAMILY_OF(gather, gather, variants);

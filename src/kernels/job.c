@@ -80,11 +80,16 @@ static struct launch_argument *add_argument(struct job *job)
     return &job->launch.arguments[job->launch.argument_count++];
 }
 
-void job_add_space(struct job *job)
+void job_add_value(struct job *job, const void *value, size_t size)
 {
     struct launch_argument *argument = add_argument(job);
-    argument->value = &job->space;
-    argument->size = sizeof job->space;
+    argument->value = value;
+    argument->size = size;
+}
+
+void job_add_space(struct job *job)
+{
+    job_add_value(job, &job->space, sizeof job->space);
 }
 
 static void add_buffer(struct job *job, const struct buffer *buffer, bool read_only)

@@ -54,6 +54,8 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values);
     job_add_longs((job), sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
                   (int64_t[]){__VA_ARGS__})
 void job_add_uint(struct job *job, uint32_t value);
+/* A structure, which must stay until the launch. */
+void job_add_value(struct job *job, const void *value, size_t size);
 
 /* Whether a job without a granule has its kernel compiled for the axes of such a space. */
 bool axes_are_compiled(const struct space *space, const struct healcl_device *device);

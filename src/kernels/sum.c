@@ -1,7 +1,7 @@
 /* Sums of products modulo q: cl/sum. */
+#include "core/numbers.h"
+#include "kernels/derived.h"
 #include "kernels/kernels.h"
-
-enum { REPS_MAX = 8 };
 
 /* Tunables of what shares sums out. */
 enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
@@ -30,6 +30,7 @@ enum {
     ITEMS_OF_UNIT = 1024, /* work-items with which a compute unit has enough to do */
     TERMS_MIN = 8192,     /* of all sums, or of one, that are worth another program */
     LONG_SUM = 256,
+    FEW_TERMS = 16,    /* of a sum, that a work-item takes alone */
     TERMS_OF_ITEM = 4, /* at least, where work-items are only to be more */
     LINE = CACHE_LINE / sizeof(int64_t),
     LINES = 4 * LINE /* elements: that touch at most one line more than they fill */
@@ -46,10 +47,10 @@ static uint64_t items_wanted(const struct healcl_device *device)
  * whole lines to read, and if lines do not begin with columns a few lines.
  */
 static struct sharing share_terms(const struct healcl_device *device, uint64_t columns,
-                                  int64_t terms, int64_t beside, uint32_t reps)
+                                  int64_t terms, int64_t beside)
 {
-    struct sharing sharing = {.inner = 1, .parts = 1, .reps = reps};
-    uint32_t items = (uint32_t)device->tuning.local_size / reps, inner_min = LINE;
+    struct sharing sharing = {.inner = 1, .parts = 1};
+    uint32_t items = (uint32_t)device->tuning.local_size, inner_min = LINE;
     if (columns < inner_min)
         inner_min = (uint32_t)columns;
     if (beside > 0 && beside < LINES) {
@@ -61,8 +62,8 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
     } else
         beside = 0;
     if (inner_min > items || sharing.parts > items / inner_min)
-        return (struct sharing){.inner = items, .parts = 1, .rows = 1, .reps = reps};
-    while (columns * reps * sharing.parts < items_wanted(device) &&
+        return (struct sharing){.inner = items, .parts = 1, .rows = 1};
+    while (columns * sharing.parts < items_wanted(device) &&
            sharing.parts * 2 <= items / inner_min &&
            (int64_t)sharing.parts * 2 * TERMS_OF_ITEM <= terms)
         sharing.parts *= 2;
@@ -78,32 +79,87 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
 static const char *local_obstacle(const struct step *step, const struct healcl_device *device,
                                   int64_t terms)
 {
-    const uint64_t words = 4 * sizeof(uint64_t) * device->tuning.local_size;
+    const uint64_t words = 3 * sizeof(uint64_t) * device->tuning.local_size;
     int64_t sums = layout_elements(&step->out->layout);
-    return sums == 0 || sums > INT32_MAX ? "there are no sums, or too many"
+    return sums == 0 || sums > INT32_MAX || terms > INT32_MAX ? "there are no sums, or too many"
            : terms == 0 || (terms < LONG_SUM && terms < TERMS_MIN / sums) ? "there are few terms"
-           : device->info.loop_limit > 0 ? "loops end early on this device"
-           : device->tuning.local_size < REPS_MAX || words > device->info.local_memory_bytes
-               ? "work-groups are too small, or there is too little local memory"
-               : NULL;
-}
-
-static uint64_t columns_of_group(const struct sharing *sharing)
-{
-    return (uint64_t)sharing->inner * sharing->rows;
+           : device->info.loop_limit > 0             ? "loops end early on this device"
+           : words > device->info.local_memory_bytes ? "there is too little local memory"
+                                                     : NULL;
 }
 
 /* Launches over all elements of the job's space, with the rest of the arguments. */
 static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
                                         struct healcl_error *error)
 {
-    uint64_t columns = columns_of_group(sharing);
+    uint64_t columns = (uint64_t)sharing->inner * sharing->rows;
     uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
     job_add_uint(job, sharing->inner);
     job_add_uint(job, sharing->parts);
     job_add_uint(job, sharing->rows);
     job->space.elements_per_item = 1;
     return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
+}
+
+/* How many factors a term has; the moduli are the input behind them. */
+static int factors_of(const struct step *step)
+{
+    return step->kind == STEP_AXIS_MODSUM ? 1 : 2;
+}
+
+/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
+ * permutation and whether they add to out. Those of cl/sum/items.cl and local.cl take so
+ * axis_modsum, too. */
+static enum healcl_status begin_product(struct job *job, struct launcher *self,
+                                        const struct variant_plan *plan, bool adds,
+                                        struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const int factors = factors_of(step);
+    const struct buffer *q, *perm;
+    TRY(derive_modulus_vector(self, step, factors, &q, error));
+    perm = q; /* some buffer must stand for one that is not used */
+    if (step->in[3])
+        TRY(derive_permutation(self, step, 3, &perm, error));
+    TRY(job_begin(job, self, step, plan, factors, error));
+    if (step->kind == STEP_BASE_CONVERSION) /* the last argument so far is b */
+        TRY(derive_weights(self, step,
+                           &job->launch.arguments[job->launch.argument_count - 1].buffer, error));
+    if (factors == 1) {
+        job_add_buffer(job, q);
+        job_define(job, "SUMMED", "");
+    }
+    job_add_buffer(job, q);
+    job_add_buffer(job, perm);
+    job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
+    return HEALCL_OK;
+}
+
+/* Of cl/sum/items.cl: work-items of a group with tiles, and the local memory of these at most. */
+enum { TILE_ITEMS = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * sizeof(uint64_t) };
+
+/* Launches its kernel over the space of a job, of which each work-item, or place of a tile, has
+ * count rows. */
+static enum healcl_status launch_items(struct job *job, const struct step *step,
+                                       const struct product_rows *rows, uint32_t count,
+                                       struct healcl_error *error)
+{
+    struct launcher *self = job->launcher;
+    const uint64_t largest = host_largest(self, step, factors_of(step));
+    const size_t local_size = self->device->tuning.local_size;
+    job->space.elements_per_item = 1;
+    job_define_number(job, "BITS", largest > 0 && largest >> 62 == 0 ? 62 : 63);
+    job_define_number(job, "A_ROWS", rows->a_row == 0 ? 1 : count);
+    job_define_number(job, "B_ROWS", rows->b_row == 0 ? 1 : count);
+    job_add_value(job, rows, sizeof *rows);
+    if (!step->in[3])
+        return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
+                                 error);
+    const uint32_t perm = job->launch.argument_count - 3; /* then come flags and rows */
+    TRY(derive_inverse_permutation(self, step, 3, &job->launch.arguments[perm].buffer, error));
+    job->launch.kernel = "modmul_axis_sum_turned";
+    job_define(job, "TURNED", "");
+    return job_launch_groups(job, job->space.end, TILE_ITEMS, error);
 }
 
 /* ---------------------------------------------------------------- along an axis */
@@ -224,8 +280,7 @@ static int64_t columns_beside(const struct space *space, int64_t stride)
 
 enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
 
-/* Terms are shared out in segments, where columns are so few that work-groups share one. Operands:
- * out, a, q. */
+/* Terms are shared out in segments, where columns are so few that work-groups share one. */
 static const char *plan_shared_sum(const struct step *step, const struct healcl_device *device,
                                    struct variant_plan *plan)
 {
@@ -233,16 +288,15 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
     struct axis_sum *sum = &plan->sum;
     const struct layout q_view = moduli_view(step);
     const char *obstacle = local_obstacle(step, device, terms_of(step));
-    if (obstacle)
-        return obstacle;
+    if (obstacle || terms_of(step) <= FEW_TERMS)
+        return obstacle ? obstacle : "there are few terms";
     *sum = (struct axis_sum){.terms = terms_of(step),
                              .stride = step->in[0]->layout.stride[step->value[0]],
                              .segments = 1};
     *space = space_of_sum(step);
-    space_set_operand(space, 2, &q_view);
+    space_set_operand(space, 3, &q_view);
     space_simplify(space);
-    sum->sharing =
-        share_terms(device, space->end, sum->terms, columns_beside(space, sum->stride), 1);
+    sum->sharing = share_terms(device, space->end, sum->terms, columns_beside(space, sum->stride));
     uint64_t items = space->end * sum->sharing.parts;
     int64_t most = sum->terms / ((int64_t)sum->sharing.parts * SEGMENT_TERMS);
     while (items * (uint64_t)sum->segments < items_wanted(device) && sum->segments * 2 <= most &&
@@ -260,19 +314,15 @@ static enum healcl_status launch_segments(struct launcher *self, const struct va
                                           const struct buffer *out, const struct buffer *a,
                                           struct healcl_error *error)
 {
-    const struct step *step = plan->step;
     const struct axis_sum *sum = &plan->sum;
-    const struct buffer *q;
     struct job job;
-    TRY(derive_modulus_vector(self, step, 1, &q, error));
-    TRY(job_begin(&job, self, step, plan, 1, error));
+    TRY(begin_product(&job, self, plan, false, error));
     if (out)
         job.launch.arguments[1].buffer = out;
     if (a)
         job.launch.arguments[2].buffer = a;
     job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
-    job_add_buffer(&job, q);
-    JOB_ADD_LONGS(&job, sum->terms, sum->stride, sum->segment);
+    JOB_ADD_LONGS(&job, sum->terms, sum->stride, 0, sum->segment);
     job_add_uint(&job, (uint32_t)(plan->space.end / (uint64_t)sum->segments));
     return launch_shared(&job, &sum->sharing, error);
 }
@@ -306,8 +356,8 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
     pack_operand(&whole.space, 1);
     *sum = (struct axis_sum){
         .terms = segments, .stride = (int64_t)outputs, .segment = segments, .segments = 1};
-    sum->sharing = share_terms(self->device, outputs, sum->terms,
-                               columns_beside(&whole.space, sum->stride), 1);
+    sum->sharing =
+        share_terms(self->device, outputs, sum->terms, columns_beside(&whole.space, sum->stride));
     TRY(device_buffer_acquire(self->device, parts.space.end * dtype_size(step->out->storage->dtype),
                               false, &scratch, error));
     enum healcl_status status = launch_segments(self, &parts, &scratch, NULL, error);
@@ -327,6 +377,27 @@ static const char *plan_terms(const struct step *step, const struct healcl_devic
     space_set_operand(&plan->space, 2, &q_view);
     space_simplify(&plan->space);
     return NULL;
+}
+
+static const char *plan_item_sums(const struct step *step, const struct healcl_device *device,
+                                  struct variant_plan *plan)
+{
+    const struct layout q_view = moduli_view(step);
+    plan->space = space_of_sum(step);
+    space_set_operand(&plan->space, 3, &q_view);
+    space_simplify(&plan->space);
+    return local_obstacle(step, device, terms_of(step));
+}
+
+static enum healcl_status launch_item_sums(struct launcher *self, const struct variant_plan *plan,
+                                           struct healcl_error *error)
+{
+    const struct step *step = plan->step;
+    const struct product_rows rows = {.a_term = step->in[0]->layout.stride[step->value[0]],
+                                      .terms = (uint32_t)terms_of(step)};
+    struct job job;
+    TRY(begin_product(&job, self, plan, false, error));
+    return launch_items(&job, step, &rows, 1, error);
 }
 
 /* Some terms after others: later ones are added to out. */
@@ -361,8 +432,10 @@ static const struct variant axis_modsum_variants[] = {
     {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
      "cl/sum/general.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
-     "axis_modsum_local", "cl/sum/local.cl",
-     "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
+     "axis_sum_local", "cl/sum/local.cl",
+     "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
+    {"items", STYLE_LOCAL, plan_item_sums, launch_item_sums, SHARED_SUM, "sum/items",
+     "modmul_axis_sum_items", "cl/sum/items.cl", "8192 terms, or 256 of a sum"},
     {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core",
      "axis_modsum", "cl/sum/general.cl", "anything"},
 };
@@ -370,28 +443,6 @@ static const struct variant axis_modsum_variants[] = {
 const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);
 
 /* ---------------------------------------------------------------- of products */
-
-/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
- * permutation and whether they add to out. */
-static enum healcl_status begin_product(struct job *job, struct launcher *self,
-                                        const struct variant_plan *plan, bool adds,
-                                        struct healcl_error *error)
-{
-    const struct step *step = plan->step;
-    const struct buffer *q, *perm;
-    TRY(derive_modulus_vector(self, step, 2, &q, error));
-    perm = q; /* some buffer must stand for one that is not used */
-    if (step->in[3])
-        TRY(derive_permutation(self, step, 3, &perm, error));
-    TRY(job_begin(job, self, step, plan, 2, error));
-    if (step->kind == STEP_BASE_CONVERSION) /* the last argument so far is b */
-        TRY(derive_weights(self, step,
-                           &job->launch.arguments[job->launch.argument_count - 1].buffer, error));
-    job_add_buffer(job, q);
-    job_add_buffer(job, perm);
-    job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
-    return HEALCL_OK;
-}
 
 /* Puts the axis of the batch into a space of out, a and b, before one of its axes; of a single sum
  * nothing changes. */
@@ -510,67 +561,141 @@ static const char *plan_products(const struct step *step, const struct healcl_de
     return NULL;
 }
 
+/* Adds an axis to a space of sums, by the order of out's elements. */
+static void add_axis(struct space *space, int64_t size, int64_t out, int64_t a, int64_t b,
+                     int64_t q)
+{
+    const int64_t strides[SPACE_OPERANDS] = {out, a, b, q};
+    uint32_t axis = space->rank;
+    if (size == 1)
+        return;
+    while (axis > 0 && space->operand[0].stride[axis - 1] < out)
+        axis--;
+    space_insert_axis(space, axis, size);
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        space->operand[k].stride[axis] = strides[k];
+}
+
+/* The sums [batch,reps,k,n], where rows are permuted with tiles for n. */
+static void set_sums(struct space *space, const struct product_sum *sum, bool permutes)
+{
+    const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
+    *space = (struct space){.end = 1, .elements_per_item = 1};
+    space->operand[0].offset = out->offset;
+    space->operand[1].offset = a->offset;
+    space->operand[2].offset = b->offset;
+    add_axis(space, sum->batch, sum->out_distance, sum->a_distance, sum->b_distance, 0);
+    add_axis(space, out->shape[0], out->stride[0], a->stride[0], b->stride[0], 0);
+    add_axis(space, out->shape[1], out->stride[1], a->stride[2], b->stride[2], 1);
+    if (permutes)
+        space_insert_axis(space, space->rank, out->shape[2] / TILE_ITEMS);
+    else
+        add_axis(space, out->shape[2], out->stride[2], a->stride[3], b->stride[3], 0);
+    if (space->rank == 0)
+        space_add_axis(space);
+}
+
+/* Many terms of few sums, or terms beside each other. */
 static const char *plan_shared_products(const struct step *step, const struct healcl_device *device,
                                         struct variant_plan *plan)
 {
+    const struct product_sum *sum = &plan->products.sum;
     (void)plan_products(step, device, plan);
-    return local_obstacle(step, device, plan->products.sum.a.shape[1]);
+    const int64_t terms = sum->a.shape[1];
+    const char *obstacle = local_obstacle(step, device, terms);
+    if (obstacle || step->in[3] || terms <= FEW_TERMS)
+        return obstacle ? obstacle : "there are few terms, or a permutation";
+    set_sums(&plan->space, sum, false);
+    plan->products.sharing =
+        share_terms(device, plan->space.end, terms, columns_beside(&plan->space, sum->a.stride[1]));
+    return plan->products.sharing.parts > 1 ? NULL : "there are many columns";
 }
 
-/* Whether all columns of each work-group, which follow each other along n, have the same a, and
- * its work-items are enough to read that of all reps for a round of terms. */
-static bool shares_a(const struct product_sum *sum, const struct sharing *sharing,
-                     const struct healcl_device *device)
-{
-    const uint64_t columns = columns_of_group(sharing), reps = sharing->reps;
-    return sum->a.stride[3] == 0 && columns > 0 && (uint64_t)sum->out.shape[2] % columns == 0 &&
-           reps * reps * sharing->parts <= device->tuning.local_size;
-}
-
-/* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
 static enum healcl_status launch_shared_products(struct launcher *self,
                                                  const struct variant_plan *plan,
                                                  struct healcl_error *error)
 {
-    const struct step *step = plan->step;
+    const struct product_sum *sum = &plan->products.sum;
+    const struct sharing *sharing = &plan->products.sharing;
+    struct job job;
+    TRY(begin_product(&job, self, plan, step_adds(plan->step), error));
+    set_sums(&job.space, sum, false);
+    job.rounds = (uint64_t)(sum->a.shape[1] / sharing->parts + 1);
+    JOB_ADD_LONGS(&job, sum->a.shape[1], sum->a.stride[1], sum->b.stride[1], sum->a.shape[1]);
+    job_add_uint(&job, (uint32_t)job.space.end);
+    return launch_shared(&job, sharing, error);
+}
+
+static const char *plan_items(const struct step *step, const struct healcl_device *device,
+                              struct variant_plan *plan)
+{
+    (void)plan_products(step, device, plan);
+    plan->launches = 1;
+    const int64_t n = plan->products.sum.out.shape[2];
+    const char *obstacle = local_obstacle(step, device, plan->products.sum.a.shape[1]);
+    const bool fills_tiles = n >= TILE_ITEMS && (n & (n - 1)) == 0 &&
+                             device->tuning.local_size >= TILE_ITEMS &&
+                             device->info.local_memory_bytes >= TILES_BYTES;
+    return obstacle                      ? obstacle
+           : step->in[3] && !fills_tiles ? "permuted rows do not fill tiles"
+                                         : NULL;
+}
+
+/* How many sums of a work-item share a factor, and the modulus: rows that divide an axis, as far
+ * apart as they can be. That leaves enough of the items, and neighbours along the last axis. */
+static int64_t find_rows(const struct space *space, uint64_t items,
+                         const struct healcl_device *device, uint32_t *found)
+{
+    enum { ITEMS_MIN = ITEMS_OF_UNIT / 4, NEIGHBOURS = 64 };
+    const struct operand *a = &space->operand[1], *b = &space->operand[2], *q = &space->operand[3];
+    const uint64_t spare = items / ((uint64_t)ITEMS_MIN * device->info.compute_units);
+    int64_t most = 1;
+    *found = 0;
+    for (uint32_t axis = 0; axis < space->rank; axis++) {
+        const int64_t size = space->shape[axis], side = axis + 1 < space->rank ? 1 : NEIGHBOURS;
+        int64_t rows = spare < ROWS_MAX ? (int64_t)spare : ROWS_MAX;
+        while (rows > 1 && (size % rows != 0 || size / rows < side))
+            rows--;
+        if (rows > most && q->stride[axis] == 0 &&
+            (a->stride[axis] == 0) != (b->stride[axis] == 0)) {
+            *found = axis;
+            most = rows;
+        }
+    }
+    return most;
+}
+
+static enum healcl_status launch_product_items(struct launcher *self,
+                                               const struct variant_plan *plan,
+                                               struct healcl_error *error)
+{
     const struct product_sum *sum = &plan->products.sum;
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
-    int64_t all_reps = out->shape[0], k = out->shape[1], n = out->shape[2], terms = a->shape[1];
-    bool n_last = k == 1 || n == 1 || a->stride[3] <= a->stride[2];
-    uint32_t k_axis = n_last ? 1 : 2, n_axis = n_last ? 2 : 1;
-    int64_t most = b->stride[0] == 0 ? REPS_MAX : 1; /* that share b */
-    int64_t blocks = (all_reps + most - 1) / most;
-    int64_t reps = (all_reps + blocks - 1) / blocks;
-    int64_t beside = n_last ? a->stride[1] == 1 : a->stride[2] == 1 && a->stride[1] == k ? k : 0;
-    struct sharing sharing = share_terms(self->device, (uint64_t)(sum->batch * blocks * k * n),
-                                         terms, beside, (uint32_t)reps);
-    struct layout shape = {.rank = 3, .shape = {blocks}};
+    uint32_t axis;
     struct job job;
-    TRY(begin_product(&job, self, plan, step_adds(step), error));
-    shape.shape[k_axis] = k;
-    shape.shape[n_axis] = n;
-    space_init(&job.space, &shape);
-    struct operand *operand = job.space.operand;
-    operand[0] = (struct operand){.offset = out->offset, .stride = {out->stride[0] * reps}};
-    operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[0] * reps}};
-    operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[0]}};
-    operand[0].stride[k_axis] = out->stride[1];
-    operand[1].stride[k_axis] = a->stride[2];
-    operand[2].stride[k_axis] = b->stride[2];
-    operand[3].stride[k_axis] = 1;
-    operand[1].stride[n_axis] = a->stride[3];
-    add_batch(&job.space, 0, sum);
-    job.rounds = (uint64_t)(terms / sharing.parts + reps);
-    JOB_ADD_LONGS(&job, terms, a->stride[1], b->stride[1], out->stride[2], b->stride[3],
-                  out->stride[0], a->stride[0]);
-    job_add_uint(&job, (uint32_t)all_reps);
-    job_add_uint(&job, n_last);
-    job_add_uint(&job, sharing.reps);
-    if (reps > 1)
-        job_define(&job, "SEVERAL_REPS", "");
-    if (reps > 1 && n_last && shares_a(sum, &sharing, self->device))
-        job_define(&job, "SAME_ALONG_N", "");
-    return launch_shared(&job, &sharing, error);
+    TRY(begin_product(&job, self, plan, step_adds(plan->step), error));
+    struct space *space = &job.space;
+    set_sums(space, sum, plan->step->in[3] != NULL);
+    const uint64_t sums = (uint64_t)layout_elements(&plan->step->out->layout);
+    const int64_t count = find_rows(space, sums, self->device, &axis);
+    const int64_t apart = space->shape[axis] / count;
+    const struct product_rows rows = {
+        .out_row = apart * space->operand[0].stride[axis],
+        .a_row = apart * space->operand[1].stride[axis],
+        .b_row = apart * space->operand[2].stride[axis],
+        .a_term = a->stride[1],
+        .b_term = b->stride[1],
+        .out_n = out->stride[2],
+        .a_n = a->stride[3],
+        .b_n = b->stride[3],
+        .terms = (uint32_t)a->shape[1],
+        .last_terms = (uint32_t)sum->last_terms,
+        .last = sum->batch > 1 ? (uint32_t)sum->batch - 1 : UINT32_MAX,
+        .log2_n = log2_of((uint64_t)out->shape[2]),
+    };
+    space->shape[axis] = apart;
+    space->end /= (uint64_t)count;
+    return launch_items(&job, plan->step, &rows, (uint32_t)count, error);
 }
 
 /* Which operand along an axis is the same again and again: b, else a, else none. */
@@ -691,7 +816,11 @@ static const struct variant product_variants[] = {
     {"single", STYLE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
-     "modmul_axis_sum_local", "cl/sum/local.cl", "8192 terms, or 256 of a sum"},
+     "axis_sum_local", "cl/sum/local.cl",
+     "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
+    {"items", STYLE_LOCAL, plan_items, launch_product_items, SHARED_SUM, "sum/items",
+     "modmul_axis_sum_items", "cl/sum/items.cl",
+     "8192 terms, or 256 of a sum; permuted rows of powers of two from 256"},
     {"interleaved", STYLE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},

@@ -23,10 +23,9 @@ struct elementwise_plan {
     int64_t repeats, count; /* residues: elements of each modulus, and moduli before they repeat */
 };
 
-/* How a work-group of cl/sum/local.cl does inner * rows sums, or where several go with the same
- * terms of b reps times as many: each has parts work-items. */
+/* How a work-group of cl/sum/local.cl does inner * rows sums: each has parts work-items. */
 struct sharing {
-    uint32_t inner, parts, rows, reps;
+    uint32_t inner, parts, rows;
 };
 
 /* A sum along an axis. */
@@ -39,6 +38,7 @@ struct axis_sum {
 /* A sum of products; what modmul_axis_sum_interleaved goes along are the axes [reps,k,n]. */
 struct products {
     struct product_sum sum;
+    struct sharing sharing;
     uint32_t rows;         /* the axis along which vectors go */
     uint32_t inner;        /* the one along which a work-item goes first */
     bool swaps;            /* b streams by, and a is packed */

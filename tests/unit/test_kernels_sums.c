@@ -1,5 +1,5 @@
 /*
- * Sums on vectors: numbers of terms around how many are read at a time, rows around the length of a
+ * Sums: numbers of terms around how many are read at a time, rows around the length of a
  * part, moduli of all sizes, values at the ends of the fast way's range and beyond it.
  */
 #include "helper_one_device.h"
@@ -30,6 +30,9 @@ enum { MODULI = sizeof moduli / sizeof *moduli };
 /* Values of a, b and out: residues, one number everywhere, or residues except one. */
 enum filling { RESIDUES, ALL_Q_MINUS_1, ALL_LARGEST, ALL_SMALLEST, ONE_ODD, ANYTHING, FILLINGS };
 
+/* Where it is not 0, moduli are at most three less, and half of the residues the largest ones. */
+static int64_t modulus_limit;
+
 /* The largest number of the fast way: below 2^62. */
 static int64_t largest(enum dtype dtype)
 {
@@ -48,8 +51,10 @@ static void fill_values(enum dtype dtype, void *array, int64_t count, enum filli
                         struct random *random)
 {
     for (int64_t i = 0; i < count; i++) {
-        int64_t q = moduli[random_between(random, 0, MODULI - 1)];
+        int64_t q = modulus_limit ? modulus_limit : moduli[random_between(random, 0, MODULI - 1)];
         int64_t value = (int64_t)(random_bits(random) % (uint64_t)q);
+        if (modulus_limit && random_once_in(random, 2))
+            value = q - 1;
         if (filling == ALL_Q_MINUS_1)
             value = INT64_MAX - 25;
         if (filling == ALL_LARGEST)
@@ -58,7 +63,8 @@ static void fill_values(enum dtype dtype, void *array, int64_t count, enum filli
             value = INT64_MIN;
         if (filling == ANYTHING)
             value = (int64_t)random_bits(random);
-        if (value > largest(dtype) && filling != ANYTHING && filling != ALL_Q_MINUS_1)
+        if (!modulus_limit && value > largest(dtype) && filling != ANYTHING &&
+            filling != ALL_Q_MINUS_1)
             value &= largest(dtype);
         dtype_store(dtype, array, i, dtype == DTYPE_INT32 ? (int32_t)value : value);
     }
@@ -94,6 +100,9 @@ static void check_variant(struct problem *problem, enum filling filling,
             fill_values(tensor->dtype, data.packed[i], count, fits ? filling : RESIDUES, random);
         for (int64_t j = 0; tensor->contents == CONTENTS_MODULI && j < count; j++) {
             int64_t q = moduli[random_between(random, 0, MODULI - 1)];
+            if (modulus_limit)
+                q = modulus_limit > 3 ? modulus_limit - random_between(random, 0, 3)
+                                      : modulus_limit;
             dtype_store(tensor->dtype, data.packed[i], j,
                         tensor->dtype == DTYPE_INT32 ? (q & INT32_MAX) | 1 : q);
         }
@@ -119,7 +128,7 @@ static const enum arrangement arrangements[] = {
 };
 enum { ARRANGEMENTS = sizeof arrangements / sizeof *arrangements };
 
-static const int64_t terms[] = {1, 2, 3, 4, 5, 7, 8, 33, 1000};
+static const int64_t terms[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 1000};
 enum { TERMS = sizeof terms / sizeof *terms };
 
 static const struct form *form_named(const char *name)
@@ -217,7 +226,7 @@ static void products_of_weights(void **state)
         struct problem problem;
         const enum dtype dtype = random_once_in(&random, 4) ? DTYPE_INT32 : DTYPE_INT64;
         const struct problem_dtypes dtypes = {dtype, dtype, DTYPE_INT64};
-        const int64_t r = reps[i % 4], size = sizes[i / 4 % 4], s = terms[6 + i / 16] % 100 + 40;
+        const int64_t r = reps[i % 4], size = sizes[i / 4 % 4], s = terms[8 + i / 16] % 100 + 40;
         const int64_t k = random_between(&random, 1, 3);
         problem_make(&problem, form_named("modmul_axis_sum"), &dtypes, size, k, 0, &random);
         set_shape(&problem, "a", 4, (int64_t[]){r, s, k, size});
@@ -225,6 +234,48 @@ static void products_of_weights(void **state)
         set_shape(&problem, "out", 3, (int64_t[]){r, k, size});
         check_variant(&problem, (enum filling)(i % FILLINGS), ARRANGEMENT_BROADCAST, k > 1 ? 3 : 2,
                       &random);
+    }
+}
+
+/* Moduli around the bits that kernels are made for, rows that share a or b, and permuted ones that
+ * fill tiles or not. */
+static void products_at_limits(void **state)
+{
+    (void)state;
+    static const int64_t limits[] = {1,
+                                     2,
+                                     (int64_t)1 << 32,
+                                     ((int64_t)1 << 60) - 1,
+                                     (int64_t)1 << 61,
+                                     ((int64_t)1 << 62) - 1,
+                                     (int64_t)1 << 62,
+                                     INT64_MAX};
+    static const int64_t counts[] = {1, 4, 5, 8, 16, 17}, sizes[] = {256, 520, 1024};
+    static const enum filling fillings[] = {RESIDUES, RESIDUES, ONE_ODD, ANYTHING};
+    const struct problem_dtypes dtypes = {DTYPE_INT64, DTYPE_INT64, DTYPE_INT64};
+    struct random random = {seed + 6};
+    uint64_t number = 0;
+    for (int i = 0; i < 8 * 6 * 8; i++) {
+        struct problem problem;
+        const int64_t s = counts[i % 6], size = sizes[random_between(&random, 0, 2)];
+        const int64_t reps = s * size < 2048 ? 9 : random_between(&random, 1, 4);
+        const int64_t k = random_between(&random, 1, 3);
+        problem_make(&problem, form_named("modmul_axis_sum"), &dtypes, size, k, (uint64_t)(i % 8),
+                     &random);
+        const bool is_last = i % 2 == 0; /* as problem_make chooses the axis */
+        set_shape(&problem, "a", 4,
+                  is_last ? (int64_t[]){reps, s, k, size} : (int64_t[]){reps, size, s, k});
+        set_shape(&problem, "b", 3, is_last ? (int64_t[]){s, k, size} : (int64_t[]){size, s, k});
+        set_shape(&problem, "out", 3,
+                  is_last ? (int64_t[]){reps, k, size} : (int64_t[]){reps, size, k});
+        struct random drawn = random;
+        random_bits(&random);
+        if (!share_takes("limits", number++, SHARE / 4))
+            continue;
+        modulus_limit = limits[i / 6 % 8];
+        check(&problem, fillings[random_between(&drawn, 0, 3)],
+              arrangements[random_between(&drawn, 0, ARRANGEMENTS - 1)], &drawn);
+        modulus_limit = 0;
     }
 }
 
@@ -296,6 +347,7 @@ int main(void)
         cmocka_unit_test(numbers),
         cmocka_unit_test(products),
         cmocka_unit_test(products_of_weights),
+        cmocka_unit_test(products_at_limits),
         cmocka_unit_test(ends_of_rows),
         cmocka_unit_test(products_of_reps),
         cmocka_unit_test(many_numbers),

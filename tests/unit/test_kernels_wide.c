@@ -155,6 +155,33 @@ static void bytes(void **state)
     }
 }
 
+/* Rows of elements with one index, of even and odd length and distance, from even and odd places.
+ */
+static void gathers(void **state)
+{
+    (void)state;
+    static const int rows[][2] = {{0, 24}, {2, 20}, {1, 20}, {0, 21}};
+    for (int i = 0; i < 8; i++) {
+        struct script script = {0};
+        int64_t indices[60];
+        for (int j = 0; j < 60; j++)
+            indices[j] = random_between(&generator, -50, 49);
+        upload(&script, "x", dtypes[i % 2], 3, VALUES(2, 50, i < 6 ? 24 : 25));
+        upload(&script, "out", dtypes[i % 2], 3, VALUES(2, 60, rows[i / 2][1]));
+        script_upload(&script, "rows", DTYPE_INT64, 2, VALUES(60, 1), indices);
+        call(&script, "part", "get_slice", "x [0:2:1,0:50:1,%d:%d:1]", rows[i / 2][0],
+             rows[i / 2][0] + rows[i / 2][1]);
+        call(&script, "all", "expand", "rows 1 %d", rows[i / 2][1]);
+        call(&script, "both", "unsqueeze", "all 0");
+        call(&script, "index", "expand", "both 0 2");
+        call(&script, NULL, "take_along_axis", "part index 1 out");
+        script_download(&script, "out");
+        expect_same(&script, "rows of one index");
+    }
+    assert_true(programs_built("gather/gather", "-D WIDE=2") > 0);
+    assert_true(programs_built("gather/gather", "-D WIDE=4") > 0);
+}
+
 /* Checks [l,k,n] modulo k: b is constant along l, n, both, or everywhere. */
 static void check_repeated(enum dtype dtype, int l, int n)
 {
@@ -239,10 +266,8 @@ int main(void)
 {
 #define GPU_TEST(test) cmocka_unit_test_setup_teardown(test, open_small_gpu, close_device)
     const struct CMUnitTest tests[] = {
-        GPU_TEST(vectors),
-        GPU_TEST(bytes),
-        GPU_TEST(repeated),
-        GPU_TEST(any_axes),
+        GPU_TEST(vectors),  GPU_TEST(bytes),    GPU_TEST(gathers),
+        GPU_TEST(repeated), GPU_TEST(any_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
