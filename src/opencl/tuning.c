@@ -80,11 +80,15 @@ bool kernel_family_has(enum kernel_family family, enum kernel_style style)
     return families[family].styles >> style & 1;
 }
 
-const char *tuning_source_name(const struct device_tuning *tuning)
+const char *tuning_source_name(const struct device_tuning *tuning, char text[TUNING_SOURCE_SIZE])
 {
     static const char *const names[] = {NULL, "healcl tune", "the environment",
                                         "healcl tune and the environment", "the package"};
-    return names[tuning->tuned_by];
+    if (!tuning->file)
+        return names[tuning->tuned_by];
+    snprintf(text, TUNING_SOURCE_SIZE, "tunings/%.80s%s", tuning->file,
+             tuning->tuned_by == TUNED_BY_ENVIRONMENT ? " and the environment" : "");
+    return text;
 }
 
 /* ---------------------------------------------------------------- defaults */
@@ -310,6 +314,7 @@ bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *
     if (good) {
         *tuning = kept;
         tuning->tuned_by |= TUNED_BY_KEPT;
+        tuning->file = NULL; /* all tunables are kept */
     }
     tuning->cached_is_unreadable = !good;
     return good;
@@ -322,10 +327,12 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     bool given;
     *tuning = tuning_default(info);
     TRY(tuning_style_given(&given, error));
-    if (given)
+    if (given) {
         tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
-    else
+    } else {
+        tuning_of_files(info, tuning);
         (void)tuning_read_cached(tuning, info);
+    }
     struct device_tuning changed = *tuning;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *text = getenv(variables[i]);
