@@ -20,6 +20,7 @@ enum {
     TRANSFORM_RADIX = 8,
     STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
     TRANSFORM_PRODUCTS = 16384,  /* the twiddles of a modulus then take 256 KiB */
+    BUILDS_AT_ONCE = 16,         /* a compiler takes some 100 MB while it runs */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -156,7 +157,9 @@ struct device_tuning tuning_default(const struct device_info *info)
         .transform_radix = TRANSFORM_RADIX,
         .transform_products = TRANSFORM_PRODUCTS,
         .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
-        .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0, /* whatever it is shaped as */
+        /* Whatever it is shaped as: */
+        .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,
+        .builds_at_once = info->type & CL_DEVICE_TYPE_GPU ? BUILDS_AT_ONCE : 1,
         .staging_bytes = shared ? 0 : STAGING_BYTES,
         .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
                                                                   : MULTIPLY_BY_DOUBLES,

@@ -27,7 +27,7 @@ enum kernel_style {
     STYLE_COUNT
 };
 
-enum { LAUNCHES_AT_ONCE_MAX = 16 };
+enum { LAUNCHES_AT_ONCE_MAX = 16, BUILDS_AT_ONCE_MAX = 64 };
 
 /* Ways to multiply 64 bits in vectors, as cl/base/geometry.h has them for cl/base/divisor.cl. */
 enum multiply {

@@ -1,5 +1,5 @@
-/* Tunings of measured devices: tunings/NAME.json, embedded by the build. tunings/README.md has their
- * form. */
+/* Tunings of measured devices: tunings/NAME.json, embedded by the build. tunings/README.md has
+ * their form. */
 #include <fnmatch.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -71,8 +71,7 @@ static enum healcl_status take_file(const cJSON *file, const struct device_info 
         !cJSON_IsObject(items[2]))
         REFUSE(error, "it is not an object of comment, device and tuning alone");
     TRY(match(items[1], info, specificity, error));
-    cJSON_ArrayForEach(value, items[2])
-        TRY(take_value(value, info, &changed, error));
+    cJSON_ArrayForEach(value, items[2]) TRY(take_value(value, info, &changed, error));
     if (*specificity > 0)
         *tuning = changed;
     return HEALCL_OK;

@@ -611,6 +611,21 @@ static bool compile_step(struct device_executor *self, const struct step *step)
     return true;
 }
 
+void device_executor_list_programs(void *context, struct healcl_device *beside)
+{
+    const struct plan *plan = ((struct device_executor *)context)->launcher.plan;
+    struct executor *executor = NULL;
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (device_executor_create(beside, plan, false, &executor, NULL) != HEALCL_OK)
+        return;
+    struct device_executor *self = (struct device_executor *)executor;
+    upload_kept(self);
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (!compile_step(self, &plan->steps[i]) && plan->steps[i].kind == STEP_RELEASE)
+            (void)!device_executor_release(self, &plan->steps[i], &error);
+    executor->class->destroy(executor);
+}
+
 void device_executor_compile_ahead(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;

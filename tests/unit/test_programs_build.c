@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "helper_scenario.h"
@@ -144,6 +145,65 @@ static void misses_what_there_is_not(void **state)
     assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     assert_string_equal(error.message, "kernel 'f' of program 'simple': clCreateKernel failed: "
                                        "CL_INVALID_KERNEL_NAME (-46)");
+    healcl_device_close(device);
+}
+
+/* ---------------------------------------------------------------- side by side */
+
+enum { AT_ONCE = 2 };
+
+static atomic_int building, most_building;
+
+/* A compiler that is slow until AT_ONCE programs are built at the same time. */
+static cl_int CL_API_CALL build_together(cl_program id, cl_uint count, const cl_device_id *devices,
+                                         const char *options,
+                                         void(CL_CALLBACK *notify)(cl_program, void *), void *data)
+{
+    const int now = atomic_fetch_add(&building, 1) + 1;
+    int most = most_building;
+    while (most < now && !atomic_compare_exchange_weak(&most_building, &most, now))
+        ;
+    for (int ms = 0; ms < 2000 && most_building < AT_ONCE; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    const cl_int code = helper_loader()->clBuildProgram(id, count, devices, options, notify, data);
+    atomic_fetch_sub(&building, 1);
+    return code;
+}
+
+/* What is listed is built by several threads, found by handles beside, and an error is that of the
+ * launch. */
+static void builds_side_by_side(void **state)
+{
+    (void)state;
+    enum { PROGRAMS = 5, BROKEN = 2 };
+    struct opencl opencl = *helper_loader();
+    struct healcl_device *device = NULL, *beside = NULL;
+    opencl.clBuildProgram = build_together;
+    OK(device_open(&opencl, NULL, &device, &error));
+    device->tuning.builds_at_once = AT_ONCE;
+    OK(device_add_program(device, "simple", "#if X == 2\n#error\n#endif\nKERNEL f(uint a) { }\n",
+                          &error));
+    OK(device_open_beside(device, &beside, &error));
+    device_compile_ahead(beside, COMPILE_LIST);
+    struct launch launches[PROGRAMS];
+    for (int i = 0; i < 2 * PROGRAMS; i++) { /* each twice */
+        struct launch *launch = &launches[i % PROGRAMS];
+        *launch = simple;
+        snprintf(launch->options, sizeof launch->options, "-D X=%d", i % PROGRAMS);
+        OK(device_launch(beside, launch, &error));
+    }
+    assert_int_equal(most_building, 0);
+    device_build_listed(beside);
+    assert_int_equal(beside->programs->built, PROGRAMS);
+    healcl_device_close(beside);
+    assert_int_equal(most_building, sysconf(_SC_NPROCESSORS_ONLN) > 1 ? AT_ONCE : 1);
+    for (int i = 0; i < PROGRAMS; i++)
+        if (i != BROKEN)
+            OK(device_build_kernel(device, &launches[i], &error));
+    assert_int_equal(device->programs->built, 0);
+    assert_int_equal(device_build_kernel(device, &launches[BROKEN], &error), HEALCL_DEVICE);
+    assert_non_null(strstr(error.message, "program 'simple' does not build on "));
+    healcl_error_clear(&error);
     healcl_device_close(device);
 }
 
@@ -426,6 +486,7 @@ int main(void)
         DEVICE_TEST(later_sources_win),
         DEVICE_TEST(shows_the_build_log),
         DEVICE_TEST(misses_what_there_is_not),
+        DEVICE_TEST(builds_side_by_side),
         CACHE_TEST(keeps_binaries),
         CACHE_TEST(keeps_binaries_apart_by_options_of_the_driver),
         CACHE_TEST(ignores_damaged_binaries),
