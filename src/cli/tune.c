@@ -37,16 +37,15 @@ static void add_values(cJSON *object, const struct device_tuning *tuning,
 {
     for (int i = 0; i < TUNABLE_COUNT; i++) {
         const char *name = tunable_name((enum tunable)i);
-        char text[TUNABLE_TEXT_SIZE], usual_text[TUNABLE_TEXT_SIZE], *end;
+        char text[TUNABLE_TEXT_SIZE], usual_text[TUNABLE_TEXT_SIZE];
         tunable_format(tuning, (enum tunable)i, text);
         tunable_format(usual, (enum tunable)i, usual_text);
         if (strcmp(text, usual_text) == 0)
             continue;
-        const uint64_t number = strtoull(text, &end, 10);
-        if (*end)
+        if (i == TUNABLE_multiply)
             json_add_string(object, name, text);
         else
-            json_add_number(object, name, number);
+            json_add_number(object, name, strtoull(text, NULL, 10));
     }
     for (int i = 0; i < FAMILY_COUNT; i++)
         if (tuning->styles[i] != usual->styles[i])

@@ -15,13 +15,9 @@ enum { TUNING_FILE_VALUES_MAX = 256 };
 static enum healcl_status match(const cJSON *patterns, const struct device_info *info,
                                 uint32_t *specificity, struct healcl_error *error)
 {
-    const struct {
-        const char *key, *text;
-    } fields[] = {{"vendor", info->vendor},
-                  {"architecture", info->architecture},
-                  {"name", info->name},
-                  {"driver", info->driver}};
-    enum { FIELDS = sizeof fields / sizeof *fields };
+    static const char *const keys[] = {"vendor", "architecture", "name", "driver"};
+    const char *const fields[] = {info->vendor, info->architecture, info->name, info->driver};
+    enum { FIELDS = sizeof keys / sizeof *keys };
     bool fits = true;
     *specificity = 0;
     const cJSON *pattern;
@@ -29,12 +25,12 @@ static enum healcl_status match(const cJSON *patterns, const struct device_info 
     {
         const char *text = cJSON_GetStringValue(pattern);
         int i = 0;
-        while (i < FIELDS && strcmp(fields[i].key, pattern->string) != 0)
+        while (i < FIELDS && strcmp(keys[i], pattern->string) != 0)
             i++;
         if (i == FIELDS || !text)
             REFUSE(error, "device: '%.40s' is no pattern of vendor, architecture, name or driver",
                    pattern->string);
-        fits = fits && fnmatch(text, fields[i].text, 0) == 0;
+        fits = fits && fnmatch(text, fields[i], 0) == 0;
         for (; *text; text++)
             *specificity += *text != '*' && *text != '?';
     }
@@ -62,16 +58,17 @@ static enum healcl_status take_file(const cJSON *file, const struct device_info 
                                     struct device_tuning *tuning, uint32_t *specificity,
                                     struct healcl_error *error)
 {
-    static const char *const keys[] = {"comment", "device", "tuning"};
-    const cJSON *items[] = {NULL, NULL, NULL}, *value;
+    const cJSON *device = cJSON_GetObjectItemCaseSensitive(file, "device"), *value;
+    const cJSON *values = cJSON_GetObjectItemCaseSensitive(file, "tuning");
     struct device_tuning changed = *tuning;
-    for (size_t i = 0; i < 3; i++)
-        items[i] = cJSON_GetObjectItemCaseSensitive(file, keys[i]);
-    if (cJSON_GetArraySize(file) != 3 || !cJSON_IsString(items[0]) || !cJSON_IsObject(items[1]) ||
-        !cJSON_IsObject(items[2]))
+    if (cJSON_GetArraySize(file) != 3 || !cJSON_IsObject(device) || !cJSON_IsObject(values) ||
+        !cJSON_IsString(cJSON_GetObjectItemCaseSensitive(file, "comment")))
         REFUSE(error, "it is not an object of comment, device and tuning alone");
-    TRY(match(items[1], info, specificity, error));
-    cJSON_ArrayForEach(value, items[2]) TRY(take_value(value, info, &changed, error));
+    TRY(match(device, info, specificity, error));
+    cJSON_ArrayForEach(value, values)
+    {
+        TRY(take_value(value, info, &changed, error));
+    }
     if (*specificity > 0)
         *tuning = changed;
     return HEALCL_OK;

@@ -340,14 +340,12 @@ static struct device_info h100(void)
 static void reads_all_files(void **state)
 {
     (void)state;
-    int count = 0;
-    for (const char *const *file = healcl_tuning_files; *file; file += 2, count++) {
-        struct device_info any = h100();
-        struct device_tuning tuning = tuning_default(&any);
-        uint32_t specificity;
+    const struct device_info any = h100();
+    const char *const *file = healcl_tuning_files;
+    struct device_tuning tuning = tuning_default(&any);
+    uint32_t specificity;
+    for (assert_non_null(*file); *file; file += 2)
         OK(tuning_file_read(file[0], file[1], &any, &tuning, &specificity, &error));
-    }
-    assert_true(count > 0);
 }
 
 /* default < file < saved < environment */
@@ -370,10 +368,6 @@ static void takes_the_file_of_a_device(void **state)
     OK(tuning_of_device(&info, &tuning, &error));
     assert_int_equal(tuning.transform_radix, 8);
     assert_string_equal(source_name(&tuning), "healcl tune");
-    setenv("HEALCL_AS", "gpu", 1);
-    OK(tuning_of_device(&info, &tuning, &error));
-    assert_int_equal(tuning.transform_radix, 8);
-    unsetenv("HEALCL_AS");
     strcpy(info.driver, "1"); /* nothing is saved with that */
     strcpy(info.architecture, "sm_80");
     OK(tuning_of_device(&info, &tuning, &error));
@@ -384,24 +378,20 @@ static void takes_the_file_of_a_device(void **state)
 static void prefers_specific_patterns(void **state)
 {
     (void)state;
-    static const struct {
-        const char *device;
-        uint32_t specificity;
-    } cases[] = {{"\"vendor\": \"NVIDIA*\"", 6},
-                 {"\"vendor\": \"NVIDIA*\", \"architecture\": \"sm_90\"", 11},
-                 {"\"name\": \"*H100*\", \"driver\": \"58?.*\"", 7},
-                 {"\"name\": \"H100*\"", 0},
-                 {"\"vendor\": \"NVIDIA*\", \"driver\": \"57*\"", 0}};
+    static const char *const files[] = {
+        "\"vendor\":\"NVIDIA*\"", "\"vendor\":\"NVIDIA*\",\"architecture\":\"sm_90\"",
+        "\"name\":\"*H100*\",\"driver\":\"58?.*\"", "\"name\":\"H100*\"",
+        "\"vendor\":\"NVIDIA*\",\"driver\":\"57*\""};
+    static const uint32_t expected[] = {6, 11, 7, 0, 0};
     const struct device_info device = h100();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char text[256];
         struct device_tuning tuning = tuning_default(&device);
-        uint32_t specificity = 99;
-        snprintf(text, sizeof text,
-                 "{\"comment\": \"\", \"device\": {%s}, \"tuning\": {\"local_size\": 32}}",
-                 cases[i].device);
+        uint32_t specificity;
+        snprintf(text, sizeof text, "{\"comment\":\"\",\"device\":{%s},\"tuning\":{%s}}", files[i],
+                 "\"local_size\":32");
         OK(tuning_file_read("a.json", text, &device, &tuning, &specificity, &error));
-        assert_int_equal(specificity, cases[i].specificity);
+        assert_int_equal(specificity, expected[i]);
         assert_int_equal(tuning.local_size, specificity > 0 ? 32 : 256);
     }
 }
@@ -409,37 +399,29 @@ static void prefers_specific_patterns(void **state)
 static void refuses_wrong_files(void **state)
 {
     (void)state;
-#define VALUE(text) "{\"comment\":\"\",\"device\":{\"name\":\"a*\"},\"tuning\":{" text "}}"
-#define NOT_IN_RANGE(text) \
-    "tuning: '" text "' is neither a tunable in its range nor a family's style"
+#define VALUE(text) "{\"comment\":\"\",\"device\":{\"name\":\"a\"},\"tuning\":{" text "}}"
+#define DEVICE(text) "{\"comment\":\"\",\"device\":{" text "},\"tuning\":{}}"
     static const char *const cases[][2] = {
-        {"", "it is no JSON from byte 0 on"},
+        {"{\"comment\": [", "it is no JSON from byte 13 on"},
         {"[]", "it is not an object of comment, device and tuning alone"},
-        {"{\"comment\":\"\",\"device\":{},\"tuning\":{},\"more\":1}",
-         "it is not an object of comment, device and tuning alone"},
-        {"{\"comment\":\"\",\"device\":{\"name\":\"*\"},\"tuning\":{}}",
-         "device: there is no pattern of more than wildcards"},
-        {"{\"comment\":\"\",\"device\":{\"colour\":\"a\"},\"tuning\":{}}",
-         "device: 'colour' is no pattern of vendor, architecture, name or driver"},
-        {VALUE("\"colour\":3"), NOT_IN_RANGE("colour=3")},
-        {VALUE("\"local_size\":512"), NOT_IN_RANGE("local_size=512")},
-        {VALUE("\"elements_per_item\":1.5"), NOT_IN_RANGE("elements_per_item=1.5")},
-        {VALUE("\"local_size\":null"), NOT_IN_RANGE("local_size=")},
-        {VALUE("\"multiply\":\"halves,local_size=2\""),
-         NOT_IN_RANGE("multiply=halves,local_size=2")},
-        {VALUE("\"transform\":\"quick\""), NOT_IN_RANGE("transform=quick")},
+        {DEVICE("\"name\":\"*\""), "device: there is no pattern of more than wildcards"},
+        {DEVICE("\"colour\":\"a\""), "device: 'colour' is no pattern"},
+        {DEVICE("\"name\":1"), "device: 'name' is no pattern"},
+        {VALUE("\"colour\":3"), "tuning: 'colour=3' is neither a tunable"},
+        {VALUE("\"local_size\":512"), "tuning: 'local_size=512' is"},
+        {VALUE("\"elements_per_item\":1.5"), "tuning: 'elements_per_item=1.5' is"},
+        {VALUE("\"local_size\":null"), "tuning: 'local_size=' is"},
+        {VALUE("\"multiply\":\"halves,x=2\""), "tuning: 'multiply=halves,x=2' is"},
+        {VALUE("\"transform\":\"quick\""), "tuning: 'transform=quick' is"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct device_tuning tuning = tuning_default(&info);
-        const struct device_tuning before = tuning;
-        char message[200];
         uint32_t specificity;
         assert_int_equal(
             tuning_file_read("a.json", cases[i][0], &info, &tuning, &specificity, &error),
             HEALCL_REFUSED);
-        snprintf(message, sizeof message, "tunings/a.json: %s", cases[i][1]);
-        assert_string_equal(error.message, message);
-        assert_same(&tuning, &before);
+        assert_ptr_equal(strstr(error.message, "tunings/a.json: "), error.message);
+        assert_ptr_equal(strstr(error.message, cases[i][1]), error.message + 16);
         healcl_error_clear(&error);
     }
 }
