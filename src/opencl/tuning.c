@@ -12,6 +12,7 @@ enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
+    BUILDS_AT_ONCE = 16,    /* a compiler takes some 100 MB while it runs */
     ACCESS_BYTES = 16,      /* what an instruction moves at most */
     COMPILED_AXES_MOST = 8, /* merged views have fewer */
     TRANSFORM_ROWS = 8,     /* a line of the caches */
@@ -20,7 +21,6 @@ enum {
     TRANSFORM_RADIX = 8,
     STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
     TRANSFORM_PRODUCTS = 16384,  /* the twiddles of a modulus then take 256 KiB */
-    BUILDS_AT_ONCE = 16,         /* a compiler takes some 100 MB while it runs */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
