@@ -496,7 +496,8 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
                                               const char *instead, struct healcl_error *error)
 {
     struct healcl_error own = {0};
-    self->launcher.has_written = self->launcher.device->programs->unsupported_met = false;
+    self->launcher.has_written = false;
+    self->launcher.device->programs->unsupported_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
         return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
