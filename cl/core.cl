@@ -12,8 +12,5 @@
 #endif
 #ifndef WIDE /* these have vectors of elements */
 #include "sum/general.cl"
-#ifndef SINGLE /* its stages are for work-groups */
-#include "ntt/general.cl"
-#endif
 #include "base/derive.cl"
 #endif

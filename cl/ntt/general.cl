@@ -3,6 +3,7 @@
  * scratch memory, transforms it in place and stores it. A row is one polynomial for one modulus. All
  * residues are in [0, q) for every q in [1, 2^63).
  */
+#include "../base/wide.cl"
 #include "stages.cl"
 #include "tensor_rows.cl"
 

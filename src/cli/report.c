@@ -70,17 +70,17 @@ void report_add_device(cJSON *object, const struct device_info *info)
 {
     char index[24];
     snprintf(index, sizeof index, "%u:%u", info->platform_index, info->device_index);
-    JSON_ADD(object, STRING("index", index), STRING("name", info->name),
-             STRING("type", device_type_name(info->type)), STRING("platform", info->platform),
-             STRING("platform_version", info->platform_version), STRING("vendor", info->vendor),
-             STRING("driver", info->driver), STRING("version", info->version),
-             NUMBER("compute_units", info->compute_units), NUMBER("clock_mhz", info->clock_mhz),
-             NUMBER("global_memory", info->global_memory_bytes),
-             NUMBER("max_allocation", info->max_allocation_bytes),
-             NUMBER("local_memory", info->local_memory_bytes),
-             NUMBER("max_work_group_size", info->max_work_group_size),
-             FLAG("unified_memory", info->unified_memory),
-             FLAG("emulator", device_is_emulator(info)));
+    JSON_ADD(
+        object, STRING("index", index), STRING("name", info->name),
+        STRING("type", device_type_name(info->type)), STRING("platform", info->platform),
+        STRING("platform_version", info->platform_version), STRING("vendor", info->vendor),
+        STRING("architecture", info->architecture), STRING("driver", info->driver),
+        STRING("version", info->version), NUMBER("compute_units", info->compute_units),
+        NUMBER("clock_mhz", info->clock_mhz), NUMBER("global_memory", info->global_memory_bytes),
+        NUMBER("max_allocation", info->max_allocation_bytes),
+        NUMBER("local_memory", info->local_memory_bytes),
+        NUMBER("max_work_group_size", info->max_work_group_size),
+        FLAG("unified_memory", info->unified_memory), FLAG("emulator", device_is_emulator(info)));
 }
 
 void report_add_self_test(cJSON *object, enum self_test_outcome outcome, const char *failure)
@@ -92,8 +92,8 @@ void report_add_self_test(cJSON *object, enum self_test_outcome outcome, const c
 
 void report_add_tuning(cJSON *object, const struct device_tuning *tuning)
 {
-    char text[TUNING_TEXT_SIZE];
-    const char *source = tuning_source_name(tuning);
+    char text[TUNING_TEXT_SIZE], buffer[TUNING_SOURCE_SIZE];
+    const char *source = tuning_source_name(tuning, buffer);
     JSON_ADD(object, FLAG("tuned", source != NULL));
     if (source)
         json_add_string(object, "tuned_by", source);

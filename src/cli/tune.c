@@ -1,5 +1,6 @@
 /* healcl tune */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/command_job.h"
 #include "opencl/opening.h"
@@ -10,12 +11,67 @@
 struct tune_command {
     struct command_job job;
     const char *name; /* of the one operation or step, or NULL */
+    const char *path; /* of the file for tunings/, or NULL */
     bool dry_run, force;
     struct device_info info;  /* of the device */
     struct examples examples; /* of manifests */
     struct tune_report report;
     char *kept, *cached_kernels; /* paths of files that keep the choice, or NULL */
 };
+
+/* ---------------------------------------------------------------- a file for tunings/ */
+
+/* Characters that patterns give a meaning become wildcards. */
+static void add_pattern(cJSON *device, const char *key, const char *text)
+{
+    char *pattern = xstrdup(text);
+    for (char *at = pattern; *(at += strcspn(at, "*?[\\"));)
+        *at++ = '?';
+    json_add_string(device, key, pattern);
+    free(pattern);
+}
+
+/* Adds what differs from the default of the device's kind. */
+static void add_values(cJSON *object, const struct device_tuning *tuning,
+                       const struct device_tuning *usual)
+{
+    for (int i = 0; i < TUNABLE_COUNT; i++) {
+        const char *name = tunable_name((enum tunable)i);
+        char text[TUNABLE_TEXT_SIZE], usual_text[TUNABLE_TEXT_SIZE];
+        tunable_format(tuning, (enum tunable)i, text);
+        tunable_format(usual, (enum tunable)i, usual_text);
+        if (strcmp(text, usual_text) == 0)
+            continue;
+        if (i == TUNABLE_multiply)
+            json_add_string(object, name, text);
+        else
+            json_add_number(object, name, strtoull(text, NULL, 10));
+    }
+    for (int i = 0; i < FAMILY_COUNT; i++)
+        if (tuning->styles[i] != usual->styles[i])
+            json_add_string(object, kernel_family_name((enum kernel_family)i),
+                            kernel_style_name(tuning->styles[i]));
+}
+
+static enum healcl_status save(const struct tune_command *self, struct healcl_error *error)
+{
+    const struct device_info *info = &self->info;
+    const struct device_tuning usual = tuning_default(info);
+    struct new_file file;
+    TRY(new_file_open(&file, self->path, error));
+    char *comment = xasprintf("measured on %s with driver %s, by healcl tune of healcl %s (%s)",
+                              info->name, info->driver, HEALCL_VERSION, healcl_commit());
+    cJSON *document = cJSON_CreateObject();
+    json_add_string(document, "comment", comment);
+    cJSON *device = json_add_object(document, "device");
+    add_pattern(device, "vendor", info->vendor);
+    add_pattern(device, "architecture", info->architecture);
+    add_pattern(device, "name", info->name);
+    add_values(json_add_object(document, "tuning"), &self->report.tuning, &usual);
+    json_write(document, file.stream);
+    free(comment);
+    return new_file_commit(&file, error);
+}
 
 /* ---------------------------------------------------------------- measuring */
 
@@ -64,6 +120,8 @@ static enum healcl_status keep(struct tune_command *self, struct healcl_error *e
         TRY(tuning_cache(&report->tuning, &self->info, &self->kept, error));
     if (any_kernel)
         TRY(kernel_choices_cache(&report->choices, &self->info, &self->cached_kernels, error));
+    if (self->path)
+        TRY(save(self, error));
     return HEALCL_OK;
 }
 
@@ -130,7 +188,8 @@ static cJSON *report(void *context)
         add_unmeasured(document, report);
     tuning_format(&report->tuning, text);
     JSON_ADD(document, STRING("tuning", text), STRING("kept", self->kept),
-             STRING("kept_kernels", self->cached_kernels));
+             STRING("kept_kernels", self->cached_kernels),
+             STRING("saved", self->dry_run ? NULL : self->path));
     return document;
 }
 
@@ -158,6 +217,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
     view_line(style, document, "tuning", "{tuning}");
     view_line(style, document, "kept", "{kept}");
     view_line(style, document, "kept", "{kept_kernels}");
+    view_line(style, document, "saved", "{saved}");
     if (!self->kept && !self->cached_kernels)
         report_label(style, "kept", "nowhere: HEALCL_CACHE_DIR");
 }
@@ -170,6 +230,9 @@ static const struct command_option options[] = {
      "only those for one operation, or one kind of step; without --ops one subject of healcl's "
      "own, such as transform",
      KEPT_IN(struct tune_command, name)},
+    {"save", 0, OPTION_NEW_FILE, "FILE",
+     "also write the tuning to a file that can be contributed (tunings/README.md)",
+     KEPT_IN(struct tune_command, path)},
     {"force", 0, OPTION_FLAG, NULL, "keep the choice however busy the machine was",
      KEPT_IN(struct tune_command, force)},
     {"dry-run", 0, OPTION_FLAG, NULL, "list what would be measured; measure and keep nothing",

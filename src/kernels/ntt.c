@@ -650,7 +650,7 @@ static const struct variant variants[] = {
      1 << TUNABLE_past_caches_bytes | 1 << TUNABLE_multiply, "ntt/rows", NULL, "cl/ntt/rows.cl",
      "rows of 256 and more"},
     {"stages", STYLE_GENERAL, plan_stages, launch_stages, SHARED | 1 << TUNABLE_elements_per_item,
-     "core", NULL, "cl/ntt/general.cl", "anything"},
+     "ntt/general", NULL, "cl/ntt/general.cl", "anything"},
 };
 
 const struct family family_transform = FAMILY_OF(transform, transform, variants);

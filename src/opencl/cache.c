@@ -97,6 +97,14 @@ unsigned char *cache_read(const char *directory, const char *name, size_t *bytes
     return data;
 }
 
+bool cache_has(const char *directory, const char *name)
+{
+    char *path = join(directory, name);
+    const bool has = path && access(path, R_OK) == 0;
+    free(path);
+    return has;
+}
+
 bool cache_read_text(const char *name, size_t size, char *text)
 {
     size_t bytes = 0;

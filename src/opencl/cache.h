@@ -34,6 +34,9 @@ bool cache_take_contents(const char *name, unsigned char *data, size_t *bytes);
 /* The contents kept under a name, freed with free(), or NULL. */
 unsigned char *cache_read(const char *directory, const char *name, size_t *bytes);
 
+/* Whether there is a file of that name. */
+bool cache_has(const char *directory, const char *name);
+
 /* Keeps data under a name; makes the folder if need be. Other processes see the whole file or none.
  * Errors: HEALCL_USAGE where it cannot be written. */
 enum healcl_status cache_write(const char *directory, const char *name, const void *data,

@@ -27,9 +27,10 @@ struct device_info {
     const char *fault_call; /* its function */
     char platform[128], platform_version[128];
     char name[256], vendor[128], driver[128];
-    char version[128];   /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
-    char c_version[128]; /* of OpenCL C */
-    char profile[32];    /* "FULL_PROFILE" */
+    char architecture[64]; /* "sm_90", "gfx90a"; the name where nothing tells it */
+    char version[128];     /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
+    char c_version[128];   /* of OpenCL C */
+    char profile[32];      /* "FULL_PROFILE" */
     cl_device_type type;
     cl_command_queue_properties queue_properties;
     uint32_t compute_units, clock_mhz, address_bits;

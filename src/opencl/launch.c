@@ -207,6 +207,10 @@ static enum healcl_status compile_launch(struct healcl_device *device, const str
 {
     const uint64_t hash = launch_program_hash(launch);
     struct compiling_ahead *ahead = &device->programs->ahead;
+    if (ahead->what == COMPILE_LIST) {
+        device_list_program(device, launch);
+        return HEALCL_OK;
+    }
     if (ahead->what == COMPILE_NOTE)
         ahead->noted = hash;
     if (ahead->what == COMPILE_NOTE || (ahead->what == COMPILE_ANOTHER && ahead->noted == hash))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "core/clock.h"
@@ -187,10 +188,12 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
 }
 
 /* Names a program by all that it is built from. */
-static void find_key(const struct healcl_device *device, struct program *program,
-                     const char *texts[TEXT_COUNT])
+static enum healcl_status find_key(const struct healcl_device *device, struct program *program,
+                                   struct healcl_error *error)
 {
-    char arguments[24];
+    char arguments[24], line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
+    TRY(find_texts(device, program->name, program->text, line, texts, error));
     const char *all[3 + TEXT_COUNT] = {PROGRAM_ABI, program->all_options, arguments};
     snprintf(arguments, sizeof arguments, "%" PRIx64, program->arguments);
     memcpy(all + 3, texts, TEXT_COUNT * sizeof *texts);
@@ -200,21 +203,22 @@ static void find_key(const struct healcl_device *device, struct program *program
     else if (device->programs->cache_directory && !device->programs->distrusted)
         cache_name(&device->info, "binary", 1, (const char *const[]){program->key},
                    program->binary_name);
+    return HEALCL_OK;
 }
 
+/* Touches nothing else that a thread may change: several may build at a time. */
 static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                const char *texts[TEXT_COUNT], struct healcl_error *error)
+                                struct healcl_error *error)
 {
-    char options[LAUNCH_OPTIONS_SIZE + 256];
+    char options[LAUNCH_OPTIONS_SIZE + 256], line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
     snprintf(options, sizeof options, "%s%s", program->all_options,
              program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
     if (device->programs->package)
         return binary_load_packaged(device, program, error);
-    if (*program->binary_name && binary_load(device, program, options)) {
-        device->programs->loaded++;
+    if (*program->binary_name && binary_load(device, program, options))
         return HEALCL_OK;
-    }
-    device->programs->built++;
+    TRY(find_texts(device, program->name, program->text, line, texts, error));
     return build_source(device, program, texts, options, &program->id, error);
 }
 
@@ -335,6 +339,8 @@ static void shared_program_leave(struct healcl_device *device, struct program *p
 
 static void program_free(struct healcl_device *device, struct program *program, bool discard)
 {
+    if (!program)
+        return;
     while (program->kernels) {
         struct kernel *kernel = program->kernels;
         program->kernels = kernel->next;
@@ -529,65 +535,190 @@ static struct program *find_program(struct healcl_device *device, const struct l
     return NULL;
 }
 
+/* Counts and shares a program that was built or loaded, or was not. */
+static enum healcl_status share_built(struct healcl_device *device, struct program *program,
+                                      enum healcl_status status, uint64_t nanoseconds,
+                                      struct healcl_error *error)
+{
+    if (!device->programs->package)
+        ++*(program->loaded ? &device->programs->loaded : &device->programs->built);
+    TRY(status);
+    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
+               program->loaded ? "its binary loaded" : "built", (double)nanoseconds / 1e6,
+               program->all_options);
+    return shared_program_add(device, program, error);
+}
+
 static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
-                                         const char *texts[TEXT_COUNT], struct healcl_error *error)
+                                         struct healcl_error *error)
 {
     if (shared_program_use(device, program))
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
     _Atomic uint64_t *building = begin_build(device, program->hash);
-    enum healcl_status status = build(device, program, texts, error);
+    enum healcl_status status = build(device, program, error);
     if (building)
         *building = 0;
-    TRY(status);
-    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-               program->loaded ? "its binary loaded" : "built",
-               (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
-    return shared_program_add(device, program, error);
+    return share_built(device, program, status, monotonic_nanoseconds() - start, error);
+}
+
+/* Before the first program of a plan is built that is neither shared nor cached: has all of them
+ * built, side by side, by a handle that leaves them to this one. */
+static void build_plan(struct healcl_device *device, const struct program *first)
+{
+    struct device_programs *programs = device->programs;
+    const struct program_lister lister = programs->lister;
+    struct healcl_device *beside = NULL;
+    if (!lister.list || device->tuning.builds_at_once == 1 || programs->package || first->text ||
+        (*first->binary_name && cache_has(programs->cache_directory, first->binary_name)))
+        return;
+    programs->lister.list = NULL;
+    if (device_open_beside(device, &beside, NULL) != HEALCL_OK)
+        return;
+    beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
+    device_compile_ahead(beside, COMPILE_LIST);
+    lister.list(lister.context, beside);
+    device_build_listed(beside);
+    programs->built += beside->programs->built;
+    programs->loaded += beside->programs->loaded;
+    healcl_device_close(beside);
 }
 
 /* Another handle may build the same program now: this one waits for it. */
 static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
                                          struct healcl_error *error)
 {
-    char line[LINE_SIZE];
-    const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, program->name, program->text, line, texts, error));
-    TRY(find_options(device, program, error));
-    find_key(device, program, texts);
     (void)pthread_mutex_lock(&device->shared->lock);
-    enum healcl_status status = share_or_build(device, program, texts, error);
+    const bool is_shared = shared_program_use(device, program);
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    if (is_shared)
+        return HEALCL_OK;
+    build_plan(device, program);
+    (void)pthread_mutex_lock(&device->shared->lock);
+    enum healcl_status status = share_or_build(device, program, error);
     (void)pthread_mutex_unlock(&device->shared->lock);
     return status;
 }
 
-static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
-                                      uint64_t hash, struct healcl_error *error)
+/* *made may be there after an error. */
+static enum healcl_status make_program(struct healcl_device *device, const struct launch *launch,
+                                       struct program **made, struct healcl_error *error)
 {
-    struct program *program = calloc(1, sizeof *program);
+    struct program *program = *made = calloc(1, sizeof *program);
     if (!program)
         NO_MEMORY(error);
-    program->hash = hash;
+    program->hash = launch_program_hash(launch);
     program->name = strdup(launch->program);
     program->options = strdup(launch->options);
     program->text = launch->source;
     program->arguments = kernel_arguments_hash(launch);
     program->may_be_cached = true;
     program->local_size = launch->local_size;
-    enum healcl_status status = program->name && program->options
-                                    ? build_or_share(device, program, error)
-                                    : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status != HEALCL_OK && device->programs->unsupported_met &&
+    if (!program->name || !program->options)
+        NO_MEMORY(error);
+    TRY(find_options(device, program, error));
+    return find_key(device, program, error);
+}
+
+static void add_to_list(struct healcl_device *device, struct program *program)
+{
+    program->next = device->programs->list;
+    device->programs->list = program;
+}
+
+static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
+                                      struct healcl_error *error)
+{
+    struct program *program;
+    enum healcl_status status = make_program(device, launch, &program, error);
+    if (status == HEALCL_OK)
+        status = build_or_share(device, program, error);
+    if (status != HEALCL_OK && program && device->programs->unsupported_met &&
         device->programs->keeps_failures && error)
         program->failure = strdup(error->message);
-    if (status != HEALCL_OK && !program->failure) {
+    if (status != HEALCL_OK && (!program || !program->failure)) {
         program_free(device, program, false);
         return status;
     }
-    program->next = device->programs->list;
-    device->programs->list = program;
+    add_to_list(device, program);
     return status;
 }
+
+/* ---------------------------------------------------------------- side by side */
+
+void device_list_program(struct healcl_device *device, const struct launch *launch)
+{
+    struct program *program;
+    if (launch->source || find_program(device, launch, launch_program_hash(launch)))
+        return;
+    if (make_program(device, launch, &program, NULL) == HEALCL_OK)
+        add_to_list(device, program);
+    else
+        program_free(device, program, false);
+}
+
+/* Programs that several threads build. */
+struct builds {
+    struct healcl_device *device;
+    struct build {
+        struct program *program;
+        enum healcl_status status;
+        uint64_t nanoseconds;
+    } * items;
+    size_t count;
+    atomic_size_t next;
+};
+
+static void *build_some(void *context)
+{
+    struct builds *builds = context;
+    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;) {
+        struct build *item = &builds->items[i];
+        const uint64_t start = monotonic_nanoseconds();
+        item->status = build(builds->device, item->program, NULL);
+        item->nanoseconds = monotonic_nanoseconds() - start;
+    }
+    return NULL;
+}
+
+/* This thread is one of them. */
+static void build_by_threads(struct builds *builds)
+{
+    pthread_t threads[BUILDS_AT_ONCE_MAX];
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t most = builds->device->tuning.builds_at_once, count = 0;
+    most = cores > 0 && (size_t)cores < most ? (size_t)cores : most;
+    most = builds->count < most ? builds->count : most;
+    while (count + 1 < most && pthread_create(&threads[count], NULL, build_some, builds) == 0)
+        count++;
+    (void)build_some(builds);
+    while (count > 0)
+        (void)pthread_join(threads[--count], NULL);
+}
+
+void device_build_listed(struct healcl_device *device)
+{
+    size_t count = 0;
+    for (struct program *program = device->programs->list; program; program = program->next)
+        count++;
+    struct builds builds = {.device = device, .items = calloc(count + 1, sizeof *builds.items)};
+    if (!builds.items)
+        return;
+    /* Others who want the same programs wait. */
+    (void)pthread_mutex_lock(&device->shared->lock);
+    for (struct program *program = device->programs->list; program; program = program->next)
+        if (!shared_program_use(device, program))
+            builds.items[builds.count++].program = program;
+    build_by_threads(&builds);
+    for (size_t i = 0; i < builds.count; i++) {
+        const struct build *item = &builds.items[i];
+        (void)!share_built(device, item->program, item->status, item->nanoseconds, NULL);
+    }
+    (void)pthread_mutex_unlock(&device->shared->lock);
+    free(builds.items);
+}
+
+/* ---------------------------------------------------------------- kernels */
 
 static struct kernel *find_kernel(struct program *program, const char *name)
 {
@@ -648,7 +779,7 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
         struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;
         size_t span = trace_begin(trace, "build", launch->kernel);
         await_compilation(device, launch);
-        enum healcl_status status = program ? HEALCL_OK : add_program(device, launch, hash, error);
+        enum healcl_status status = program ? HEALCL_OK : add_program(device, launch, error);
         if (status == HEALCL_OK) /* the program is the first one of the list */
             status = add_kernel(device, device->programs->list, launch->kernel, error);
         trace_end(trace, span);

@@ -2,6 +2,7 @@
 #ifndef HEALCL_OPENCL_PROGRAMS_H
 #define HEALCL_OPENCL_PROGRAMS_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "opencl/device.h"
@@ -25,14 +26,24 @@ struct device_programs {
     bool distrusted;                /* the device failed its self-test: no binary is cached */
     bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
     bool arguments_unknown;         /* ARGUMENTS_UNKNOWN: to be told once */
-    bool unsupported_met;           /* device_note_unsupported, since a program was last wanted */
+    atomic_bool unsupported_met;    /* device_note_unsupported, since a program was last wanted */
     bool keeps_failures;            /* what cannot be built is not tried again */
     struct compiling_ahead {
-        enum compile_ahead { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
+        enum compile_ahead {
+            COMPILE_NOT,
+            COMPILE_NOTE,
+            COMPILE_ANOTHER,
+            COMPILE_ALL,
+            COMPILE_LIST
+        } what;
         uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
         struct compile_board *board; /* shared with the other process; or NULL */
     } ahead;                         /* device_compile_ahead */
-    const void **failed;             /* kernels of others that could not be built */
+    struct program_lister {
+        void (*list)(void *context, struct healcl_device *beside); /* NULL: there is none */
+        void *context;
+    } lister;            /* device_build_listed */
+    const void **failed; /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
     struct launch_recorder *recorder; /* takes what is launched; or NULL */
     struct trace *opening_trace;      /* while it is opened, for spans of the host alone; or NULL */
@@ -138,8 +149,22 @@ void recorder_release(struct healcl_device *device, struct launch_recorder *reco
 
 /* From now on launches only have their kernels compiled, by one work-group each, once. With
  * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the
- * first kernel of another program, and from then on all. */
+ * first kernel of another program, and from then on all. With COMPILE_LIST nothing is compiled:
+ * device_build_listed does that. */
 void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
+
+/* Notes the program of a launch in device->programs->list, unless another handle has built it. It
+ * is one of cl/, or was added. */
+void device_list_program(struct healcl_device *device, const struct launch *launch);
+
+/*
+ * Builds what was listed, or loads it from the cache, builds_at_once of them by threads. Handles
+ * beside this one find it. What cannot be built is left out: its launch meets the error.
+ *
+ * A handle whose lister is set has all programs of a plan built so before it builds the first: the
+ * lister has launches of the plan listed on a handle beside it.
+ */
+void device_build_listed(struct healcl_device *device);
 
 /* For a driver that does not answer clGetKernelArgInfo. */
 #define ARGUMENTS_UNKNOWN                                                                  \

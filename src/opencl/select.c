@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <CL/cl_ext.h>
+
 #include "opencl/internal.h"
 #include "opencl/self_test.h"
 
@@ -36,7 +38,7 @@ const char *device_type_name(cl_device_type type)
 
 /* ---------------------------------------------------------------- queries */
 
-enum { TEXT_MAX = 2048, DIMENSIONS_MAX = 64 };
+enum { TEXT_MAX = 2048, EXTENSIONS_MAX = 1 << 14, DIMENSIONS_MAX = 64 };
 
 /* Copies what a driver calls itself, without the blanks that some put around it. */
 static void copy_text(char *field, size_t size, const char *text)
@@ -115,6 +117,27 @@ static cl_int query(const struct opencl *cl, struct device_info *info, const str
     return code;
 }
 
+/* AMD's devices are called by their architecture, "gfx90a:sramecc+:xnack-". NVIDIA's tell it by an
+ * extension. */
+static cl_int query_architecture(const struct opencl *cl, struct device_info *info)
+{
+    char extensions[EXTENSIONS_MAX] = "";
+    cl_uint major = 0, minor = 0;
+    snprintf(info->architecture, sizeof info->architecture, "%.*s", (int)strcspn(info->name, ":"),
+             info->name);
+    cl_int code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_EXTENSIONS, sizeof extensions - 1,
+                                      extensions, NULL);
+    if (code != CL_SUCCESS || !strstr(extensions, "cl_nv_device_attribute_query"))
+        return code == CL_INVALID_VALUE ? CL_SUCCESS : code; /* the list may be too long */
+    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major,
+                               &major, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV,
+                                   sizeof minor, &minor, NULL);
+    snprintf(info->architecture, sizeof info->architecture, "sm_%u%u", major, minor);
+    return code;
+}
+
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
     size_t sizes[DIMENSIONS_MAX];
@@ -132,6 +155,8 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
     if (code == CL_SUCCESS)
         code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes,
                                    sizes, NULL);
+    if (code == CL_SUCCESS)
+        code = query_architecture(cl, info);
     /* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
     if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
         info->max_work_group_size = sizes[0];

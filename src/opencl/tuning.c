@@ -12,6 +12,7 @@ enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
+    BUILDS_AT_ONCE = 16,    /* a compiler takes some 100 MB while it runs */
     ACCESS_BYTES = 16,      /* what an instruction moves at most */
     COMPILED_AXES_MOST = 8, /* merged views have fewer */
     TRANSFORM_ROWS = 8,     /* a line of the caches */
@@ -80,11 +81,15 @@ bool kernel_family_has(enum kernel_family family, enum kernel_style style)
     return families[family].styles >> style & 1;
 }
 
-const char *tuning_source_name(const struct device_tuning *tuning)
+const char *tuning_source_name(const struct device_tuning *tuning, char text[TUNING_SOURCE_SIZE])
 {
     static const char *const names[] = {NULL, "healcl tune", "the environment",
                                         "healcl tune and the environment", "the package"};
-    return names[tuning->tuned_by];
+    if (!tuning->file)
+        return names[tuning->tuned_by];
+    snprintf(text, TUNING_SOURCE_SIZE, "tunings/%.80s%s", tuning->file,
+             tuning->tuned_by == TUNED_BY_ENVIRONMENT ? " and the environment" : "");
+    return text;
 }
 
 /* ---------------------------------------------------------------- defaults */
@@ -152,7 +157,9 @@ struct device_tuning tuning_default(const struct device_info *info)
         .transform_radix = TRANSFORM_RADIX,
         .transform_products = TRANSFORM_PRODUCTS,
         .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
-        .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0, /* whatever it is shaped as */
+        /* Whatever it is shaped as: */
+        .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,
+        .builds_at_once = info->type & CL_DEVICE_TYPE_GPU ? BUILDS_AT_ONCE : 1,
         .staging_bytes = shared ? 0 : STAGING_BYTES,
         .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
                                                                   : MULTIPLY_BY_DOUBLES,
@@ -310,6 +317,7 @@ bool tuning_read_cached(struct device_tuning *tuning, const struct device_info *
     if (good) {
         *tuning = kept;
         tuning->tuned_by |= TUNED_BY_KEPT;
+        tuning->file = NULL; /* all tunables are kept */
     }
     tuning->cached_is_unreadable = !good;
     return good;
@@ -322,10 +330,12 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     bool given;
     *tuning = tuning_default(info);
     TRY(tuning_style_given(&given, error));
-    if (given)
+    if (given) {
         tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
-    else
+    } else {
+        tuning_of_files(info, tuning);
         (void)tuning_read_cached(tuning, info);
+    }
     struct device_tuning changed = *tuning;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *text = getenv(variables[i]);

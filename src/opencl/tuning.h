@@ -27,7 +27,7 @@ enum kernel_style {
     STYLE_COUNT
 };
 
-enum { LAUNCHES_AT_ONCE_MAX = 16 };
+enum { LAUNCHES_AT_ONCE_MAX = 16, BUILDS_AT_ONCE_MAX = 64 };
 
 /* Ways to multiply 64 bits in vectors, as cl/base/geometry.h has them for cl/base/divisor.cl. */
 enum multiply {
@@ -54,15 +54,17 @@ struct device_tuning {
 #undef TUNABLE
     enum kernel_style styles[FAMILY_COUNT]; /* the first choice of each family */
     uint32_t tuned_by;         /* bits of enum tuning_source: what has changed it; 0: the default */
+    const char *file;          /* of tunings/ that has changed it; or NULL */
     bool cached_is_unreadable; /* something was cached that cannot be understood: CACHED_UNREADABLE
                                 */
 };
 
 enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2, TUNED_BY_PACKAGE = 4 };
 
-/* "healcl tune", "the environment", "healcl tune and the environment", "the package"; NULL: it is
- * the default. */
-const char *tuning_source_name(const struct device_tuning *tuning);
+/* "healcl tune", "the environment", "healcl tune and the environment", "the package"; with a file
+ * "tunings/NAME.json", "tunings/NAME.json and the environment"; NULL: it is the default. */
+enum { TUNING_SOURCE_SIZE = 128 };
+const char *tuning_source_name(const struct device_tuning *tuning, char text[TUNING_SOURCE_SIZE]);
 
 /* "local_size" ... */
 const char *tunable_name(enum tunable tunable);
@@ -101,11 +103,30 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
 enum { TUNING_TEXT_SIZE = 1024 };
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE]);
 
+/* ---------------------------------------------------------------- files */
+
+/* The files of tunings/, embedded: the name and the text of each, then NULL. */
+extern const char *const healcl_tuning_files[];
+
+/*
+ * Changes tuning as the text of a file of that name says, if its patterns match the device.
+ * *specificity: how many characters of them are not wildcards; 0 where they do not match.
+ * Errors: HEALCL_REFUSED where it is no such file, or a value is none for the device, with the
+ * file and the key; HEALCL_NO_MEMORY. Then tuning stays.
+ */
+enum healcl_status tuning_file_read(const char *name, const char *text,
+                                    const struct device_info *info, struct device_tuning *tuning,
+                                    uint32_t *specificity, struct healcl_error *error);
+
+/* Changes tuning by the most specific of the embedded files that match the device, if any. */
+void tuning_of_files(const struct device_info *info, struct device_tuning *tuning);
+
 /* ---------------------------------------------------------------- kept */
 
 /*
- * A device is opened with this tuning: the default of its kind, changed by what `healcl tune` has
- * kept for it, unless HEALCL_AS names another kind, by HEALCL_TUNING, and by HEALCL_VARIANT.
+ * A device is opened with this tuning: the default of its kind, changed by its file of tunings/ and
+ * what `healcl tune` has kept for it, unless HEALCL_AS names another kind, by HEALCL_TUNING, and by
+ * HEALCL_VARIANT.
  * Errors: HEALCL_USAGE where the environment cannot be understood; *tuning then is without it.
  */
 enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,

@@ -486,7 +486,8 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
                                               const char *instead, struct healcl_error *error)
 {
     struct healcl_error own = {0};
-    self->launcher.has_written = self->launcher.device->programs->unsupported_met = false;
+    self->launcher.has_written = false;
+    self->launcher.device->programs->unsupported_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
         return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
@@ -598,6 +599,21 @@ static bool compile_step(struct device_executor *self, const struct step *step)
     (void)!launch_step(&self->launcher, step, &error);
     healcl_error_clear(&error);
     return true;
+}
+
+void device_executor_list_programs(void *context, struct healcl_device *beside)
+{
+    const struct plan *plan = ((struct device_executor *)context)->launcher.plan;
+    struct executor *executor = NULL;
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (device_executor_create(beside, plan, false, &executor, NULL) != HEALCL_OK)
+        return;
+    struct device_executor *self = (struct device_executor *)executor;
+    upload_kept(self);
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (!compile_step(self, &plan->steps[i]) && plan->steps[i].kind == STEP_RELEASE)
+            (void)!device_executor_release(self, &plan->steps[i], &error);
+    executor->class->destroy(executor);
 }
 
 void device_executor_compile_ahead(struct executor *executor)

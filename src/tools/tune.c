@@ -114,10 +114,11 @@ static void add_style(struct lister *lister, enum kernel_family family, enum ker
     const char *name = kernel_family_name(family);
     char choice[TUNE_CHOICE_SIZE / 2];
     snprintf(choice, sizeof choice, "%s=%s", name, kernel_style_name(style));
+    const uint32_t radix = lister->report->tuning.transform_radix;
     if (tunables >> TUNABLE_transform_radix & 1)
-        for (uint32_t radix = 8; radix <= 16; radix *= 2)
+        for (int i = 0; i < 2; i++)
             add(lister, name, "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
-                choice, transform_local_size, radix);
+                choice, transform_local_size, i == 0 ? radix : 24 - radix);
     else if (tunables >> TUNABLE_transform_local_size & 1)
         add(lister, name, "%s,transform_local_size=%" PRIu32, choice, transform_local_size);
     else
@@ -165,8 +166,11 @@ void tune_list(const struct device_info *info, const char *only, struct tune_rep
     struct lister lister = {info, report, only};
     bool given;
     *report = (struct tune_report){.tuning = tuning_default(info)};
+    const bool as_itself = tuning_style_given(&given, NULL) == HEALCL_OK && !given;
+    if (as_itself)
+        tuning_of_files(info, &report->tuning);
     list_all(&lister);
-    if (only && tuning_style_given(&given, NULL) == HEALCL_OK && !given)
+    if (only && as_itself)
         (void)tuning_read_cached(&report->tuning, info);
 }
 

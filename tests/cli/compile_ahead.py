@@ -7,6 +7,7 @@ one beside it ends well.
 
 Exits with 77, skipped, where there is no PoCL.
 """
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from share import COMPILE_FAST  # noqa: E402
+
 FILE = ROOT / "transcripts/gather.json"
+PLAN = ROOT / "transcripts/encrypted_hybrid_toy.json.gz"
 healcl = sys.argv[1]
 
 
@@ -52,6 +57,17 @@ def main():
             (Path(folder) / name).mkdir()
         cold = run(folder, "run", "--device", "pocl", str(FILE))
         assert cold.returncode == 0 and "verified" in cold.stdout, cold
+    # All programs of a plan are built side by side; no other ones, and in no other memory.
+    told = []
+    for count in "1", "4":
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ.update(COMPILE_FAST, HEALCL_AS="gpu",
+                              HEALCL_TUNING=f"builds_at_once={count}")
+            report = json.loads(run(folder, "run", "--device", "pocl", "--json", "-", str(PLAN)).stdout)
+            assert report["verified"], report
+            told.append([report[key] for key in ("programs_built", "programs_loaded",
+                                                 "device_memory_peak")])
+    assert told[0] == told[1], told
     return 0
 
 

@@ -54,7 +54,8 @@ def main():
         untuned = device_of_run()
         assert not untuned["tuned"] and "tuned_by" not in untuned, untuned
 
-        report = json.loads(run("tune", "--force", "--json", "-"))
+        saved = Path(folder, "saved.json")
+        report = json.loads(run("tune", "--force", "--json", "-", "--save", str(saved)))
         subjects = {}
         for alternative in report["alternatives"]:
             assert alternative["outcome"] == "right", alternative
@@ -67,6 +68,13 @@ def main():
                 assert item in report["tuning"].split(","), item
         assert report["unmeasured"] == [], report["unmeasured"]
         assert Path(report["kept"]).read_text().splitlines()[-1] == report["tuning"], report["kept"]
+
+        # A file for tunings/ has what differs from the default.
+        written = json.loads(saved.read_text())
+        assert report["saved"] == str(saved) and list(written) == ["comment", "device", "tuning"]
+        assert set(written["device"]) == {"vendor", "architecture", "name"}, written
+        different = set(report["tuning"].split(",")) - set(untuned["tuning"].split(","))
+        assert {f"{key}={value}" for key, value in written["tuning"].items()} == different, written
 
         index = report["device"]["index"]
 

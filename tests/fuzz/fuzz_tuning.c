@@ -17,6 +17,10 @@ static void check_tuning(const char *text)
         EXPECT(memcmp(&tuning, &again, sizeof tuning) == 0);
     }
     healcl_error_clear(&error);
+    uint32_t specificity;
+    status = tuning_file_read("a.json", text, &info, &tuning, &specificity, &error);
+    EXPECT(status == HEALCL_OK || (status == HEALCL_REFUSED && error.message[0]));
+    healcl_error_clear(&error);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -47,6 +47,12 @@ static struct device_tuning tuning_of(const char *text)
     return tuning;
 }
 
+static const char *source_name(const struct device_tuning *tuning)
+{
+    static char text[TUNING_SOURCE_SIZE];
+    return tuning_source_name(tuning, text);
+}
+
 static void assert_same(const struct device_tuning *a, const struct device_tuning *b)
 {
     char a_text[TUNING_TEXT_SIZE], b_text[TUNING_TEXT_SIZE];
@@ -277,12 +283,12 @@ static void has_its_place_among_others(void **state)
     struct healcl_device *device = NULL;
     OK(device_open(&helper_opencl, NULL, &device, &error));
     info = device->info;
-    assert_null(tuning_source_name(&device->tuning));
+    assert_null(source_name(&device->tuning));
     healcl_device_close(device);
     setenv("HEALCL_TUNING", "", 1); /* says nothing */
     setenv("HEALCL_VARIANT", "general", 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
-    assert_string_equal(tuning_source_name(&device->tuning), "the environment");
+    assert_string_equal(source_name(&device->tuning), "the environment");
     healcl_device_close(device);
     unsetenv("HEALCL_TUNING");
     unsetenv("HEALCL_VARIANT");
@@ -291,7 +297,7 @@ static void has_its_place_among_others(void **state)
     keep(&tuning, NULL);
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_same(&device->tuning, &tuning);
-    assert_string_equal(tuning_source_name(&device->tuning), "healcl tune");
+    assert_string_equal(source_name(&device->tuning), "healcl tune");
     healcl_device_close(device);
     setenv("HEALCL_TUNING", "local_size=4,transform=general", 1);
     setenv("HEALCL_VARIANT", "transform=local", 1);
@@ -300,11 +306,11 @@ static void has_its_place_among_others(void **state)
     assert_int_equal(device->tuning.local_size, 4);
     assert_int_equal(device->tuning.styles[FAMILY_transform], STYLE_LOCAL);
     assert_int_equal(device->tuning.styles[FAMILY_elementwise], STYLE_GENERAL);
-    assert_string_equal(tuning_source_name(&device->tuning), "healcl tune and the environment");
+    assert_string_equal(source_name(&device->tuning), "healcl tune and the environment");
     healcl_device_close(device);
     keep(&tuning, "transform=local:quick"); /* a variant of another version: reported */
     OK(device_open(&helper_opencl, NULL, &device, &error));
-    assert_string_equal(tuning_source_name(&device->tuning), "the environment");
+    assert_string_equal(source_name(&device->tuning), "the environment");
     assert_string_equal(device_warning(device, 0), CACHED_UNREADABLE);
     assert_null(device_warning(device, 1));
     healcl_device_close(device);
@@ -316,6 +322,108 @@ static void has_its_place_among_others(void **state)
     assert_same(&without, &tuning);
     unsetenv("HEALCL_TUNING");
     unsetenv("HEALCL_VARIANT");
+}
+
+/* An H100, as its driver describes itself. */
+static struct device_info h100(void)
+{
+    return (struct device_info){.type = CL_DEVICE_TYPE_GPU,
+                                .little_endian = true,
+                                .max_work_group_size = 1024,
+                                .vendor = "NVIDIA Corporation",
+                                .architecture = "sm_90",
+                                .name = "NVIDIA H100 80GB HBM3",
+                                .driver = "580.159.04"};
+}
+
+/* What each file in tunings/ says is a tunable in its range, whoever runs the test. */
+static void reads_all_files(void **state)
+{
+    (void)state;
+    const struct device_info any = h100();
+    const char *const *file = healcl_tuning_files;
+    struct device_tuning tuning = tuning_default(&any);
+    uint32_t specificity;
+    for (assert_non_null(*file); *file; file += 2)
+        OK(tuning_file_read(file[0], file[1], &any, &tuning, &specificity, &error));
+}
+
+/* default < file < saved < environment */
+static void takes_the_file_of_a_device(void **state)
+{
+    (void)state;
+    struct device_tuning tuning, saved;
+    info = h100();
+    assert_int_equal(tuning_default(&info).transform_radix, 8);
+    OK(tuning_of_device(&info, &tuning, &error));
+    assert_int_equal(tuning.transform_radix, 16);
+    assert_string_equal(source_name(&tuning), "tunings/nvidia-h100.json");
+    setenv("HEALCL_TUNING", "transform_radix=8", 1);
+    OK(tuning_of_device(&info, &tuning, &error));
+    assert_int_equal(tuning.transform_radix, 8);
+    assert_string_equal(source_name(&tuning), "tunings/nvidia-h100.json and the environment");
+    unsetenv("HEALCL_TUNING");
+    saved = tuning_of("local_size=64");
+    keep(&saved, NULL);
+    OK(tuning_of_device(&info, &tuning, &error));
+    assert_int_equal(tuning.transform_radix, 8);
+    assert_string_equal(source_name(&tuning), "healcl tune");
+    strcpy(info.driver, "1"); /* nothing is saved with that */
+    strcpy(info.architecture, "sm_80");
+    OK(tuning_of_device(&info, &tuning, &error));
+    assert_null(source_name(&tuning));
+}
+
+/* Characters other than wildcards count, all patterns together. */
+static void prefers_specific_patterns(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "\"vendor\":\"NVIDIA*\"", "\"vendor\":\"NVIDIA*\",\"architecture\":\"sm_90\"",
+        "\"name\":\"*H100*\",\"driver\":\"58?.*\"", "\"name\":\"H100*\"",
+        "\"vendor\":\"NVIDIA*\",\"driver\":\"57*\""};
+    static const uint32_t expected[] = {6, 11, 7, 0, 0};
+    const struct device_info device = h100();
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char text[256];
+        struct device_tuning tuning = tuning_default(&device);
+        uint32_t specificity;
+        snprintf(text, sizeof text, "{\"comment\":\"\",\"device\":{%s},\"tuning\":{%s}}", files[i],
+                 "\"local_size\":32");
+        OK(tuning_file_read("a.json", text, &device, &tuning, &specificity, &error));
+        assert_int_equal(specificity, expected[i]);
+        assert_int_equal(tuning.local_size, specificity > 0 ? 32 : 256);
+    }
+}
+
+static void refuses_wrong_files(void **state)
+{
+    (void)state;
+#define VALUE(text) "{\"comment\":\"\",\"device\":{\"name\":\"a\"},\"tuning\":{" text "}}"
+#define DEVICE(text) "{\"comment\":\"\",\"device\":{" text "},\"tuning\":{}}"
+    static const char *const cases[][2] = {
+        {"{\"comment\": [", "it is no JSON from byte 13 on"},
+        {"[]", "it is not an object of comment, device and tuning alone"},
+        {DEVICE("\"name\":\"*\""), "device: there is no pattern of more than wildcards"},
+        {DEVICE("\"colour\":\"a\""), "device: 'colour' is no pattern"},
+        {DEVICE("\"name\":1"), "device: 'name' is no pattern"},
+        {VALUE("\"colour\":3"), "tuning: 'colour=3' is neither a tunable"},
+        {VALUE("\"local_size\":512"), "tuning: 'local_size=512' is"},
+        {VALUE("\"elements_per_item\":1.5"), "tuning: 'elements_per_item=1.5' is"},
+        {VALUE("\"local_size\":null"), "tuning: 'local_size=' is"},
+        {VALUE("\"multiply\":\"halves,x=2\""), "tuning: 'multiply=halves,x=2' is"},
+        {VALUE("\"transform\":\"quick\""), "tuning: 'transform=quick' is"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct device_tuning tuning = tuning_default(&info);
+        uint32_t specificity;
+        assert_int_equal(
+            tuning_file_read("a.json", cases[i][0], &info, &tuning, &specificity, &error),
+            HEALCL_REFUSED);
+        assert_ptr_equal(strstr(error.message, "tunings/a.json: "), error.message);
+        assert_ptr_equal(strstr(error.message, cases[i][1]), error.message + 16);
+        healcl_error_clear(&error);
+    }
 }
 
 /* Any device can use the kernels of another kind; saved tunings are for its own. */
@@ -330,7 +438,7 @@ static void is_shaped_as_another_device(void **state)
     assert_int_equal(tuning.compiled_axes, 8);
     assert_int_equal(tuning.staging_bytes, 4 << 20);
     assert_int_equal(tuning.styles[FAMILY_transform], STYLE_LOCAL);
-    assert_string_equal(tuning_source_name(&tuning), "the environment");
+    assert_string_equal(source_name(&tuning), "the environment");
     setenv("HEALCL_AS", "accelerator", 1);
     OK(tuning_of_device(&info, &tuning, &error));
     assert_int_equal(tuning.styles[FAMILY_transform], STYLE_SINGLE);
@@ -369,6 +477,10 @@ int main(void)
         TEST(keeps_rates),
         TEST(ignores_swapped_files),
         TEST(has_its_place_among_others),
+        TEST(reads_all_files),
+        TEST(takes_the_file_of_a_device),
+        TEST(prefers_specific_patterns),
+        TEST(refuses_wrong_files),
         TEST(is_shaped_as_another_device),
         TEST(stages_where_no_memory_is_shared),
     };
