@@ -74,11 +74,11 @@ enum { SUM_COLUMNS = 64, SUM_ROWS = 64, SUM_TERMS = 1 << 30 };
 enum { INTERLEAVED_GROUPS = 512 };
 
 /* cl/sum/items.cl: how far apart the rows of a work-item are, terms, and elements along n, of which
- * there are 2^log2_n where there is a permutation. Sums with index `last` along the first axis have
- * last_terms. */
+ * there are 2^log2_n where there is a permutation. With SHORT_AXIS
+ * sums of the last index along that axis have short_terms. */
 struct product_rows {
     cl_base_long out_row, a_row, b_row, a_term, b_term, out_n, a_n, b_n;
-    cl_base_uint terms, last_terms, last, log2_n;
+    cl_base_uint terms, short_terms, log2_n;
 };
 
 /* Sums of products: whether there is a permutation, and whether what out holds is added to. */

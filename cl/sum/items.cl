@@ -177,7 +177,12 @@ KERNEL modmul_axis_sum_items(SPACE(space), OPERANDS, uint flags,
     if (span.length == 0)
         return;
     const struct modulus m = q[span.position[3]];
-    const uint terms = span.index[0] == rows.last ? rows.last_terms : rows.terms;
+#ifdef SHORT_AXIS
+    const bool is_short = span.index[SHORT_AXIS] + 1 == space.shape[SHORT_AXIS];
+    const uint terms = is_short ? rows.short_terms : rows.terms;
+#else
+    const uint terms = rows.terms;
+#endif
     out += span.position[0];
     global const ELEMENT *a_term = a += span.position[1], *b_term = b += span.position[2];
     struct total totals[ROWS];

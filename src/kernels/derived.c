@@ -287,7 +287,9 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
     struct launcher *self = making->launcher;
     const size_t local_size = self->device->tuning.local_size;
     const uint32_t tuned = self->device->tuning.elements_per_item;
-    const uint64_t most = tuned > PER_ITEM ? tuned : PER_ITEM;
+    const uint64_t limit = self->device->info.loop_limit;
+    uint64_t most = tuned > PER_ITEM ? tuned : PER_ITEM;
+    most = limit > 0 && limit < most ? limit : most;
     const int typed = is_transform ? Q : making->permutation;
     struct layout shape = in[is_transform ? PSI : typed]->layout;
     struct job job;

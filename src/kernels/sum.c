@@ -689,12 +689,18 @@ static enum healcl_status launch_product_items(struct launcher *self,
         .a_n = a->stride[3],
         .b_n = b->stride[3],
         .terms = (uint32_t)a->shape[1],
-        .last_terms = (uint32_t)sum->last_terms,
-        .last = sum->batch > 1 ? (uint32_t)sum->batch - 1 : UINT32_MAX,
+        .short_terms = (uint32_t)sum->last_terms,
         .log2_n = log2_of((uint64_t)out->shape[2]),
     };
     space->shape[axis] = apart;
     space->end /= (uint64_t)count;
+    if (rows.short_terms < rows.terms) {
+        while (space->rank < 3) /* as kernels are compiled for */
+            space_add_axis(space);
+        for (axis = 0; space->operand[0].stride[axis] != sum->out_distance;)
+            axis++;
+        job_define_number(&job, "SHORT_AXIS", axis);
+    }
     return launch_items(&job, plan->step, &rows, (uint32_t)count, error);
 }
 
