@@ -121,6 +121,11 @@ static inline uint2 note(uint2 halves, uint *beyond)
     return halves;
 }
 
+static inline bool are_beyond(uint beyond)
+{
+    return beyond >> (BITS - 32) != 0;
+}
+
 /* What the sums begin with. */
 static inline void begin_totals(struct total *totals, global const ELEMENT *out, long out_row,
                                 uint flags, uint *beyond)
@@ -148,7 +153,7 @@ static inline void store_sums(const struct total *totals, global ELEMENT *out,
                               global const ELEMENT *a, global const ELEMENT *b, struct modulus m,
                               uint flags, uint terms, struct product_rows rows, uint beyond)
 {
-    if (beyond >> (BITS - 32) == 0) {
+    if (!are_beyond(beyond)) {
         EACH_ROW(r, ROWS)
         out[r * rows.out_row] = (ELEMENT)(totals[r].middle << 32 | totals[r].low);
         return;
@@ -270,7 +275,8 @@ KERNEL modmul_axis_sum_turned(SPACE(space), OPERANDS, uint flags,
         if ((first + TILE_TERMS) % TERMS_AT_ONCE == 0 || first + TILE_TERMS >= terms)
             reduce_totals(totals, m, &beyond);
     }
-    a += perm[index] * rows.a_n;
+    if (are_beyond(beyond))
+        a += perm[index] * rows.a_n;
     store_sums(totals, out, a, b, m, flags, terms, rows, beyond);
 }
 #endif
