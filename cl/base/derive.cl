@@ -68,29 +68,19 @@ KERNEL scaled_twiddles(SPACE(space), global const ELEMENT *in, global const stru
     }
 }
 
-/* For each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
- * factor remains other than 0, which it begins as, only if each twiddle i from 2^log2_low on is the
- * product of that before it and of twiddle i mod 2^log2_low, as those of roots of unity are. The
- * space is [k,n]. */
-KERNEL twiddle_products(SPACE(space), global const struct modulus *q,
-                        global const struct twiddle *twiddles, uint n, uint log2_low,
-                        global struct twiddle *high)
+/* Twiddles [k,n] for cl/ntt/registers.cl, in words of word_bits: factors and quotients; where beside
+ * is not 0, the first ones so many of each modulus, [beside,k]. */
+KERNEL pass_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, ulong beside,
+                     uint word_bits, global ulong *table)
 {
-    TAKE_SPACE(space);
-    uint low = 1u << log2_low;
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (count_t i = 0; i < span.length; i++) {
-            ulong j = (span.linear + i) / n;
-            uint number = (uint)((span.linear + i) % n);
-            global const struct twiddle *row = twiddles + j * n;
-            global struct twiddle *row_high = high + j * ((n >> log2_low) + 1);
-            struct twiddle w = row[number], before = row[number & ~(low - 1)];
-            if (number % low == 0)
-                row_high[number >> log2_low] = w;
-            if (number >= low &&
-                multiply_twiddle(row[number % low].factor, before, q[j].value) != w.factor)
-                row_high[n >> log2_low].factor = 0;
-        }
+    ulong count = k * (beside ? beside : n), size = (ulong)get_num_groups(0) * LOCAL_SIZE;
+    for (ulong i = (ulong)get_group_id(0) * LOCAL_SIZE + get_local_id(0); i < count; i += size) {
+        struct twiddle w = twiddles[beside ? i % k * n + i / k : i];
+        if (word_bits == 64)
+            ((global ulong2 *)table)[i] = (ulong2)(w.factor, w.quotient);
+        else
+            ((global uint2 *)table)[i] = (uint2)((uint)w.factor, (uint)(w.quotient >> 32));
+    }
 }
 
 /* The lowest bits of i in reversed order, for n = 2^bits. */

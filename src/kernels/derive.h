@@ -6,7 +6,7 @@
 
 /* Elements of a tensor that the host works tables out from, where it has them: two rows of 2^14. On
  * a CPU each kernel that is not needed saves 50 to 100 ms of a cold start. */
-enum { HOST_DERIVES_MAX = 1 << 15 };
+enum { HOST_DERIVES_MAX = 1 << 15, HOST_KEEPS_MIN = 256 };
 
 /* struct modulus of the moduli that input i of a step is, and where that table has the modulus of
  * each element of the output. */
@@ -52,11 +52,11 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
                                         int q_input, uint32_t word_bits,
                                         const struct buffer **table, struct healcl_error *error);
 
-/* Factors whose products those twiddles are: see twiddle_products in cl/base/derive.cl.
- * struct twiddle [k, (n >> log2_low) + 1]; n >= 2^log2_low. */
-enum healcl_status derive_twiddle_products(struct launcher *self, const struct step *step, int i,
-                                           int q_input, uint32_t log2_low,
-                                           const struct buffer **table, struct healcl_error *error);
+/* The twiddles of derive_twiddles for cl/ntt/registers.cl, made for words of that many bits: [k,n],
+ * or if `beside` is not 0 the first ones so many, [beside,k]. */
+enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step *step, int i,
+                                        int q_input, int64_t beside, uint32_t word_bits,
+                                        const struct buffer **table, struct healcl_error *error);
 
 /* uint [n + 1] for input i, which must be a permutation; the last tells of what kind it
  * is, see permutation in cl/base/derive.cl. */

@@ -272,32 +272,30 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
 }
 
-enum healcl_status derive_twiddle_products(struct launcher *self, const struct step *step, int i,
-                                           int q_input, uint32_t log2_low,
-                                           const struct buffer **table, struct healcl_error *error)
+enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step *step, int i,
+                                        int q_input, int64_t beside, uint32_t word_bits,
+                                        const struct buffer **table, struct healcl_error *error)
 {
     struct derived_key key =
-        twiddle_key(self, DERIVED_TWIDDLE_PRODUCTS, step->in[i], step->in[q_input]);
-    key.size = log2_low;
-    if (derived_find_rows(self, step->in[i], &key, table))
+        twiddle_key(self, DERIVED_PASS_TWIDDLES, step->in[i], step->in[q_input]);
+    key.first = beside;
+    key.size = word_bits;
+    if ((beside ? derived_find : derived_find_rows)(self, step->in[i], &key, table))
         return HEALCL_OK;
     const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-    const struct buffer *moduli, *twiddles;
-    struct layout all;
+    const struct buffer *twiddles;
     struct job job;
-    TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-    TRY(layout_init(&all, 2, (int64_t[]){k, n}, sizeof(struct twiddle), error));
-    TRY(derived_add(self, step->in[i], &key, k * ((n >> log2_low) + 1), sizeof(struct twiddle),
-                    NULL, table, error));
-    TRY(fill_table(self, step, i, *table, -1, error));
-    begin_core(&job, self, step, i, "twiddle_products", &all);
-    job_add_buffer(&job, moduli);
+    TRY(derived_add(self, step->in[i], &key, k * (beside ? beside : n), word_bits / 4, NULL, table,
+                    error));
+    job_init(&job, self, step, "core", "pass_twiddles");
+    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     job_add_buffer(&job, twiddles);
-    job_add_uint(&job, (uint32_t)n);
-    job_add_uint(&job, log2_low);
+    JOB_ADD_LONGS(&job, n, k, beside);
+    job_add_uint(&job, word_bits);
     job_add_written(&job, *table);
-    return job_launch(&job, error);
+    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units,
+                             self->device->tuning.local_size, error);
 }
 
 /* ---------------------------------------------------------------- permutations */

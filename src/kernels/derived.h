@@ -11,7 +11,7 @@ enum derived_kind {
     DERIVED_TWIDDLES,
     DERIVED_SCALED_TWIDDLES,
     DERIVED_LANE_TWIDDLES,
-    DERIVED_TWIDDLE_PRODUCTS,
+    DERIVED_PASS_TWIDDLES,
     DERIVED_PERMUTATION,
     DERIVED_INVERSE_PERMUTATION,
     DERIVED_CRT_INVERSES,
@@ -22,7 +22,7 @@ enum derived_kind {
 struct derived_key {
     enum derived_kind kind;
     struct layout layout;
-    int64_t first, size; /* DERIVED_INDEX_CHECK; of twiddles: size is the word's, log2_low */
+    int64_t first, size; /* DERIVED_INDEX_CHECK; of twiddles: what is beside, the word's */
     const struct storage *q_storage; /* of twiddles */
     uint64_t q_generation;
     struct layout q_layout;
@@ -66,6 +66,8 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
 /* struct modulus for each element of a view of input i. */
 void *host_moduli(const struct launcher *self, const struct step *step, int i,
                   const struct layout *layout);
+/* The largest element of input i, or of what it is a view of; 0 where that is unknown. */
+uint64_t host_largest(const struct launcher *self, const struct step *step, int i);
 /* Those moduli as vectors [period] of lanes: struct lane_divisor in cl/base/divisor.cl. */
 enum { SCALAR_LANES_BYTES = sizeof(uint64_t) * 4 * LANES };
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,

@@ -81,6 +81,18 @@ void *host_moduli(const struct launcher *self, const struct step *step, int i,
     return read_moduli(self, step, i, layout, &count);
 }
 
+uint64_t host_largest(const struct launcher *self, const struct step *step, int i)
+{
+    const struct storage *storage = step->in[i]->storage;
+    const void *contents = self->storages[storage->id].contents;
+    int64_t most = 0;
+    for (int64_t j = 0; contents && j < storage->elements; j++) {
+        const int64_t value = dtype_load(storage->dtype, contents, j);
+        most = value > most ? value : most;
+    }
+    return (uint64_t)most;
+}
+
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period)
 {

@@ -112,8 +112,8 @@ void launcher_storage_written(struct launcher *self, const struct storage *stora
 
 bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage)
 {
-    return storage->elements > 0 && storage->elements <= HOST_DERIVES_MAX &&
-           device_shares_memory(self->device);
+    const int64_t most = device_shares_memory(self->device) ? HOST_DERIVES_MAX : HOST_KEEPS_MIN;
+    return storage->elements > 0 && storage->elements <= most;
 }
 
 void launcher_storage_uploaded(struct launcher *self, const struct storage *storage, void *contents)
