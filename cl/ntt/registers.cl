@@ -90,13 +90,19 @@ INLINE word times(word x, word_twiddle w, word q)
     return LIMIT == 2 ? subtract_once(product, q) : product;
 }
 
-/* x in [0, bound*q) to [0, to*q), which takes powers of two from `to` on */
+/* x in [0, bound*q) to [0, to*q), which takes powers of two from `to` on; not a loop, which some
+ * compilers do not unroll. */
 INLINE word lower(word x, const uint bound, const uint to, word q)
 {
     CHECK_BELOW(x, bound * q);
-    UNROLL for (uint c = LIMIT / 2; c > 0; c /= 2)
-        if (c >= to && bound > c)
-            x = subtract_once(x, c * q);
+    if (LIMIT / 2 >= 8 && to <= 8 && bound > 8)
+        x = subtract_once(x, 8 * q);
+    if (LIMIT / 2 >= 4 && to <= 4 && bound > 4)
+        x = subtract_once(x, 4 * q);
+    if (LIMIT / 2 >= 2 && to <= 2 && bound > 2)
+        x = subtract_once(x, 2 * q);
+    if (to <= 1 && bound > 1)
+        x = subtract_once(x, q);
     return x;
 }
 
@@ -316,9 +322,9 @@ typedef uint piece;
 /* Piece p of a work-item's elements, to local memory and from there. */
 INLINE void put(local piece *x, const word *a, const uint p, struct part part, const uint low)
 {
-    uint first = part.lane * LANE_SLOTS + SLOT(element_of(part, low));
+    x += part.lane * LANE_SLOTS + SLOT(element_of(part, low));
     UNROLL for (uint i = 0; i < E; i++)
-        x[first + SLOT(STEP(i, low))] = (piece)(a[i] >> (p * (WORD_BITS / PIECES)));
+        x[SLOT(STEP(i, low))] = (piece)(a[i] >> (p * (WORD_BITS / PIECES)));
 }
 
 INLINE void take_piece(word *a, piece value, const uint p)
@@ -329,9 +335,9 @@ INLINE void take_piece(word *a, piece value, const uint p)
 
 INLINE void take(local const piece *x, word *a, const uint p, struct part part, const uint low)
 {
-    uint first = part.lane * LANE_SLOTS + SLOT(element_of(part, low));
+    x += part.lane * LANE_SLOTS + SLOT(element_of(part, low));
     UNROLL for (uint i = 0; i < E; i++)
-        take_piece(&a[i], x[first + SLOT(STEP(i, low))], p);
+        take_piece(&a[i], x[SLOT(STEP(i, low))], p);
 }
 
 /* A work-item puts where it, and it alone, has taken last: so one barrier is enough, but for further
@@ -410,8 +416,8 @@ INLINE void take_permuted(local const piece *x, word *a, const uint p, struct pa
  * short, and them in registers. */
 INLINE void reduce_all(word *a, struct modulus q)
 {
-    _Pragma("unroll 1") for (uint turn = 0; turn < E; turn++)
-    {
+    /* Compilers that unroll loops do not know how often this one goes round. */
+    for (uint left = E + (q.value == 0); left > 0; left--) {
         word first = (word)residue_of(WIDEN((signed_word)a[0]), q);
         UNROLL for (uint i = 0; i + 1 < E; i++)
             a[i] = a[i + 1];
@@ -477,8 +483,8 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
  */
 #define PARAMETERS                                                                             \
     SPACE(space), uint first_row, uint end_row, global OUT *out, global const IN *in,          \
-        global const struct modulus *q, global const word_twiddle *twiddles,                   \
-        global const uint *perm
+        global const struct modulus *restrict q,                                               \
+        global const word_twiddle *restrict twiddles, global const uint *restrict perm
 
 #ifdef FOR_PASS
 #define SCALES false
@@ -595,10 +601,11 @@ FEW_TOGETHER KERNEL intt_pass(PARAMETERS, global const struct twiddle *n_inv)
         scale = scale_of(n_inv[part.modulus], 0, q[part.modulus]);
         a[0] = times(a[0], scale.n_inv, (word)q[part.modulus].value);
     }
-    UNROLL for (uint i = 0; i < E && SCALES; i++) {
+    UNROLL for (uint i = 0; i < E && SCALES; i++)
         a[i] = lower(a[i], TIMES_BOUND, 1, (word)q[part.modulus].value);
-        a[i] = scale.is_negative ? 0 - a[i] : a[i];
-    }
+    if (scale.is_negative)
+        UNROLL for (uint i = 0; i < E; i++)
+            a[i] = 0 - a[i];
     store_all(a, out, &space, part, TOP, reverses, perm, false);
 }
 
