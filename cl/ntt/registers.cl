@@ -154,7 +154,6 @@ INLINE uint forward_bound(const uint stages)
 /* Factors of the last stage of all: n_inv, and that times the stage's twiddle. */
 struct scale {
     word_twiddle n_inv, last;
-    bool is_negative; /* and so are all products */
 };
 
 INLINE word_twiddle word_twiddle_of(struct twiddle w)
@@ -165,7 +164,6 @@ INLINE word_twiddle word_twiddle_of(struct twiddle w)
 static inline struct scale scale_of(struct twiddle n_inv, word_twiddle w, struct modulus q)
 {
     struct scale scale;
-    scale.is_negative = n_inv.factor & TWIDDLE_NEGATIVE;
     n_inv.factor &= ~TWIDDLE_NEGATIVE;
     scale.n_inv = word_twiddle_of(n_inv);
     scale.last = word_twiddle_of(make_twiddle(multiply_twiddle(w.x, n_inv, q.value), q));
@@ -227,7 +225,8 @@ struct part {
     uint number;   /* the column's or block's in its row */
     uint row;      /* the row's among all */
     uint modulus;
-    bool is_there; /* else it is a row that another lane has, too */
+    uint is_there; /* else it is a row that another lane has, too; no bool, whose padding compilers
+                      copy through memory */
 };
 
 /* The part of the work-item with that number where so many bits of the lane come first. The launch
@@ -340,20 +339,24 @@ INLINE void take(local const piece *x, word *a, const uint p, struct part part, 
         take_piece(&a[i], x[SLOT(STEP(i, low))], p);
 }
 
-/* A work-item puts where it, and it alone, has taken last: so one barrier is enough, but for further
- * pieces. These come to be in another array, since what is taken first is still to be put. */
-#define EXCHANGE(a, PUT, TAKE)                                     \
-    {                                                              \
-        word taken[E];                                             \
-        UNROLL for (uint p = 0; p < PIECES; p++) {                 \
-            if (p > 0)                                             \
-                barrier(CLK_LOCAL_MEM_FENCE);                      \
-            PUT;                                                   \
-            barrier(CLK_LOCAL_MEM_FENCE);                          \
-            TAKE;                                                  \
-        }                                                          \
-        UNROLL for (uint i = 0; i < E; i++)                        \
-            a[i] = taken[i];                                       \
+/* Elements put by `part` are taken by `next`, of which so many bits of the lane come first: other ones
+ * where that changes. A work-item puts where it, and it alone, has taken last: so one barrier is
+ * enough, but for further pieces. */
+#define TURN(from_first, to_first, PUT, TAKE)                                                \
+    {                                                                                        \
+        struct part next =                                                                   \
+            (from_first) == (to_first) ? part : part_of(&space, first_row, end_row, to_first); \
+        word taken[E];                                                                       \
+        UNROLL for (uint p = 0; p < PIECES; p++) {                                           \
+            if (p > 0)                                                                       \
+                barrier(CLK_LOCAL_MEM_FENCE);                                                \
+            PUT;                                                                             \
+            barrier(CLK_LOCAL_MEM_FENCE);                                                    \
+            TAKE;                                                                            \
+        }                                                                                    \
+        UNROLL for (uint i = 0; i < E; i++)                                                  \
+            a[i] = taken[i];                                                                 \
+        part = next;                                                                         \
     }
 
 /* ---------------------------------------------------------------- permutations */
@@ -487,9 +490,9 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
         global const word_twiddle *restrict twiddles, global const uint *restrict perm
 
 #ifdef FOR_PASS
-#define SCALES false
+#define ENDS false
 #else
-#define SCALES true
+#define ENDS true
 #endif
 #ifdef COLUMNS
 #define BLOCKS_FIRST LOG2_LANES
@@ -515,37 +518,40 @@ FEW_TOGETHER KERNEL ntt_pass(PARAMETERS)
 #else
     uint bound = 1;
 #endif
-    UNROLL for (uint r = 0; r < ROUNDS; r++) {
-        if (r > 0) {
-            struct part next = part;
-            if (ORDER_OF(r) != ORDER_OF(r - 1))
-                next = part_of(&space, first_row, end_row, ORDER_OF(r));
-            EXCHANGE(a, put(x, a, p, part, LOW_OF(r - 1)), take(x, taken, p, next, LOW_OF(r)))
-            part = next;
-        }
-        bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),
-                              table_of(part, &space, twiddles), (word)q[part.modulus].value,
-#ifdef FOR_PASS
-                              false);
-#else
-                              r + 1 == ROUNDS);
+#define ROUND(r)                                                                             \
+    if (r > 0)                                                                               \
+        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                \
+             take(x, taken, p, next, LOW_OF(r)))                                             \
+    bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),               \
+                          table_of(part, &space, twiddles), (word)q[part.modulus].value,     \
+                          ENDS && r + 1 == ROUNDS);
+#if ROUNDS > 0
+    ROUND(0)
 #endif
-    }
+#if ROUNDS > 1
+    ROUND(1)
+#endif
+#if ROUNDS > 2
+    ROUND(2)
+#endif
+#if ROUNDS > 3
+    ROUND(3)
+#endif
+#if ROUNDS > 4
+    ROUND(4)
+#endif
 #ifdef FOR_PASS
     store_all(a, out, &space, part, 0, reverses, perm, false);
 #else
     UNROLL for (uint i = 0; i < E; i++)
         a[i] = lower(a[i], bound, 1, (word)q[part.modulus].value);
 #if TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1)
-    struct part next = part;
-    if (STORE_FIRST != ORDER_OF(ROUNDS - 1))
-        next = part_of(&space, first_row, end_row, STORE_FIRST);
 #if PERMUTES_LOCAL
-    EXCHANGE(a, put(x, a, p, part, 0), take_permuted(x, taken, p, next, reverses, perm))
+    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0),
+         take_permuted(x, taken, p, next, reverses, perm))
 #else
-    EXCHANGE(a, put(x, a, p, part, 0), take(x, taken, p, next, TOP))
+    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0), take(x, taken, p, next, TOP))
 #endif
-    part = next;
 #endif
     store_all(a, out, &space, part, TOP, reverses, perm, PERMUTES_PLACES);
 #endif
@@ -569,41 +575,47 @@ FEW_TOGETHER KERNEL intt_pass(PARAMETERS, global const struct twiddle *n_inv)
 #else
     load_all(a, in, &space, part, TOP, q, reverses, perm, PERMUTES_PLACES);
 #if TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1)
-    struct part next = part;
-    if (LOAD_FIRST != ORDER_OF(ROUNDS - 1))
-        next = part_of(&space, first_row, end_row, ORDER_OF(ROUNDS - 1));
 #if PERMUTES_LOCAL
-    EXCHANGE(a, put_permuted(x, a, p, part, reverses, perm), take(x, taken, p, next, 0))
+    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put_permuted(x, a, p, part, reverses, perm),
+         take(x, taken, p, next, 0))
 #else
-    EXCHANGE(a, put(x, a, p, part, TOP), take(x, taken, p, next, 0))
-#endif
-    part = next;
+    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP), take(x, taken, p, next, 0))
 #endif
 #endif
-    struct scale scale = {0, 0, false};
-    UNROLL for (uint t = 0; t < ROUNDS; t++) {
-        uint r = ROUNDS - 1 - t;
-        if (t > 0) {
-            struct part next = part;
-            if (ORDER_OF(r) != ORDER_OF(r + 1))
-                next = part_of(&space, first_row, end_row, ORDER_OF(r));
-            EXCHANGE(a, put(x, a, p, part, LOW_OF(r + 1)), take(x, taken, p, next, LOW_OF(r)))
-            part = next;
-        }
-        struct table table = table_of(part, &space, twiddles);
-        const bool is_last = SCALES && r == 0;
-        if (is_last)
-            scale = scale_of(n_inv[part.modulus], twiddle(table, 1), q[part.modulus]);
-        inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)), table,
-                      (word)q[part.modulus].value, is_last, scale);
-    }
+#endif
+    struct scale scale = {0, 0};
+#define ROUND(r)                                                                             \
+    if (r + 1 < ROUNDS)                                                                      \
+        TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1)),                \
+             take(x, taken, p, next, LOW_OF(r)))                                             \
+    if (ENDS && r == 0)                                                                      \
+        scale = scale_of(n_inv[part.modulus],                                                \
+                         twiddle(table_of(part, &space, twiddles), 1), q[part.modulus]);     \
+    inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)),                              \
+                  table_of(part, &space, twiddles), (word)q[part.modulus].value,             \
+                  ENDS && r == 0, scale);
+#if ROUNDS > 4
+    ROUND(4)
+#endif
+#if ROUNDS > 3
+    ROUND(3)
+#endif
+#if ROUNDS > 2
+    ROUND(2)
+#endif
+#if ROUNDS > 1
+    ROUND(1)
+#endif
+#if ROUNDS > 0
+    ROUND(0)
+#endif
     if (ROUNDS == 0) {
         scale = scale_of(n_inv[part.modulus], 0, q[part.modulus]);
         a[0] = times(a[0], scale.n_inv, (word)q[part.modulus].value);
     }
-    UNROLL for (uint i = 0; i < E && SCALES; i++)
+    UNROLL for (uint i = 0; i < E && ENDS; i++)
         a[i] = lower(a[i], TIMES_BOUND, 1, (word)q[part.modulus].value);
-    if (scale.is_negative)
+    if (ENDS && (n_inv[part.modulus].factor & TWIDDLE_NEGATIVE))
         UNROLL for (uint i = 0; i < E; i++)
             a[i] = 0 - a[i];
     store_all(a, out, &space, part, TOP, reverses, perm, false);

@@ -202,14 +202,14 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
                      const struct healcl_device *device, uint32_t stages, uint32_t wanted,
                      uint32_t least, int64_t lanes, uint64_t most)
 {
-    enum { LOG2_NEIGHBOURS = 3, LOG2_E_MOST = 4, STAGES_MOST = 20 };
+    enum { LOG2_NEIGHBOURS = 3, ROUNDS_MOST = 5 };
     const uint32_t radix = log2_of(device->tuning.transform_radix);
     const uint32_t local = log2_of(device->tuning.transform_local_size);
     uint32_t e = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
     e = e < radix ? e : radix;
-    while (e < LOG2_E_MOST && e < stages && stages - e + wanted > local)
+    while (e < radix && e < stages && stages - e + wanted > local)
         e++;
-    if (stages > STAGES_MOST)
+    if (stages > ROUNDS_MOST * e)
         return false;
     *pass = (struct transform_pass){stages, e, wanted, 0, 1};
     while (stages - e + pass->log2_lanes < local && (int64_t)1 << pass->log2_lanes < lanes)
