@@ -65,15 +65,14 @@ static inline cl_base_ulong ntt_twiddle_number(cl_base_uint t, cl_base_ulong num
     return blocks * number + t - blocks;
 }
 
-/* cl/ntt/registers.cl: where element e of a lane is in local memory, in numbers of so many bits, and how
- * many the lanes take. Elements 2^4 or 2^8 apart are in different banks, and lanes are. For disjoint
- * bits of e, slots are sums. */
+/* cl/ntt/registers.cl: where element e of a lane is in local memory, in numbers of so many bits,
+ * and how many the lanes take. Elements 2^4 or 2^8 apart are in different banks, and lanes are. For
+ * disjoint bits of e, slots are sums. */
 #define NTT_LOG2_BANKS(bits) ((bits) == 64 ? 4 : 5)
-#define NTT_SLOT(e, bits) \
-    ((e) + ((e) >> NTT_LOG2_BANKS(bits)) + ((e) >> 2 * NTT_LOG2_BANKS(bits)))
-#define NTT_LANE_PADDING(log2_lanes, bits)                            \
-    ((log2_lanes) == 0                            ? 0                 \
-     : (log2_lanes) >= NTT_LOG2_BANKS(bits) ? 1                       \
+#define NTT_SLOT(e, bits) ((e) + ((e) >> NTT_LOG2_BANKS(bits)) + ((e) >> 2 * NTT_LOG2_BANKS(bits)))
+#define NTT_LANE_PADDING(log2_lanes, bits)      \
+    ((log2_lanes) == 0                      ? 0 \
+     : (log2_lanes) >= NTT_LOG2_BANKS(bits) ? 1 \
                                             : 1 << (NTT_LOG2_BANKS(bits) - (log2_lanes)))
 #define NTT_SLOTS(stages, log2_lanes, bits) \
     ((NTT_SLOT(1 << (stages), bits) + NTT_LANE_PADDING(log2_lanes, bits)) << (log2_lanes))

@@ -46,8 +46,8 @@
 #define INLINE __attribute__((always_inline)) static inline
 
 /* On some GPUs a compiler chooses how many work-items share a set of registers, which elements of
- * 64 bits had better be few. */
-#if defined(cl_intel_required_subgroup_size) && LOCAL_SIZE % 16 == 0
+ * 64 bits had better be few. Where there are no doubles, it chooses well. */
+#if defined(cl_intel_required_subgroup_size) && defined(cl_khr_fp64) && LOCAL_SIZE % 16 == 0
 #define FEW_TOGETHER __attribute__((intel_reqd_sub_group_size(16)))
 #else
 #define FEW_TOGETHER
@@ -584,13 +584,17 @@ FEW_TOGETHER KERNEL intt_pass(PARAMETERS, global const struct twiddle *n_inv)
 #endif
 #endif
     struct scale scale = {0, 0};
+/* Between an exchange's halves, where registers are free. */
+#define SCALE(r, of)                                                                         \
+    if (ENDS && r == 0)                                                                      \
+        scale = scale_of(n_inv[(of).modulus], twiddle(table_of(of, &space, twiddles), 1),    \
+                         q[(of).modulus]);
 #define ROUND(r)                                                                             \
     if (r + 1 < ROUNDS)                                                                      \
-        TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1)),                \
-             take(x, taken, p, next, LOW_OF(r)))                                             \
-    if (ENDS && r == 0)                                                                      \
-        scale = scale_of(n_inv[part.modulus],                                                \
-                         twiddle(table_of(part, &space, twiddles), 1), q[part.modulus]);     \
+        TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1));                \
+             SCALE(r, next), take(x, taken, p, next, LOW_OF(r)))                             \
+    else                                                                                     \
+        SCALE(r, part)                                                                       \
     inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)),                              \
                   table_of(part, &space, twiddles), (word)q[part.modulus].value,             \
                   ENDS && r == 0, scale);

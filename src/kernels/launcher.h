@@ -80,8 +80,8 @@ enum healcl_status launcher_buffer(struct launcher *self, const struct storage *
 /* That memory as it is: empty before its first use. */
 struct buffer *launcher_memory(struct launcher *self, const struct storage *storage);
 
-/* Whether the host keeps what is uploaded to a storage: it is small. On devices with memory of their
- * own, where what the host works out takes a command, it has to be as small as moduli are. */
+/* Whether the host keeps what is uploaded to a storage: it is small. On devices with memory of
+ * their own, where what the host works out takes a command, it has to be as small as moduli are. */
 bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage);
 
 /* A storage has been uploaded: what was derived from it is out of date. contents: the same

@@ -195,9 +195,9 @@ static bool fits_memory(struct transform_pass *pass, const struct step *step,
     return false;
 }
 
-/* Fits a pass of so many stages to a device: work-groups of transform_local_size work-items, or more
- * up to `most`, with as many lanes as that makes of those that there are, or more or fewer but for
- * the least. Where it can be, neighbouring work-items have a line's elements. */
+/* Fits a pass of so many stages to a device: work-groups of transform_local_size work-items, or
+ * more up to `most`, with as many lanes as that makes of those that there are, or more or fewer but
+ * for the least. Where it can be, neighbouring work-items have a line's elements. */
 static bool fit_pass(struct transform_pass *pass, const struct step *step,
                      const struct healcl_device *device, uint32_t stages, uint32_t wanted,
                      uint32_t least, int64_t lanes, uint64_t most)
@@ -221,15 +221,16 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
     return true;
 }
 
-/* One pass where a work-group of the tuned size, or the least one, holds a row, or so many as are to
- * be done together; else two, of about as many stages. */
+/* One pass where a work-group of the tuned size, or the least one, holds a row, or so many as are
+ * to be done together; else two, of about as many stages. */
 static const char *plan_registers(const struct step *step, const struct healcl_device *device,
                                   struct variant_plan *plan)
 {
     const struct layout *out = &step->out->layout;
     const int64_t n = out->shape[3], rows = transform_rows(step);
     const uint32_t log2_n = log2_of((uint64_t)n), blocks = (log2_n + 1) / 2;
-    const uint32_t together = log2_rows(step, device), line = log2_of(8 * CACHE_LINE / word_bits(step));
+    const uint32_t together = log2_rows(step, device),
+                   line = log2_of(8 * CACHE_LINE / word_bits(step));
     const uint64_t most = device->info.max_work_group_size;
     struct transform_passes *passes = &plan->passes;
     *passes = (struct transform_passes){0};
@@ -245,7 +246,8 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
         passes->columns.stages = 0;
         fits = fit_pass(&passes->blocks, step, device, log2_n, together, 0, lanes, most);
     }
-    passes->blocks.log2_rows = together < passes->blocks.log2_lanes ? together : passes->blocks.log2_lanes;
+    passes->blocks.log2_rows =
+        together < passes->blocks.log2_lanes ? together : passes->blocks.log2_lanes;
     return fits ? NULL : "rows do not fit two passes";
 }
 
@@ -333,7 +335,7 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
         job_add_buffer(&job, transform->n_inv);
     job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_e;
     const int64_t k = out->layout.shape[1] * out->layout.shape[2], rows = together ? k : 1;
-    const int64_t lanes = (end - first) / rows << (log2_n - pass->stages);
+    const int64_t lanes = (end - first + rows - 1) / rows << (log2_n - pass->stages);
     const uint64_t sets = is_columns ? 1 : (uint64_t)((rows - 1) >> pass->log2_rows) + 1;
     const uint32_t of_set = pass->log2_lanes - pass->log2_rows;
     const uint64_t groups = ((uint64_t)(is_columns ? lanes * rows : lanes) - 1) >> of_set;
@@ -350,16 +352,18 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
 {
     const struct step *step = transform->step;
     const struct layout *columns = transform->inverse ? &out->layout : &in->layout;
-    const bool together = rows_lie_closer(columns), permutes = step->in[3] != NULL;
+    const bool permutes = step->in[3] != NULL;
     const int64_t n = transform->n, k = out->layout.shape[2], r = out->layout.shape[1];
+    const bool together =
+        rows_lie_closer(columns) &&
+        (uint64_t)(r * k * n) <= device_scratch_bytes(self->device) / sizeof(uint64_t);
     const int64_t rows = transform_rows(step), step_rows = together ? r * k : 1;
     const struct buffer *perm = NULL;
     int64_t at_once = rows / step_rows;
     struct rows between = *out;
-    const bool needs_scratch =
-        transform->inverse
-            ? permutes && tensors_overlap(step->in[0], step->out)
-            : permutes || rows_lie_closer(&out->layout) != together;
+    const bool needs_scratch = transform->inverse
+                                   ? permutes && tensors_overlap(step->in[0], step->out)
+                                   : permutes || rows_lie_closer(&out->layout) != together;
     if (permutes)
         TRY(derive_inverse_permutation(self, step, 3, &perm, error));
     if (needs_scratch) {
@@ -379,10 +383,12 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
         }
         const bool columns_first = !transform->inverse;
         status = launch_pass(self, transform, columns_first ? &passes->columns : &passes->blocks,
-                             columns_first, &between, in, columns_first ? NULL : perm, first, end, error);
+                             columns_first, &between, in, columns_first ? NULL : perm, first, end,
+                             error);
         if (status == HEALCL_OK)
-            status = launch_pass(self, transform, columns_first ? &passes->blocks : &passes->columns,
-                                 !columns_first, out, &between, columns_first ? perm : NULL, first, end, error);
+            status = launch_pass(self, transform,
+                                 columns_first ? &passes->blocks : &passes->columns, !columns_first,
+                                 out, &between, columns_first ? perm : NULL, first, end, error);
     }
     device_buffer_release(self->device, &transform->rows);
     return status;

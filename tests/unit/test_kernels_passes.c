@@ -1,7 +1,7 @@
 /*
  * How often transforms of GPUs go through a row in global memory, and which lines of it their
- * work-items touch together: by kernels that stand in for those of cl/ntt/registers.cl, or note what
- * these do.
+ * work-items touch together: by kernels that stand in for those of cl/ntt/registers.cl, or note
+ * what these do.
  */
 #include "helper_device.h"
 
@@ -15,16 +15,16 @@
 
 static struct healcl_device *device;
 
-/* Builds without the options of cl/ntt/registers.cl but for types, so that kernels which do not know
- * them are of one program whatever these are. */
+/* Builds without the options of cl/ntt/registers.cl but for types, so that kernels which do not
+ * know them are of one program whatever these are. */
 static cl_int CL_API_CALL build_without_sizes(cl_program program, cl_uint count,
                                               const cl_device_id *devices, const char *options,
                                               void(CL_CALLBACK *notify)(cl_program, void *),
                                               void *data)
 {
-    static const char *const sizes[] = {"LOG2_", "STAGES=", "LOAD_FIRST=", "STORE_FIRST=",
-                                        "LIMIT=", "PIECES=", "COLUMNS", "TOGETHER",
-                                        "FROM_PASS", "FOR_PASS", "IN_ORDER", "OUT_ORDER"};
+    static const char *const sizes[] = {"LOG2_",     "STAGES=",  "LOAD_FIRST=", "STORE_FIRST=",
+                                        "LIMIT=",    "PIECES=",  "COLUMNS",     "TOGETHER",
+                                        "FROM_PASS", "FOR_PASS", "IN_ORDER",    "OUT_ORDER"};
     char kept[1024] = "";
     for (const char *define = options; define; define = strstr(define + 1, " -D ")) {
         const char *end = strstr(define + 1, " -D ");
@@ -111,8 +111,8 @@ static void script_transform(struct script *script, const struct transform *tran
 
 /* ---------------------------------------------------------------- passes */
 
-#define PARAMETERS                                                                          \
-    "(SPACE(space), uint first_row, uint end_row, global OUT *out, global const IN *in,"    \
+#define PARAMETERS                                                                       \
+    "(SPACE(space), uint first_row, uint end_row, global OUT *out, global const IN *in," \
     " global const struct modulus *q, global const void *twiddles, global const uint *perm"
 
 static int launches_of(const struct transform *transform)
@@ -139,8 +139,8 @@ static int launches_of(const struct transform *transform)
     return launches;
 }
 
-/* One where a work-group has room for a row in registers, or for as many as a line of the caches has
- * of those that lie between each other, or for all of these; else two. */
+/* One where a work-group has room for a row in registers, or for as many as a line of the caches
+ * has of those that lie between each other, or for all of these; else two. */
 static void passes(void **state)
 {
     (void)state;
@@ -183,15 +183,14 @@ extern const char healcl_cl_ntt_registers[];
 
 /* Instead of reading or writing an element of a tensor, the kernels note in it who would do so in
  * which turn, the i-th of each work-item. */
-static const char notes[] =
-    "static inline uint note(global const long *at, uint i)\n"
-    "{\n"
-    "    uint turn = i * LOCAL_SIZE + (uint)get_local_id(0);\n"
-    "    *(global long *)at = 1 + ((long)get_group_id(0) << 32 | turn);\n"
-    "    return 0;\n"
-    "}\n"
-    "#define LOAD(name, at) note(name + (at), i)\n"
-    "#define STORE(name, at, x) note(name + (at), i)\n";
+static const char notes[] = "static inline uint note(global const long *at, uint i)\n"
+                            "{\n"
+                            "    uint turn = i * LOCAL_SIZE + (uint)get_local_id(0);\n"
+                            "    *(global long *)at = 1 + ((long)get_group_id(0) << 32 | turn);\n"
+                            "    return 0;\n"
+                            "}\n"
+                            "#define LOAD(name, at) note(name + (at), i)\n"
+                            "#define STORE(name, at, x) note(name + (at), i)\n";
 
 enum { WAVE = 64, LINE_ELEMENTS = 8 };
 

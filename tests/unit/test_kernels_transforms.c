@@ -65,10 +65,9 @@ static int64_t modulus_number(uint64_t variant, uint64_t i, enum dtype dtype)
         {POWER(62) + 1, INT64_MAX, 1, POWER(62), INT64_MAX - 24},
         {POWER(62) - 1, POWER(60) + 1, 2, POWER(60), POWER(61) + 1},
         {POWER(60) - 1, 1, POWER(59) + 1, 3, 65537}};
-    static const int64_t narrow[][OF_CLASS] = {
-        {INT32_MAX, 1, 65537, POWER(30) + 1, POWER(30)},
-        {POWER(30) - 1, POWER(28) + 1, 2, POWER(28), 3},
-        {POWER(28) - 1, 1, POWER(27) + 1, 2, 65537}};
+    static const int64_t narrow[][OF_CLASS] = {{INT32_MAX, 1, 65537, POWER(30) + 1, POWER(30)},
+                                               {POWER(30) - 1, POWER(28) + 1, 2, POWER(28), 3},
+                                               {POWER(28) - 1, 1, POWER(27) + 1, 2, 65537}};
     const uint64_t class = variant % 3, number = (variant / 3 + i) % OF_CLASS;
     return dtype == DTYPE_INT32 ? narrow[class][number] : wide[class][number];
 }
