@@ -485,7 +485,7 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
  * with PERMUTED: the table of the permutation if a row is one block, else of its inverse.
  */
 #define PARAMETERS                                                                             \
-    SPACE(space), uint first_row, uint end_row, global OUT *out, global const IN *in,          \
+    uint first_row, uint end_row, global OUT *out, global const IN *in,                        \
         global const struct modulus *restrict q,                                               \
         global const word_twiddle *restrict twiddles, global const uint *restrict perm
 
@@ -505,7 +505,7 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
 #define ORDER_OF(round) ((round) == 0 ? LOAD_FIRST : BLOCKS_FIRST)
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
-FEW_TOGETHER KERNEL ntt_pass(PARAMETERS)
+FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
 {
     TAKE_SPACE(space);
     local piece x[SLOTS];
@@ -563,7 +563,7 @@ FEW_TOGETHER KERNEL ntt_pass(PARAMETERS)
 
 /* A row of out = inverse transform of a row whose element permutation[u] is in's element u; where
  * this ends, times n_inv [k]. */
-FEW_TOGETHER KERNEL intt_pass(PARAMETERS, global const struct twiddle *n_inv)
+FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twiddle *n_inv)
 {
     TAKE_SPACE(space);
     local piece x[SLOTS];

@@ -73,7 +73,8 @@ static int64_t modulus_number(uint64_t variant, uint64_t i, enum dtype dtype)
     return dtype == DTYPE_INT32 ? narrow[class][number] : wide[class][number];
 }
 
-static uint64_t largest; /* modulus, which the host knows of; 0: it does not, as with problem_check */
+static uint64_t
+    largest; /* modulus, which the host knows of; 0: it does not, as with problem_check */
 
 uint64_t __wrap_host_largest(const struct launcher *launcher, const struct step *step, int i);
 uint64_t __real_host_largest(const struct launcher *launcher, const struct step *step, int i);
