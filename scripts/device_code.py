@@ -261,7 +261,7 @@ def uses_of(trace):
     return uses
 
 
-GPU = {"HEALCL_AS": "gpu", "HEALCL_TUNING": "transform_tile=4096"}
+GPU = {"HEALCL_AS": "gpu"}
 
 
 def trace_of(healcl, device, transcript, folder):
@@ -436,12 +436,12 @@ TRAFFIC = [Traffic(*row) for row in (
      "--dtype int64", "digits.*", MOST),
     ("take_along_axis --n 256 --batch 1", "gather", MOST),
     ("permute --n 256 --batch 1 --r 1", "gather", MOST),
-    ("ntt --n 1024 --batch 1", "ntt_tiles", ROW),
-    ("ntt --n 4096 --batch 1", "ntt_tiles", ROW),
-    ("intt --n 1024 --batch 1", "intt_tiles", ROW + INDEX),
-    ("ntt --n 512 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", ROW),
-    ("ntt --n 1024 --batch 1 --k 4 --r 1 --layout heal", "ntt_tiles", ROW),
-    ("ntt --n 1024 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", 2 * ROW),
+    ("ntt --n 1024 --batch 1", "ntt_pass", ROW),
+    ("ntt --n 4096 --batch 1", "ntt_pass", 2 * ROW),
+    ("intt --n 1024 --batch 1", "intt_pass", ROW + INDEX),
+    ("ntt --n 256 --batch 1 --k 4 --r 2 --layout heal", "ntt_pass", ROW),
+    ("ntt --n 512 --batch 1 --k 4 --r 1 --layout heal", "ntt_pass", ROW),
+    ("ntt --n 1024 --batch 1 --k 4 --r 2 --layout heal", "ntt_pass", 2 * ROW),
 )]
 
 
@@ -538,7 +538,7 @@ FAMILIES = [
     ("checks and derived tables", r""),
 ]
 TYPES = "ELEMENT", "A", "A_UNSIGNED", "INDEX", "IN", "OUT"
-UNTOLD = "NARROW", "THIN", "LOG2_TILE"
+UNTOLD = "NARROW", "THIN"
 
 
 def family_of(name):

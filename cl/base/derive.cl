@@ -61,17 +61,15 @@ KERNEL moduli(SPACE(space), global const ELEMENT *in, global struct modulus *tab
  *   TABLE_MODULI       moduli [k]; if it is not wanted, it is there. Reports elements of q below 1,
  *                      which then count as 1
  *   TABLE_TWIDDLES     twiddles [k,n]: psi modulo q, with quotients
- *   TABLE_HIGH         high [k, (n >> log2_low) + 1]: every 2^log2_low-th one, and 1
  *   TABLE_SCALES       scales [k]: n_inv modulo q
  *   TABLE_FACTORS      ... times the magnitude of factors, marked TWIDDLE_NEGATIVE where they are
  *                      below 0
  *   TABLE_PERMUTATION  permutation [n+1] and inverse [2n+1] as the kernel permutation wants them
  */
-KERNEL transform_tables(SPACE(space), uint wanted, uint log2_low, global const ELEMENT *q,
+KERNEL transform_tables(SPACE(space), uint wanted, global const ELEMENT *q,
                         global const ELEMENT *psi, global const ELEMENT *n_inv,
                         global const ELEMENT *factors, global struct modulus *moduli,
-                        global struct twiddle *twiddles, global struct twiddle *high,
-                        global struct twiddle *scales, global uint *permutation,
+                        global struct twiddle *twiddles, global struct twiddle *scales, global uint *permutation,
                         global uint *inverse, volatile global struct status *status)
 {
     TAKE_SPACE(space);
@@ -93,13 +91,9 @@ KERNEL transform_tables(SPACE(space), uint wanted, uint log2_low, global const E
         } else if (wanted != TABLE_PERMUTATION)
             modulus = moduli[j];
         count_t end = min(n, first + per_block);
-        for (count_t i = first; i < end && wanted & (TABLE_TWIDDLES | TABLE_HIGH); i += LOCAL_SIZE) {
+        for (count_t i = first; i < end && wanted & TABLE_TWIDDLES; i += LOCAL_SIZE) {
             long value = WIDEN(AT(psi, ROW_PLACE(1, j, i)));
-            struct twiddle w = make_twiddle(residue_of(value, modulus), modulus);
-            if (wanted & TABLE_TWIDDLES)
-                twiddles[j * n + i] = w;
-            if (wanted & TABLE_HIGH && i % (1u << log2_low) == 0)
-                high[j * ((n >> log2_low) + 1) + (i >> log2_low)] = w;
+            twiddles[j * n + i] = make_twiddle(residue_of(value, modulus), modulus);
         }
         for (count_t i = first; i < end && j == 0 && wanted & TABLE_PERMUTATION; i += LOCAL_SIZE) {
             inverse[i] = 0; /* counts where what is no permutation leaves an entry out */
@@ -107,8 +101,6 @@ KERNEL transform_tables(SPACE(space), uint wanted, uint log2_low, global const E
         }
         if (first > 0)
             continue;
-        if (wanted & TABLE_HIGH)
-            high[(j + 1) * ((n >> log2_low) + 1) - 1].factor = 1;
         if (wanted & TABLE_SCALES) {
             ulong scale = residue_of(WIDEN(AT(n_inv, ROW_PLACE(2, j, 0))), modulus);
             long factor = wanted & TABLE_FACTORS ? WIDEN(AT(factors, ROW_PLACE(3, j, 0))) : 1;
@@ -121,25 +113,19 @@ KERNEL transform_tables(SPACE(space), uint wanted, uint log2_low, global const E
     }
 }
 
-/* Sets the last factor of each row of a table `high` of transform_tables to 0, unless each twiddle i
- * from 2^log2_low on is the product of the 2^log2_low-th one before it and of twiddle
- * i mod 2^log2_low, as those of roots of unity are. The space is [k,n], as twiddles. */
-KERNEL twiddle_products(SPACE(space), global const struct modulus *q,
-                        global const struct twiddle *twiddles, uint n, uint log2_low,
-                        global struct twiddle *high)
+/* Twiddles [k,n] for cl/ntt/registers.cl, in words of word_bits: factors and quotients; where beside
+ * is not 0, the first ones so many of each modulus, [beside,k]. */
+KERNEL pass_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, ulong beside,
+                     uint word_bits, global ulong *table)
 {
-    TAKE_SPACE(space);
-    uint low = 1u << log2_low;
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (count_t i = 0; i < span.length; i++) {
-            ulong j = (span.linear + i) / n;
-            uint number = (uint)((span.linear + i) % n);
-            global const struct twiddle *row = twiddles + j * n;
-            if (number >= low && multiply_twiddle(row[number % low].factor,
-                                                  row[number & ~(low - 1)], q[j].value) !=
-                                     row[number].factor)
-                high[(j + 1) * ((n >> log2_low) + 1) - 1].factor = 0;
-        }
+    ulong count = k * (beside ? beside : n), size = (ulong)get_num_groups(0) * LOCAL_SIZE;
+    for (ulong i = (ulong)get_group_id(0) * LOCAL_SIZE + get_local_id(0); i < count; i += size) {
+        struct twiddle w = twiddles[beside ? i % k * n + i / k : i];
+        if (word_bits == 64)
+            ((global ulong2 *)table)[i] = (ulong2)(w.factor, w.quotient);
+        else
+            ((global uint2 *)table)[i] = (uint2)((uint)w.factor, (uint)(w.quotient >> 32));
+    }
 }
 
 /* The lowest bits of i in reversed order, for n = 2^bits. */

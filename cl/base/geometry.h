@@ -65,6 +65,18 @@ static inline cl_base_ulong ntt_twiddle_number(cl_base_uint t, cl_base_ulong num
     return blocks * number + t - blocks;
 }
 
+/* cl/ntt/registers.cl: where element e of a lane is in local memory, in numbers of so many bits,
+ * and how many the lanes take. Elements 2^4 or 2^8 apart are in different banks, and lanes are. For
+ * disjoint bits of e, slots are sums. */
+#define NTT_LOG2_BANKS(bits) ((bits) == 64 ? 4 : 5)
+#define NTT_SLOT(e, bits) ((e) + ((e) >> NTT_LOG2_BANKS(bits)) + ((e) >> 2 * NTT_LOG2_BANKS(bits)))
+#define NTT_LANE_PADDING(log2_lanes, bits)      \
+    ((log2_lanes) == 0                      ? 0 \
+     : (log2_lanes) >= NTT_LOG2_BANKS(bits) ? 1 \
+                                            : 1 << (NTT_LOG2_BANKS(bits) - (log2_lanes)))
+#define NTT_SLOTS(stages, log2_lanes, bits) \
+    ((NTT_SLOT(1 << (stages), bits) + NTT_LANE_PADDING(log2_lanes, bits)) << (log2_lanes))
+
 /* cl/sum: vectors of columns in a block of a row (in longer ones lines of rows that are a power of
  * two apart drive each other out of the first cache), and rows of n in a block, whose b stays in
  * cache while reps go by; a multiple of eight. A sum on vectors has fewer terms than SUM_TERMS. */
@@ -98,10 +110,9 @@ enum { DIGITS_BLOCK = 64 };
 enum {
     TABLE_MODULI = 1,
     TABLE_TWIDDLES = 2,
-    TABLE_HIGH = 4,
-    TABLE_SCALES = 8,
-    TABLE_FACTORS = 16,
-    TABLE_PERMUTATION = 32
+    TABLE_SCALES = 4,
+    TABLE_FACTORS = 8,
+    TABLE_PERMUTATION = 16
 };
 
 /* A table of a permutation ends with bits that say what it is: cl/base/derive.cl. */

@@ -37,18 +37,14 @@ enum healcl_status derive_modulus_vector(struct launcher *self, const struct ste
 
 /* Tables of a transform; NULL where the step has no such input. */
 struct transform_tables {
-    uint32_t log2_low;             /* given: of high; 0: that is not wanted */
     const struct buffer *q;        /* struct modulus [k] */
     const struct buffer *twiddles; /* struct twiddle [k,n] */
-    const struct buffer *high;  /* struct twiddle [k, (n >> log2_low) + 1], factors whose products
-                                   the twiddles are: see twiddle_products in cl/base/derive.cl */
-    const struct buffer *n_inv; /* struct twiddle [k]; times factors where there are some, marked
-                                   TWIDDLE_NEGATIVE where these are below 0 */
+    const struct buffer *n_inv;    /* struct twiddle [k]; times factors where there are some, marked
+                                      TWIDDLE_NEGATIVE where these are below 0 */
     const struct buffer *permutation; /* uint [n+1], see derive_permutation */
 };
 
-/* All of them: one launch makes what is not there yet, a second one high, another the permutation.
- * n >= 2^log2_low. */
+/* All of them: one launch makes what is not there yet, another checks the permutation. */
 enum healcl_status derive_transform(struct launcher *self, const struct step *step,
                                     struct transform_tables *tables, struct healcl_error *error);
 
@@ -57,6 +53,13 @@ enum healcl_status derive_transform(struct launcher *self, const struct step *st
 enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
                                         const struct buffer *twiddles, uint32_t word_bits,
                                         const struct buffer **table, struct healcl_error *error);
+
+/* A transform's twiddles for cl/ntt/registers.cl, made for words of that many bits: [k,n], or if
+ * `beside` is not 0 the first ones so many, [beside,k]. */
+enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step *step,
+                                        const struct buffer *twiddles, int64_t beside,
+                                        uint32_t word_bits, const struct buffer **table,
+                                        struct healcl_error *error);
 
 /* uint [n+1] for input i, which must be a permutation; the last tells of what kind it
  * is, see permutation in cl/base/derive.cl. */

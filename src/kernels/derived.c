@@ -210,21 +210,6 @@ static enum healcl_status take_twiddles(struct making *making, int i, uint32_t b
                        made, table, error);
 }
 
-static enum healcl_status take_high(struct making *making, struct healcl_error *error)
-{
-    struct launcher *self = making->launcher;
-    const struct tensor *const *in = making->step->in;
-    struct transform_tables *tables = &making->tables;
-    struct derived_key key = twiddle_key(self, DERIVED_TWIDDLE_PRODUCTS, in[PSI], in[Q]);
-    key.size = tables->log2_low;
-    if (derived_find_rows(self, in[PSI], &key, &tables->high))
-        return HEALCL_OK;
-    making->wanted |= TABLE_HIGH;
-    return derived_add(self, in[PSI], &key,
-                       key.layout.shape[0] * ((key.layout.shape[1] >> tables->log2_low) + 1),
-                       sizeof(struct twiddle), NULL, &tables->high, error);
-}
-
 /* The key's layout tells of q, too: where it begins, and its stride, stand for an axis. */
 static enum healcl_status take_scales(struct making *making, struct healcl_error *error)
 {
@@ -298,7 +283,6 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
     const int64_t n = shape.shape[1];
     begin_core(&job, self, making->step, typed, "transform_tables", &shape);
     job_add_uint(&job, making->wanted);
-    job_add_uint(&job, tables->log2_low);
     for (uint32_t o = 0; o < sizeof operands / sizeof *operands; o++) {
         const struct tensor *operand = is_transform ? in[operands[o]] : NULL;
         struct layout view = operand ? operand->layout : shape;
@@ -313,7 +297,6 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
         TRY(launcher_add_check(self, &check, &job.space.key, error));
     add_table(&job, making, TABLE_MODULI, tables->q);
     add_table(&job, making, TABLE_TWIDDLES, tables->twiddles);
-    add_table(&job, making, TABLE_HIGH, tables->high);
     add_table(&job, making, TABLE_SCALES, tables->n_inv);
     add_table(&job, making, TABLE_PERMUTATION, tables->permutation);
     add_table(&job, making, TABLE_PERMUTATION, making->inverse);
@@ -327,21 +310,6 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
     const uint64_t block = *per_item * local_size;
     return job_launch_groups(&job, (uint64_t)shape.shape[0] * (((uint64_t)n + block - 1) / block),
                              local_size, error);
-}
-
-/* Whether twiddles are products takes all of them. */
-static enum healcl_status launch_products(const struct making *making, struct healcl_error *error)
-{
-    const struct transform_tables *tables = &making->tables;
-    struct layout all = making->step->in[PSI]->layout;
-    struct job job;
-    begin_core(&job, making->launcher, making->step, PSI, "twiddle_products", &all);
-    job_add_buffer(&job, tables->q);
-    job_add_buffer(&job, tables->twiddles);
-    job_add_uint(&job, (uint32_t)all.shape[1]);
-    job_add_uint(&job, tables->log2_low);
-    job_add_written(&job, tables->high);
-    return job_launch(&job, error);
 }
 
 /* Whether entries repeat others takes a table that begins empty. */
@@ -366,22 +334,17 @@ static enum healcl_status launch_all(const struct making *making, struct healcl_
 {
     if (making->wanted)
         TRY(launch_tables(making, error));
-    if (making->wanted & TABLE_HIGH)
-        TRY(launch_products(making, error));
     return making->wanted & TABLE_PERMUTATION ? launch_permutation(making, error) : HEALCL_OK;
 }
 
 enum healcl_status derive_transform(struct launcher *self, const struct step *step,
                                     struct transform_tables *tables, struct healcl_error *error)
 {
-    struct making making = {
-        .launcher = self, .step = step, .tables = *tables, .permutation = PERMUTATION};
+    struct making making = {.launcher = self, .step = step, .permutation = PERMUTATION};
     bool makes_moduli;
     TRY(take_moduli(self, step, Q, &step->in[Q]->layout, &making.tables.q, &makes_moduli, error));
     making.wanted = makes_moduli ? TABLE_MODULI : 0;
     TRY(take_twiddles(&making, PSI, TABLE_TWIDDLES, &making.tables.twiddles, error));
-    if (tables->log2_low > 0)
-        TRY(take_high(&making, error));
     if (step->in[FACTORS])
         TRY(take_scales(&making, error));
     else if (step->in[N_INV])
@@ -444,6 +407,30 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     job_add_uint(&job, word_bits);
     job_add_written(&job, *table);
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
+}
+
+enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step *step,
+                                        const struct buffer *twiddles, int64_t beside,
+                                        uint32_t word_bits, const struct buffer **table,
+                                        struct healcl_error *error)
+{
+    const struct tensor *psi = step->in[PSI];
+    struct derived_key key = twiddle_key(self, DERIVED_PASS_TWIDDLES, psi, step->in[Q]);
+    key.first = beside;
+    key.size = word_bits;
+    if ((beside ? derived_find : derived_find_rows)(self, psi, &key, table))
+        return HEALCL_OK;
+    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
+    struct job job;
+    TRY(derived_add(self, psi, &key, k * (beside ? beside : n), word_bits / 4, NULL, table, error));
+    job_init(&job, self, step, "core", "pass_twiddles");
+    job_define_type(&job, "ELEMENT", psi->storage->dtype);
+    job_add_buffer(&job, twiddles);
+    JOB_ADD_LONGS(&job, n, k, beside);
+    job_add_uint(&job, word_bits);
+    job_add_written(&job, *table);
+    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units,
+                             self->device->tuning.local_size, error);
 }
 
 /* ---------------------------------------------------------------- CRT */

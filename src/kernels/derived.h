@@ -11,7 +11,7 @@ enum derived_kind {
     DERIVED_TWIDDLES,
     DERIVED_SCALED_TWIDDLES,
     DERIVED_LANE_TWIDDLES,
-    DERIVED_TWIDDLE_PRODUCTS,
+    DERIVED_PASS_TWIDDLES,
     DERIVED_PERMUTATION,
     DERIVED_INVERSE_PERMUTATION,
     DERIVED_CRT_INVERSES,
@@ -23,7 +23,7 @@ enum derived_kind {
 struct derived_key {
     enum derived_kind kind;
     struct layout layout;
-    int64_t first, size; /* DERIVED_INDEX_CHECK; of twiddles: size is the word's, log2_low */
+    int64_t first, size; /* DERIVED_INDEX_CHECK; of twiddles: what is beside, the word's */
     const struct storage *q_storage; /* of twiddles */
     uint64_t q_generation;
     struct layout q_layout;

@@ -1,7 +1,9 @@
 /* Number-theoretic transforms: cl/ntt. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/numbers.h"
+#include "kernels/derived.h"
 #include "kernels/kernels.h"
 
 /* A transform in hand. */
@@ -10,7 +12,7 @@ struct transform {
     const struct variant *variant;
     int64_t n, k;
     bool inverse;
-    const struct buffer *q, *twiddles, *n_inv, *perm, *high;
+    const struct buffer *q, *twiddles, *n_inv, *perm;
     struct buffer rows; /* scratch */
 };
 
@@ -64,10 +66,9 @@ static void transform_begin(struct job *job, struct launcher *self,
     job_add_space(job);
 }
 
-/* Fills in what all variants need of a step: its tables. log2_low: see struct transform_tables. */
+/* Fills in what all variants need of a step: its tables. */
 static enum healcl_status transform_init(struct launcher *self, const struct variant_plan *plan,
-                                         uint32_t log2_low, struct transform *transform,
-                                         struct healcl_error *error)
+                                         struct transform *transform, struct healcl_error *error)
 {
     const struct step *step = plan->step;
     const struct layout *out = &step->out->layout;
@@ -79,14 +80,13 @@ static enum healcl_status transform_init(struct launcher *self, const struct var
     if (transform->k > INT32_MAX)
         REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1",
                    (long long)transform->k);
-    struct transform_tables tables = {.log2_low = log2_low};
+    struct transform_tables tables = {0};
     TRY(derive_transform(self, step, &tables, error));
     transform->q = tables.q;
     transform->twiddles = tables.twiddles;
     /* Some buffer must stand for one that is not used. */
     transform->n_inv = tables.n_inv ? tables.n_inv : tables.twiddles;
     transform->perm = tables.permutation ? tables.permutation : tables.q;
-    transform->high = tables.high ? tables.high : tables.twiddles;
     return HEALCL_OK;
 }
 
@@ -149,7 +149,7 @@ static enum healcl_status launch_stages(struct launcher *self, const struct vari
     if (rows > UINT32_MAX)
         FAIL(error, device_note_unsupported(self->device, HEALCL_REFUSED),
              "%lld rows are more than 2^32-1", (long long)rows);
-    TRY(transform_init(self, plan, 0, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     TRY(transform_acquire_rows(self, &transform, rows, 1, &at_once, error));
     enum healcl_status status = HEALCL_OK;
     for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
@@ -160,35 +160,14 @@ static enum healcl_status launch_stages(struct launcher *self, const struct vari
     return status;
 }
 
-/* ---------------------------------------------------------------- in local memory: cl/ntt/local.cl
- */
+/* ---------------------------------------------------------------- in registers:
+ * cl/ntt/registers.cl */
 
-/* One reading and writing of rows: tiles of so many elements of each go through so many stages. */
-struct tile_sweep {
-    uint32_t log2_tile, stages;
-    uint32_t log2_apart; /* 0 for columns */
-    bool is_columns;
-    const struct buffer *out, *in;
-    enum dtype out_dtype, in_dtype;
-    int scratch;               /* which operand is scratch memory; NO_SCRATCH: neither */
-    const struct buffer *perm; /* NULL: none */
-    uint32_t log2_low;         /* of twiddles that are products; 0: they are not */
-    bool scale;
-};
-
-enum { NO_SCRATCH = -1 };
-
-/* Stages that are done in registers at a time, on rows of n. */
-static uint32_t log2_radix(const struct healcl_device *device, int64_t n)
+/* No number has more: a transform's moduli are of the dtype of its output, its input is of that or
+ * of int8. */
+static uint32_t word_bits(const struct step *step)
 {
-    uint32_t most = log2_of(device->tuning.transform_radix), wanted = log2_of((uint64_t)n);
-    return n == 1 ? 1 : wanted < most ? wanted : most;
-}
-
-/* Elements that lie side by side in a line of the caches. */
-static int64_t line_elements(const struct tensor *tensor)
-{
-    return CACHE_LINE / (int64_t)dtype_size(tensor->storage->dtype);
+    return 8 * (uint32_t)dtype_size(step->out->storage->dtype);
 }
 
 /* Whether rows that follow each other lie closer together than the elements of one. */
@@ -199,232 +178,259 @@ static bool rows_lie_closer(const struct layout *layout)
            llabs(layout->stride[axis]) < llabs(layout->stride[3]);
 }
 
-/* Log2 of how many of what lies side by side fill a line, of rows that are done together. */
-static uint32_t log2_of_line(const struct tensor *tensor, int64_t rows)
-{
-    int64_t together = rows_lie_closer(&tensor->layout) ? rows : 1;
-    uint32_t log2_width = 0;
-    while (together << log2_width < line_elements(tensor))
-        log2_width++;
-    return log2_width;
-}
-
-/* Whether rows fit one or two passes if so many are done together; then how. */
-static bool fits(struct tiling *tiling, const struct step *step, const struct healcl_device *device,
-                 int64_t rows)
-{
-    const struct tensor *in = step->in[0], *out = step->out;
-    int64_t n = out->layout.shape[3], all = out->layout.shape[1] * out->layout.shape[2];
-    int64_t groups = (all + rows - 1) / rows;
-    int64_t most = (int64_t)device->info.local_memory_bytes / (int64_t)sizeof(uint64_t);
-    most = most < device->tuning.transform_tile ? most : device->tuning.transform_tile;
-    rows = (all + groups - 1) / groups; /* the same number in each, if that can be */
-    *tiling = (struct tiling){.rows = (uint32_t)rows, .groups = out->layout.shape[0] * groups};
-    uint32_t log2_n = log2_of((uint64_t)n), radix = log2_radix(device, n);
-    if (rows * n <= most)
-        return true;
-    if (most / rows < (int64_t)1 << radix ||
-        rows * n > (int64_t)(device->info.max_allocation_bytes / sizeof(uint64_t)))
-        return false;
-    tiling->log2_most = log2_of((uint64_t)(most / rows));
-    bool inverse = step->kind == STEP_INTT, permutes = step->in[3] != NULL;
-    tiling->log2_width = log2_of_line(inverse ? out : in, rows);
-    /* Numbers of elements whose bits are reversed follow each other from block to block. */
-    tiling->log2_apart = permutes ? log2_of_line(inverse ? in : out, rows) : 0;
-    for (;; tiling->log2_apart--) {
-        uint32_t stages = log2_n + tiling->log2_apart - tiling->log2_most;
-        tiling->stages = stages;
-        if (radix + tiling->log2_apart <= tiling->log2_most &&
-            stages + tiling->log2_width <= tiling->log2_most)
-            return true;
-        if (tiling->log2_apart == 0)
-            return false;
-    }
-}
-
-/* As many rows together as fill lines of the caches, or fewer where these fit one pass. */
-static bool find_tiling(struct tiling *tiling, const struct step *step,
-                        const struct healcl_device *device)
+/* Log2 of the rows of one l that a work-group does together where they lie so. */
+static uint32_t log2_rows(const struct step *step, const struct healcl_device *device)
 {
     const struct layout *out = &step->out->layout;
-    const struct device_tuning *tuning = &device->tuning;
-    int64_t rows = 1, all = out->shape[1] * out->shape[2];
-    if (rows_lie_closer(out) || rows_lie_closer(&step->in[0]->layout))
-        rows = tuning->transform_rows * (int64_t)sizeof(uint64_t) /
-               (int64_t)dtype_size(step->out->storage->dtype);
-    rows = rows < all ? rows : all;
-    rows = rows < tuning->transform_local_size ? rows : tuning->transform_local_size;
-    int64_t fewer = rows < tuning->transform_rows ? rows : tuning->transform_rows;
-    if ((fits(tiling, step, device, rows) && tiling->stages == 0) ||
-        (fits(tiling, step, device, fewer) && tiling->stages == 0))
-        return true;
-    for (; !fits(tiling, step, device, rows); rows /= 2)
-        if (rows == 1)
+    if (!rows_lie_closer(out) && !rows_lie_closer(&step->in[0]->layout))
+        return 0;
+    uint32_t log2 = 0, most = log2_of(device->tuning.transform_rows * 64 / word_bits(step));
+    while (log2 < most && (int64_t)1 << log2 < out->shape[1] * out->shape[2])
+        log2++;
+    return log2;
+}
+
+/* Whether local memory has room for a pass's exchanges; then in how many pieces. */
+static bool fits_memory(struct transform_pass *pass, const struct step *step,
+                        const struct healcl_device *device)
+{
+    const uint64_t tile = device->tuning.transform_tile * sizeof(uint64_t);
+    const uint64_t local = device->info.local_memory_bytes, most = tile < local ? tile : local;
+    for (uint32_t bits = word_bits(step); bits >= 32; bits /= 2) {
+        pass->pieces = word_bits(step) / bits;
+        if ((uint64_t)NTT_SLOTS(pass->stages, pass->log2_lanes, bits) * bits / 8 <= most)
+            return true;
+    }
+    return false;
+}
+
+/* Fits a pass of so many stages to a device: work-groups of transform_local_size work-items, or
+ * more up to `most`, with as many lanes as that makes of those that there are, or more or fewer but
+ * for the least. Where it can be, neighbouring work-items have a line's elements. */
+static bool fit_pass(struct transform_pass *pass, const struct step *step,
+                     const struct healcl_device *device, uint32_t stages, uint32_t wanted,
+                     uint32_t least, int64_t lanes, uint64_t most)
+{
+    enum { LOG2_NEIGHBOURS = 3, ROUNDS_MOST = 5 };
+    const uint32_t radix = log2_of(device->tuning.transform_radix);
+    const uint32_t local = log2_of(device->tuning.transform_local_size);
+    uint32_t e = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
+    e = e < radix ? e : radix;
+    while (e < radix && e < stages && stages - e + wanted > local)
+        e++;
+    if (stages > ROUNDS_MOST * e)
+        return false;
+    *pass = (struct transform_pass){stages, e, wanted, 0, 1};
+    while (stages - e + pass->log2_lanes < local && (int64_t)1 << pass->log2_lanes < lanes)
+        pass->log2_lanes++;
+    while ((uint64_t)1 << (stages - e + pass->log2_lanes) > most ||
+           !fits_memory(pass, step, device))
+        if (pass->log2_lanes-- <= least)
             return false;
     return true;
 }
 
-static const char *plan_local(const struct step *step, const struct healcl_device *device,
-                              struct variant_plan *plan)
+/* How rows lie between two passes: where out has them, if it has them as the columns, and in's are
+ * not needed there; else in scratch memory. */
+static void plan_between(const struct step *step, const struct healcl_device *device,
+                         struct variant_plan *plan)
 {
-    int64_t n = step->out->layout.shape[3];
-    if (transform_rows(step) > UINT32_MAX / n) /* tiles and elements are counted in 32 bits */
-        return "there are too many rows";
-    const struct tiling *tiling = &plan->tiling;
-    if (!find_tiling(&plan->tiling, step, device))
-        return "rows do not fit two passes";
-    if (tiling->stages > 0)
-        plan->launches = 2 * rounds_of(device, tiling->groups, tiling->rows * n);
-    return NULL;
+    const struct layout *out = &step->out->layout;
+    const bool inverse = step->kind == STEP_INTT, permutes = step->in[3] != NULL;
+    const int64_t n = out->shape[3], of_l = out->shape[1] * out->shape[2];
+    struct transform_passes *passes = &plan->passes;
+    passes->together = rows_lie_closer(inverse ? out : &step->in[0]->layout) &&
+                       (uint64_t)(of_l * n) <= device_scratch_bytes(device) / sizeof(uint64_t);
+    passes->needs_scratch = inverse ? permutes && tensors_overlap(step->in[0], step->out)
+                                    : permutes || rows_lie_closer(out) != passes->together;
+    const int64_t rows = passes->together ? of_l : 1;
+    plan->launches =
+        passes->needs_scratch ? 2 * rounds_of(device, transform_rows(step) / rows, rows * n) : 2;
 }
 
-/* A work-group's tiles, and work-items for each row of one. */
-struct group {
-    uint32_t log2_tiles;
-    size_t row_size;
+/* One pass where a work-group of the tuned size, or the least one, holds a row, or so many as are
+ * to be done together; else two, of about as many stages. */
+static const char *plan_registers(const struct step *step, const struct healcl_device *device,
+                                  struct variant_plan *plan)
+{
+    const struct layout *out = &step->out->layout;
+    const int64_t n = out->shape[3], rows = transform_rows(step);
+    const uint32_t log2_n = log2_of((uint64_t)n), blocks = (log2_n + 1) / 2;
+    const uint32_t together = log2_rows(step, device),
+                   line = log2_of(8 * CACHE_LINE / word_bits(step));
+    const uint64_t most = device->info.max_work_group_size;
+    struct transform_passes *passes = &plan->passes;
+    *passes = (struct transform_passes){0};
+    if (rows > UINT32_MAX / n) /* elements are counted in 32 bits */
+        return "there are too many rows";
+    const int64_t lanes = together > 0 ? out->shape[0] << together : rows;
+    bool fits = fit_pass(&passes->blocks, step, device, log2_n, together, together, lanes,
+                         device->tuning.transform_local_size);
+    if (!fits && log2_n > 1)
+        fits = fit_pass(&passes->blocks, step, device, blocks, together, 0, INT64_MAX, most) &&
+               fit_pass(&passes->columns, step, device, log2_n - blocks, line, 0, INT64_MAX, most);
+    if (!fits) {
+        passes->columns.stages = 0;
+        fits = fit_pass(&passes->blocks, step, device, log2_n, together, 0, lanes, most);
+    }
+    passes->blocks.log2_rows =
+        together < passes->blocks.log2_lanes ? together : passes->blocks.log2_lanes;
+    if (fits && passes->columns.stages > 0)
+        plan_between(step, device, plan);
+    return fits ? NULL : "rows do not fit two passes";
+}
+
+/* Where a pass reads rows, or writes them. */
+struct rows {
+    const struct buffer *buffer;
+    enum dtype dtype;
+    struct layout layout; /* [l,r,k,n] */
+    bool is_between;      /* the passes */
 };
 
-/* As many work-items as there should be, for fewer leave a device's units idle: several rows where
- * one has not enough for all of them to do. */
-static struct group group_of(const struct launcher *self, const struct transform *transform,
-                             const struct tiling *tiling, const struct tile_sweep *pass)
+/* What the kernels follow ranges by, from the largest modulus that the host knows of. */
+static uint32_t residue_limit(const struct launcher *self, const struct step *step)
 {
-    const struct healcl_device *device = self->device;
-    uint32_t radix = log2_radix(device, transform->n);
-    uint32_t log2_items = log2_of(device->tuning.transform_local_size / tiling->rows);
-    uint32_t row = pass->log2_tile > radix ? pass->log2_tile - radix : 0, tiles = pass->log2_apart;
-    row = row + tiles < log2_items ? row : log2_items > tiles ? log2_items - tiles : 0;
-    if ((uint64_t)1 << pass->log2_tile == (uint64_t)transform->n) {
-        uint64_t most = device->info.local_memory_bytes / sizeof(uint64_t);
-        most = most < device->tuning.transform_tile ? most : device->tuning.transform_tile;
-        uint32_t fit = log2_of(most / ((uint64_t)tiling->rows << pass->log2_tile));
-        tiles = log2_items - row < fit ? log2_items - row : fit;
-    }
-    return (struct group){tiles, (size_t)1 << row};
+    const uint64_t most = host_largest(self, step, 1);
+    const uint32_t bits = word_bits(step);
+    return most == 0 || most >> (bits - 2) > 0 ? 2 : most >> (bits - 4) > 0 ? 4 : 16;
 }
 
-/* The groups of rows [first, first + count). */
+/* How many bits of a lane come first in blocks' work-items, so that neighbours have neighbours. */
+static uint32_t lane_first(const struct transform_pass *pass, const struct rows *rows,
+                           bool is_permuted)
+{
+    return is_permuted ? pass->log2_lanes : rows_lie_closer(&rows->layout) ? pass->log2_rows : 0;
+}
+
+/* The rows [first, end); with any that lie closer, of whole l. perm: NULL where values are in
+ * order. */
 static enum healcl_status launch_pass(struct launcher *self, const struct transform *transform,
-                                      const struct tiling *tiling, const struct tile_sweep *pass,
-                                      int64_t first, int64_t count, struct healcl_error *error)
+                                      const struct transform_pass *pass, bool is_columns,
+                                      const struct rows *out, const struct rows *in,
+                                      const struct buffer *perm, int64_t first, int64_t end,
+                                      struct healcl_error *error)
 {
-    uint32_t radix_stages = log2_radix(self->device, transform->n);
-    struct group group = group_of(self, transform, tiling, pass);
+    const struct step *step = transform->step;
+    const struct rows *values = transform->inverse ? in : out;
+    const uint32_t bits = word_bits(step), log2_n = log2_of((uint64_t)transform->n);
+    const bool together = rows_lie_closer(&out->layout) || rows_lie_closer(&in->layout);
+    const bool scatters = perm && pass->stages < log2_n;
+    const uint32_t load = lane_first(pass, in, scatters && values == in);
+    const uint32_t store = lane_first(pass, out, scatters && values == out);
+    const struct buffer *twiddles = transform->twiddles;
+    if (bits == 32 || (is_columns && together))
+        TRY(derive_pass_twiddles(self, step, transform->twiddles,
+                                 is_columns && together ? 1 << pass->stages : 0, bits, &twiddles,
+                                 error));
     struct job job;
-    transform_begin(&job, self, transform, "ntt_tiles", "intt_tiles");
-    job_define_type(&job, "OUT", pass->out_dtype);
-    job_define_type(&job, "IN", pass->in_dtype);
-    job_define_number(&job, "LOG2_TILE", pass->log2_tile);
+    transform_begin(&job, self, transform, "ntt_pass", "intt_pass");
+    space_set_operand(&job.space, 0, &out->layout);
+    space_set_operand(&job.space, 1, &in->layout);
+    job_define_type(&job, "OUT", out->dtype);
+    job_define_type(&job, "IN", in->dtype);
+    job_define_number(&job, "WORD_BITS", bits);
+    job_define_number(&job, "LIMIT", residue_limit(self, step));
+    job_define_number(&job, "LOG2_N", log2_n);
     job_define_number(&job, "STAGES", pass->stages);
-    job_define_number(&job, "LOG2_RADIX", radix_stages);
-    job_define_number(&job, "ROWS", tiling->rows);
-    job_define_number(&job, "LOG2_TILES", group.log2_tiles);
-    if (pass->is_columns)
-        job_define(&job, "COLUMNS", "");
-    if (pass->log2_apart > 0)
-        job_define(&job, "APART", "");
-    if (pass->log2_low > 0)
-        job_define_number(&job, "LOG2_LOW", pass->log2_low);
-    if (pass->scratch != NO_SCRATCH)
-        job_define_number(&job, "SCRATCH", (uint32_t)pass->scratch);
+    job_define_number(&job, "LOG2_E", pass->log2_e);
+    job_define_number(&job, "LOG2_LANES", pass->log2_lanes);
+    job_define_number(&job, "LOG2_ROWS", pass->log2_rows);
+    job_define_number(&job, "LOAD_FIRST", is_columns ? pass->log2_lanes : load);
+    job_define_number(&job, "STORE_FIRST", is_columns ? pass->log2_lanes : store);
+    job_define_number(&job, "PIECES", pass->pieces);
+    const struct {
+        const char *name;
+        bool is_so;
+    } flags[] = {{"INVERSE", transform->inverse},
+                 {"COLUMNS", is_columns},
+                 {"TOGETHER", together},
+                 {"PERMUTED", perm != NULL},
+                 {"FROM_PASS", in->is_between},
+                 {"FOR_PASS", out->is_between},
+                 {"IN_ORDER", in->layout.stride[3] == 1},
+                 {"OUT_ORDER", out->layout.stride[3] == 1}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].is_so)
+            job_define(&job, flags[i].name, "");
     job_add_uint(&job, (uint32_t)first);
-    job_add_written(&job, pass->out);
+    job_add_uint(&job, (uint32_t)end);
+    job_add_written(&job, out->buffer);
     job.writes_output = true;
-    job_add_buffer(&job, pass->in);
+    job_add_buffer(&job, in->buffer);
     job_add_buffer(&job, transform->q);
-    job_add_buffer(&job, transform->twiddles);
-    job_add_buffer(&job, transform->high);
-    job_add_buffer(&job, pass->perm ? pass->perm : transform->perm);
-    job_add_uint(&job, pass->perm != NULL);
-    if (transform->inverse) {
+    job_add_buffer(&job, twiddles);
+    job_add_buffer(&job, perm ? perm : transform->perm);
+    if (transform->inverse)
         job_add_buffer(&job, transform->n_inv);
-        job_add_uint(&job, pass->scale);
-    }
-    /* Loading and storing the tiles, and as many stages at a time as registers allow. */
-    uint64_t elements = ((uint64_t)1 << pass->log2_tile) / group.row_size,
-             passes = (pass->stages + radix_stages - 1) / radix_stages;
-    job.rounds = elements * 2 + passes * ((elements >> radix_stages) + 1);
-    uint64_t tiles = (uint64_t)(count * transform->n) >> pass->log2_tile;
-    uint64_t groups = ((tiles - 1) >> group.log2_tiles) + 1;
-    size_t local_size = (tiling->rows * group.row_size) << group.log2_tiles;
-    return job_launch_groups(&job, groups, local_size, error);
+    job.rounds = (uint64_t)(2 * pass->stages + 8) << pass->log2_e;
+    const int64_t k = out->layout.shape[1] * out->layout.shape[2], rows = together ? k : 1;
+    const int64_t lanes = (end - first + rows - 1) / rows << (log2_n - pass->stages);
+    const uint64_t sets = is_columns ? 1 : (uint64_t)((rows - 1) >> pass->log2_rows) + 1;
+    const uint32_t of_set = pass->log2_lanes - pass->log2_rows;
+    const uint64_t groups = ((uint64_t)(is_columns ? lanes * rows : lanes) - 1) >> of_set;
+    return job_launch_groups(&job, (groups + 1) * sets,
+                             (size_t)1 << (pass->stages - pass->log2_e + pass->log2_lanes), error);
 }
 
-/* Log2 of the elements of a row in a tile of columns: enough for all work-items. */
-static uint32_t log2_columns_tile(const struct launcher *self, const struct tiling *tiling,
-                                  int64_t n)
-{
-    uint32_t least = tiling->stages + tiling->log2_width;
-    uint32_t wanted = log2_radix(self->device, n) +
-                      log2_of(self->device->tuning.transform_local_size / tiling->rows);
-    return wanted < least ? least : wanted < tiling->log2_most ? wanted : tiling->log2_most;
-}
-
-/* Rows by two passes: columns and blocks, and in between in scratch memory. */
+/* Rows by two passes. */
 static enum healcl_status launch_in_two(struct launcher *self, struct transform *transform,
-                                        const struct tiling *tiling, struct tile_sweep whole,
+                                        const struct transform_passes *passes,
+                                        const struct rows *out, const struct rows *in,
                                         struct healcl_error *error)
 {
-    int64_t at_once;
-    struct tile_sweep columns = whole, blocks = whole;
-    blocks.log2_tile = blocks.stages = tiling->log2_most - tiling->log2_apart;
-    blocks.log2_apart = tiling->log2_apart;
-    columns.log2_tile = log2_columns_tile(self, tiling, transform->n);
-    columns.stages = tiling->stages;
-    columns.is_columns = true;
-    columns.perm = NULL;
-    columns.log2_low = 0;
-    blocks.scale = false;
-    struct tile_sweep *before = transform->inverse ? &blocks : &columns;
-    struct tile_sweep *after = transform->inverse ? &columns : &blocks;
-    before->out = after->in = &transform->rows;
-    before->out_dtype = after->in_dtype = DTYPE_INT64;
-    before->scratch = 0;
-    after->scratch = 1;
-
-    TRY(transform_acquire_rows(self, transform, tiling->groups, tiling->rows, &at_once, error));
+    const struct step *step = transform->step;
+    const bool permutes = step->in[3] != NULL, together = passes->together;
+    const int64_t n = transform->n, k = out->layout.shape[2], r = out->layout.shape[1];
+    const int64_t rows = transform_rows(step), step_rows = together ? r * k : 1;
+    const struct buffer *perm = NULL;
+    int64_t at_once = rows / step_rows;
+    struct rows between = *out;
+    if (permutes)
+        TRY(derive_inverse_permutation(self, step, 3, &perm, error));
+    if (passes->needs_scratch) {
+        TRY(transform_acquire_rows(self, transform, at_once, step_rows, &at_once, error));
+        between.buffer = &transform->rows;
+    }
+    between.is_between = true;
     enum healcl_status status = HEALCL_OK;
-    for (int64_t first = 0; status == HEALCL_OK && first < tiling->groups; first += at_once) {
-        int64_t left = tiling->groups - first, count = left < at_once ? left : at_once;
-        status = launch_pass(self, transform, tiling, before, first, count, error);
+    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once * step_rows) {
+        const int64_t left = rows - first, most = at_once * step_rows;
+        const int64_t end = first + (left < most ? left : most);
+        if (passes->needs_scratch) {
+            const int64_t strides[] = {r * k * n, together ? k : k * n, together ? 1 : n,
+                                       together ? r * k : 1};
+            memcpy(between.layout.stride, strides, sizeof strides);
+            between.layout.offset = -first * n;
+        }
+        const bool columns_first = !transform->inverse;
+        status = launch_pass(self, transform, columns_first ? &passes->columns : &passes->blocks,
+                             columns_first, &between, in, columns_first ? NULL : perm, first, end,
+                             error);
         if (status == HEALCL_OK)
-            status = launch_pass(self, transform, tiling, after, first, count, error);
+            status = launch_pass(self, transform,
+                                 columns_first ? &passes->blocks : &passes->columns, !columns_first,
+                                 out, &between, columns_first ? perm : NULL, first, end, error);
     }
     device_buffer_release(self->device, &transform->rows);
     return status;
 }
 
-static enum healcl_status launch_local(struct launcher *self, const struct variant_plan *plan,
-                                       struct healcl_error *error)
+static enum healcl_status launch_registers(struct launcher *self, const struct variant_plan *plan,
+                                           struct healcl_error *error)
 {
     const struct step *step = plan->step;
-    const struct tiling *tiling = &plan->tiling;
     struct transform transform;
-    const struct tensor *in = step->in[0], *out = step->out;
-    uint32_t log2_n = log2_of((uint64_t)out->layout.shape[3]), log2_low = 0;
-    if (out->layout.shape[3] >= self->device->tuning.transform_products) {
-        /* The twiddles of the last stages are numbers from n / radix on. */
-        uint32_t radix = log2_radix(self->device, out->layout.shape[3]), half = log2_n / 2;
-        log2_low = half < log2_n - radix ? half : log2_n - radix;
-    }
-    TRY(transform_init(self, plan, log2_low, &transform, error));
-    struct tile_sweep whole = {.log2_tile = log2_n,
-                               .stages = log2_n,
-                               .out_dtype = out->storage->dtype,
-                               .in_dtype = in->storage->dtype,
-                               .scratch = NO_SCRATCH,
-                               .log2_low = log2_low,
-                               .scale = transform.inverse};
-    TRY(launcher_buffer(self, out->storage, &whole.out, error));
-    TRY(launcher_buffer(self, in->storage, &whole.in, error));
-    bool permutes = step->in[3] != NULL;
-    if (tiling->stages == 0) {
-        whole.perm = permutes ? transform.perm : NULL;
-        return launch_pass(self, &transform, tiling, &whole, 0, tiling->groups, error);
-    }
-    if (permutes)
-        TRY(derive_inverse_permutation(self, step, 3, &whole.perm, error));
-    return launch_in_two(self, &transform, tiling, whole, error);
+    TRY(transform_init(self, plan, &transform, error));
+    const struct tensor *a = step->in[0];
+    struct rows out = {.dtype = step->out->storage->dtype, .layout = step->out->layout};
+    struct rows in = {.dtype = a->storage->dtype, .layout = a->layout};
+    TRY(launcher_buffer(self, step->out->storage, &out.buffer, error));
+    TRY(launcher_buffer(self, a->storage, &in.buffer, error));
+    if (plan->passes.columns.stages > 0)
+        return launch_in_two(self, &transform, &plan->passes, &out, &in, error);
+    return launch_pass(self, &transform, &plan->passes.blocks, false, &out, &in,
+                       step->in[3] ? transform.perm : NULL, 0, transform_rows(step), error);
 }
 
 /* ---------------------------------------------------------------- whole rows, or batches of
@@ -464,13 +470,6 @@ static bool is_interleaved(const struct layout *layout)
 {
     int64_t r = layout->shape[1], k = layout->shape[2];
     return r * k > 1 && (k == 1 || layout->stride[2] == 1) && (r == 1 || layout->stride[1] == k);
-}
-
-/* No number has more: a transform's moduli are of the dtype of its output, its input is of that or
- * of int8. */
-static uint32_t word_bits(const struct step *step)
-{
-    return 8 * (uint32_t)dtype_size(step->out->storage->dtype);
 }
 
 /* ROW_TILES: see cl/ntt/row_passes.cl. */
@@ -534,7 +533,7 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
 {
     const struct step *step = plan->step;
     struct transform transform;
-    TRY(transform_init(self, plan, 0, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
     const struct buffer *lane_twiddles;
     const uint32_t bits = word_bits(step);
@@ -615,7 +614,7 @@ static enum healcl_status launch_single(struct launcher *self, const struct vari
     const struct step *step = plan->step;
     struct transform transform;
     int64_t rows = transform_rows(step);
-    TRY(transform_init(self, plan, 0, &transform, error));
+    TRY(transform_init(self, plan, &transform, error));
     struct job job;
     transform_begin(&job, self, &transform, "ntt_single", "intt_single");
     job_define_type(&job, "OUT", step->out->storage->dtype);
@@ -638,12 +637,12 @@ static enum healcl_status launch_single(struct launcher *self, const struct vari
 enum {
     SHARED = 1 << TUNABLE_transform_local_size,
     TILED = SHARED | 1 << TUNABLE_transform_rows | 1 << TUNABLE_transform_tile |
-            1 << TUNABLE_transform_radix | 1 << TUNABLE_transform_products
+            1 << TUNABLE_transform_radix
 };
 
 static const struct variant variants[] = {
-    {"local", STYLE_LOCAL, plan_local, launch_local, TILED, "ntt/local", NULL, "cl/ntt/local.cl",
-     "rows that two passes through local memory hold"},
+    {"registers", STYLE_LOCAL, plan_registers, launch_registers, TILED, "ntt/registers", NULL,
+     "cl/ntt/registers.cl", "rows that two passes hold"},
     {"single", STYLE_SINGLE, plan_single, launch_single, 0, "ntt/single", NULL, "cl/ntt/single.cl",
      "rows that fit local memory"},
     {"rows", STYLE_VECTORS, plan_rows, launch_rows,

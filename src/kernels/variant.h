@@ -46,14 +46,19 @@ struct products {
     int64_t strides[3][3]; /* of out, a, b along the axes */
 };
 
-/* How a transform's rows are divided into tiles of local memory. */
-struct tiling {
-    uint32_t rows;       /* done together, of one l */
-    int64_t groups;      /* of so many rows, the last one of each l may have fewer */
-    uint32_t log2_most;  /* of the elements of a row that fit local memory */
-    uint32_t stages;     /* over columns; 0: a row fits local memory */
-    uint32_t log2_width; /* columns of a tile, at least */
-    uint32_t log2_apart; /* blocks of a row that are done together, as far apart as they can be */
+/* How a pass of cl/ntt/registers.cl over the rows of a transform is divided among work-groups. */
+struct transform_pass {
+    uint32_t stages;
+    uint32_t log2_e;     /* elements of a work-item */
+    uint32_t log2_lanes; /* columns, or blocks, of a work-group */
+    uint32_t log2_rows;  /* of one l that these are of */
+    uint32_t pieces;     /* in which a word is exchanged */
+};
+
+struct transform_passes {
+    struct transform_pass columns, blocks; /* columns of no stages: there is one pass */
+    bool together;                         /* between them the rows of one l lie side by side */
+    bool needs_scratch;                    /* for them */
 };
 
 struct variant;
@@ -67,7 +72,7 @@ struct variant_plan {
         struct elementwise_plan elementwise;
         struct axis_sum sum;
         struct products products;
-        struct tiling tiling;
+        struct transform_passes passes;
         size_t local_size; /* digits of the full modulus */
     };
 };

@@ -20,7 +20,6 @@ enum {
                                more, several work-groups may share it */
     TRANSFORM_RADIX = 8,
     STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
-    TRANSFORM_PRODUCTS = 16384,  /* the twiddles of a modulus then take 256 KiB */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -155,7 +154,6 @@ struct device_tuning tuning_default(const struct device_info *info)
         .transform_rows = TRANSFORM_ROWS,
         .transform_tile = TRANSFORM_TILE,
         .transform_radix = TRANSFORM_RADIX,
-        .transform_products = TRANSFORM_PRODUCTS,
         .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
         /* Whatever it is shaped as: */
         .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,

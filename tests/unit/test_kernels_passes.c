@@ -1,7 +1,7 @@
 /*
- * How often transforms on local memory go through a row in global memory, which lines of it their
- * work-items touch together, and whether twiddles that are products are found: by kernels that
- * stand in for those of cl/ntt/local.cl, or note what these do.
+ * How often transforms of GPUs go through a row in global memory, and which lines of it their
+ * work-items touch together: by kernels that stand in for those of cl/ntt/registers.cl, or note
+ * what these do.
  */
 #include "helper_device.h"
 
@@ -15,16 +15,16 @@
 
 static struct healcl_device *device;
 
-/* Builds without the sizes of cl/ntt/local.cl, so that kernels which do not know them are of one
- * program whatever these are. */
+/* Builds without the options of cl/ntt/registers.cl but for types, so that kernels which do not
+ * know them are of one program whatever these are. */
 static cl_int CL_API_CALL build_without_sizes(cl_program program, cl_uint count,
                                               const cl_device_id *devices, const char *options,
                                               void(CL_CALLBACK *notify)(cl_program, void *),
                                               void *data)
 {
-    static const char *const sizes[] = {
-        "LOG2_TILE=", "STAGES=",  "LOG2_RADIX=", "ROWS=",    "LOG2_TILES",
-        "COLUMNS=",   "SCRATCH=", "APART=",      "LOG2_LOW="};
+    static const char *const sizes[] = {"LOG2_",     "STAGES=",  "LOAD_FIRST=", "STORE_FIRST=",
+                                        "LIMIT=",    "PIECES=",  "COLUMNS",     "TOGETHER",
+                                        "FROM_PASS", "FOR_PASS", "IN_ORDER",    "OUT_ORDER"};
     char kept[1024] = "";
     for (const char *define = options; define; define = strstr(define + 1, " -D ")) {
         const char *end = strstr(define + 1, " -D ");
@@ -38,7 +38,7 @@ static cl_int CL_API_CALL build_without_sizes(cl_program program, cl_uint count,
     return helper_loader()->clBuildProgram(program, count, devices, kept, notify, data);
 }
 
-/* As a GPU, with a program in place of ntt/local. */
+/* As a GPU, with a program in place of ntt/registers. */
 static void open_gpu(const char *source, bool knows_sizes)
 {
     static struct opencl cl;
@@ -48,7 +48,7 @@ static void open_gpu(const char *source, bool knows_sizes)
     OK(device_open_tested(&cl, NULL, &device, &error));
     if (!knows_sizes)
         cl.clBuildProgram = build_without_sizes;
-    OK(device_add_program(device, "ntt/local", source, &error));
+    OK(device_add_program(device, "ntt/registers", source, &error));
     device->tuning.transform_local_size = 256;
 }
 
@@ -77,9 +77,7 @@ static int64_t reversed(int64_t i, int64_t n)
     return result;
 }
 
-/* twiddles: NULL for some. */
-static void script_transform(struct script *script, const struct transform *transform,
-                             const int64_t *twiddles)
+static void script_transform(struct script *script, const struct transform *transform)
 {
     const char *type = transform->in_int32 ? "int32" : "int64";
     enum dtype dtype = transform->in_int32 ? DTYPE_INT32 : DTYPE_INT64;
@@ -98,10 +96,7 @@ static void script_transform(struct script *script, const struct transform *tran
     script_call(script, "out", "zeros", shape);
     script_upload(script, "q", dtype, 1, &one, &q);
     script_upload(script, "perm", dtype, 1, &n, perm);
-    if (twiddles)
-        script_upload(script, "psi", dtype, 2, (int64_t[]){1, n}, twiddles);
-    else
-        script_call(script, "psi", "zeros", row);
+    script_call(script, "psi", "zeros", row);
     script_upload(script, "n_inv", dtype, 1, &one, &one);
     char arguments[128];
     if (transform->inverse)
@@ -116,10 +111,9 @@ static void script_transform(struct script *script, const struct transform *tran
 
 /* ---------------------------------------------------------------- passes */
 
-#define PARAMETERS                                                            \
-    "(SPACE(space), uint first_group, global OUT *out, global const IN *in,"  \
-    " global const struct modulus *q, global const struct twiddle *twiddles," \
-    " global const struct twiddle *high, global const uint *perm, uint use_perm"
+#define PARAMETERS                                                                       \
+    "(SPACE(space), uint first_row, uint end_row, global OUT *out, global const IN *in," \
+    " global const struct modulus *q, global const void *twiddles, global const uint *perm"
 
 static int launches_of(const struct transform *transform)
 {
@@ -127,7 +121,7 @@ static int launches_of(const struct transform *transform)
     struct script_results results = {0};
     struct trace *trace = trace_create(1000);
     assert_non_null(trace);
-    script_transform(&script, transform, NULL);
+    script_transform(&script, transform);
     script_plan(&script);
     struct executor *executor;
     OK(device_executor_create(device, script.plan, true, &executor, &error));
@@ -145,14 +139,14 @@ static int launches_of(const struct transform *transform)
     return launches;
 }
 
-/* One where a row, or as many as a line of the caches has of those that lie between each other,
- * or all of these, fit local memory, else two. */
+/* One where a work-group has room for a row in registers, or for as many as a line of the caches
+ * has of those that lie between each other, or for all of these; else two. */
 static void passes(void **state)
 {
     (void)state;
     static const char source[] =
-        "KERNEL ntt_tiles" PARAMETERS ") {}\n"
-        "KERNEL intt_tiles" PARAMETERS ", global const struct twiddle *n_inv, uint scale) {}\n";
+        "KERNEL ntt_pass" PARAMETERS ") {}\n"
+        "KERNEL intt_pass" PARAMETERS ", global const struct twiddle *n_inv) {}\n";
     static const int64_t memories[] = {32768, 49152, 65536}, rows[] = {1, 2, 4, 8, 16, 32};
     open_gpu(source, false);
     int checked = 0;
@@ -169,8 +163,9 @@ static void passes(void **state)
                     struct transform transform = {
                         (log2_n + (int)r) % 2, is_last, true, r == 2 || r == 4, 1, n, rows[r]};
                     device->info.local_memory_bytes = (uint64_t)memories[memory];
-                    int64_t together = is_last ? 1 : rows[r] < 8 ? rows[r] : 8;
-                    int expected = together * n * 8 <= memories[memory] ? 1 : 2;
+                    int64_t line = transform.in_int32 ? 16 : 8;
+                    int64_t together = is_last ? 1 : rows[r] < line ? rows[r] : line;
+                    int expected = together * n <= 256 * 8 ? 1 : 2;
                     int launches = launches_of(&transform);
                     if (launches != expected)
                         fail_msg("%d launches, not %d, of n = %d, %d rows%s, %d bytes", launches,
@@ -184,17 +179,18 @@ static void passes(void **state)
 
 /* ---------------------------------------------------------------- lines */
 
-extern const char healcl_cl_ntt_local[];
+extern const char healcl_cl_ntt_registers[];
 
-/* Instead of reading or writing an element of a tensor, which is one of x instead, the kernels note
- * in it who would do so at which turn of its loop: variables x and turn of theirs. */
-static const char notes[] = "static inline uint note(global const long *at, uint turn)\n"
+/* Instead of reading or writing an element of a tensor, the kernels note in it who would do so in
+ * which turn, the i-th of each work-item. */
+static const char notes[] = "static inline uint note(global const long *at, uint i)\n"
                             "{\n"
+                            "    uint turn = i * LOCAL_SIZE + (uint)get_local_id(0);\n"
                             "    *(global long *)at = 1 + ((long)get_group_id(0) << 32 | turn);\n"
                             "    return 0;\n"
                             "}\n"
-                            "#undef AT\n"
-                            "#define AT(name, i) x[note(name + (i), turn)]\n";
+                            "#define LOAD(name, at) note(name + (at), i)\n"
+                            "#define STORE(name, at, x) note(name + (at), i)\n";
 
 enum { WAVE = 64, LINE_ELEMENTS = 8 };
 
@@ -231,10 +227,10 @@ static void lines(void **state)
     (void)state;
     static const int64_t rows[] = {1, 2, 4, 32}, lengths[] = {4, 16, 64, 512, 2048, 8192};
     static char source[1 << 16];
-    size_t length = strlen(notes) + strlen(healcl_cl_ntt_local);
+    size_t length = strlen(notes) + strlen(healcl_cl_ntt_registers);
     assert_true(length < sizeof source);
     memcpy(source, notes, strlen(notes));
-    strcpy(source + strlen(notes), healcl_cl_ntt_local);
+    strcpy(source + strlen(notes), healcl_cl_ntt_registers);
     open_gpu(source, true);
     device->info.local_memory_bytes = 4096 * sizeof(int64_t);
     device->tuning.transform_tile = 4096;
@@ -249,7 +245,7 @@ static void lines(void **state)
                                               4,        lengths[n], rows[r]};
                 struct script script = {0};
                 struct script_results results = {0};
-                script_transform(&script, &transform, NULL);
+                script_transform(&script, &transform);
                 script_download(&script, "a");
                 script_download(&script, "out");
                 script_plan(&script);
@@ -271,53 +267,11 @@ static void lines(void **state)
     close_gpu();
 }
 
-/* ---------------------------------------------------------------- products */
-
-/* Powers of a number are found to be products, also where their first one, which no transform
- * needs, is another number only that each is a product with; and others are not. */
-static void products(void **state)
-{
-    (void)state;
-    enum { N = 256 };
-    static const char source[] =
-        "KERNEL ntt_tiles" PARAMETERS ")\n"
-        "{\n"
-        "    if (get_global_id(0) == 0)\n"
-        "        AT(out, 0) = 1 + (high[(uint)space.shape[3] >> LOG2_LOW].factor != 0);\n"
-        "}\n";
-    struct transform transform = {false, true, false, false, 1, N, 1};
-    int64_t powers[N];
-    for (int64_t i = 0, power = 1; i < N; i++, power = power * 3 % Q)
-        powers[reversed(i, N)] = power;
-    open_gpu(source, true);
-    device->tuning.transform_products = N;
-    /* Before the last one: all are powers. Number 8 is of the low table, 17 is a product. The first
-     * time all but numbers 0 and 16 are 0, so that only 16 shows that it is no product with 0. */
-    static const int changed[] = {16, 0, 8, 17, N - 1, N};
-    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
-        struct script script = {0};
-        struct script_results results = {0};
-        int64_t twiddles[N + 1] = {5};
-        if (i > 0)
-            memcpy(twiddles, powers, sizeof powers);
-        twiddles[changed[i]] = 5;
-        script_transform(&script, &transform, twiddles);
-        script_download(&script, "out");
-        script_plan(&script);
-        OK(script_run_on(&script, device, &results, &error));
-        assert_int_equal(results.values[0], changed[i] == N ? 2 : 1);
-        script_results_release(&results);
-        script_release(&script);
-    }
-    close_gpu();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(passes),
         DEVICE_TEST(lines),
-        DEVICE_TEST(products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "helper_share.h"
+#include "kernels/derived.h"
 #include "tools/problem_check.h"
 
 static const uint64_t seed = 0x7a115;
@@ -52,57 +53,36 @@ struct setting {
     int shortest, longest; /* log2 of the lengths */
     uint32_t radix;        /* 0: the default */
     bool interleaved;      /* rows that lie between each other, else every arrangement */
-    uint32_t products;     /* 0: the default; else twiddles are powers, but for some moduli's */
 };
 
 enum { MODULI = 3, NO_LIMIT = 1 << 30 };
 
-/* Moduli of the first dtype that holds them. */
-static int64_t modulus_number(uint64_t i, enum dtype dtype)
+/* Moduli at the edges of a class of ranges; the variant chooses the class. */
+static int64_t modulus_number(uint64_t variant, uint64_t i, enum dtype dtype)
 {
-    static const int64_t wide[] = {((int64_t)1 << 62) - 1,
-                                   ((int64_t)1 << 62) + 1,
-                                   INT64_MAX - 24,
-                                   1,
-                                   (int64_t)1 << 62,
-                                   ((int64_t)1 << 61) + 1,
-                                   2,
-                                   INT64_MAX,
-                                   3,
-                                   65537};
-    static const int64_t narrow[] = {INT32_MAX, 1, 2, 65537, 3, (1 << 30) + 1, INT32_MAX - 1};
-    if (dtype == DTYPE_INT32)
-        return narrow[i % (sizeof narrow / sizeof *narrow)];
-    return wide[i % (sizeof wide / sizeof *wide)];
+    enum { OF_CLASS = 5 };
+#define POWER(bits) ((int64_t)1 << (bits))
+    static const int64_t wide[][OF_CLASS] = {
+        {POWER(62) + 1, INT64_MAX, 1, POWER(62), INT64_MAX - 24},
+        {POWER(62) - 1, POWER(60) + 1, 2, POWER(60), POWER(61) + 1},
+        {POWER(60) - 1, 1, POWER(59) + 1, 3, 65537}};
+    static const int64_t narrow[][OF_CLASS] = {{INT32_MAX, 1, 65537, POWER(30) + 1, POWER(30)},
+                                               {POWER(30) - 1, POWER(28) + 1, 2, POWER(28), 3},
+                                               {POWER(28) - 1, 1, POWER(27) + 1, 2, 65537}};
+    const uint64_t class = variant % 3, number = (variant / 3 + i) % OF_CLASS;
+    return dtype == DTYPE_INT32 ? narrow[class][number] : wide[class][number];
 }
 
-__extension__ typedef unsigned __int128 uint128;
+static uint64_t
+    largest; /* modulus, which the host knows of; 0: it does not, as with problem_check */
 
-static uint64_t multiply(uint64_t a, uint64_t b, uint64_t q)
+uint64_t __wrap_host_largest(const struct launcher *launcher, const struct step *step, int i);
+uint64_t __real_host_largest(const struct launcher *launcher, const struct step *step, int i);
+
+uint64_t __wrap_host_largest(const struct launcher *launcher, const struct step *step, int i)
 {
-    return (uint64_t)((uint128)a * b % q);
+    return largest > 0 ? largest : __real_host_largest(launcher, step, i);
 }
-
-/* A row of twiddles as HEAL has them, powers of any number in the order of reversed bits; all of
- * them but one with is_broken. */
-static void set_powers(void *twiddles, enum dtype dtype, int64_t first, int64_t n, uint64_t q,
-                       bool is_broken, struct random *random)
-{
-    uint64_t power = 1 % q, root = random_bits(random) % q;
-    for (int64_t i = 0; i < n; i++, power = multiply(power, root, q)) {
-        int64_t reversed = 0;
-        for (int64_t bit = 1; bit < n; bit *= 2)
-            reversed = 2 * reversed + (i & bit ? 1 : 0);
-        dtype_store(dtype, twiddles, first + reversed, (int64_t)power);
-    }
-    if (is_broken) {
-        int64_t i = first + n - 1 - random_between(random, 0, n / 2);
-        dtype_store(dtype, twiddles, i,
-                    (int64_t)(((uint64_t)dtype_load(dtype, twiddles, i) + 1) % q));
-    }
-}
-
-static bool twiddles_are_powers; /* those of all moduli but number 1 */
 
 static void check_transform(const struct form *form, const struct problem_dtypes *dtypes, int64_t n,
                             int64_t k, enum arrangement arrangement, uint64_t variant)
@@ -115,18 +95,16 @@ static void check_transform(const struct form *form, const struct problem_dtypes
     if (!arrangement_applies(&problem, arrangement))
         arrangement = ARRANGEMENT_CONTIGUOUS;
     problem_data_init(&data, &problem, &random);
-    for (int64_t i = 0; i < k; i++)
-        dtype_store(dtypes->value, data.packed[form_parameter(form, "q")], i,
-                    modulus_number(variant * MODULI + (uint64_t)i, dtypes->value));
-    for (int64_t i = 0; twiddles_are_powers && i < k; i++) {
-        const char *name = form_id(form) == OPERATION_NTT ? "psi" : "ipsi";
-        set_powers(data.packed[form_parameter(form, name)], dtypes->value, i * n, n,
-                   (uint64_t)modulus_number(variant * MODULI + (uint64_t)i, dtypes->value), i == 1,
-                   &random);
+    largest = 0;
+    for (int64_t i = 0; i < k; i++) {
+        const int64_t q = modulus_number(variant, (uint64_t)i, dtypes->value);
+        dtype_store(dtypes->value, data.packed[form_parameter(form, "q")], i, q);
+        largest = (uint64_t)q > largest ? (uint64_t)q : largest;
     }
     placement_make(&placement, &problem, arrangement, variant, &random);
     enum healcl_status result = problem_check(device, &problem, &placement, &data, &random, &error);
     problem_data_release(&data);
+    largest = 0;
     checked++;
     if (result == HEALCL_OK)
         return;
@@ -205,9 +183,6 @@ static void check_setting(void **state)
     device->tuning.transform_local_size = setting->local_size;
     if (setting->radix)
         device->tuning.transform_radix = setting->radix;
-    twiddles_are_powers = setting->products > 0;
-    if (setting->products)
-        device->tuning.transform_products = setting->products;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
     check_forms(setting);
@@ -217,23 +192,20 @@ int main(void)
 {
     /* One work-item alone; as on most GPUs; a row in two parts, of few columns or many; lengths
      * that local memory does not hold even so. */
-    static struct setting alone = {STYLE_LOCAL, 1, NO_LIMIT, 0, 6, 0, false, 0};
-    static struct setting group = {STYLE_LOCAL, 64, NO_LIMIT, 0, 17, 0, false, 0};
-    static struct setting parts = {STYLE_LOCAL, 32, 4096, 8, 15, 0, false, 0};
-    static struct setting columns = {STYLE_LOCAL, 256, 32768, 16, 17, 0, false, 0};
+    static struct setting alone = {STYLE_LOCAL, 1, NO_LIMIT, 0, 6, 0, false};
+    static struct setting group = {STYLE_LOCAL, 64, NO_LIMIT, 0, 17, 0, false};
+    static struct setting parts = {STYLE_LOCAL, 32, 4096, 8, 15, 0, false};
+    static struct setting columns = {STYLE_LOCAL, 256, 32768, 16, 17, 0, false};
     /* Rows that fit together, and that do not; radix 16 too, and 48 KiB, not all of it used. */
-    static struct setting interleaved = {STYLE_LOCAL, 64, 4096, 0, 12, 8, true, 0};
-    static struct setting radix_16 = {STYLE_LOCAL, 32, 8192, 4, 12, 16, true, 0};
-    static struct setting odd_memory = {STYLE_LOCAL, 128, 49152, 9, 13, 8, true, 0};
-    static struct setting longest = {STYLE_LOCAL, 256, 32768, 17, 17, 8, true, 0};
-    /* Twiddles that are products, of each radix, in one pass and in two. */
-    static struct setting products = {STYLE_LOCAL, 32, 8192, 8, 12, 8, false, 256};
-    static struct setting products_16 = {STYLE_LOCAL, 64, 16384, 8, 12, 16, true, 256};
-    static struct setting vectors = {STYLE_VECTORS, 1, NO_LIMIT, 7, 17, 0, false, 0};
-    static struct setting single = {STYLE_SINGLE, 1, NO_LIMIT, 1, 17, 0, false, 0};
-    static struct setting too_long = {STYLE_SINGLE, 1, 1024, 7, 8, 0, false, 0};
-    static struct setting general = {STYLE_GENERAL, 1, NO_LIMIT, 0, 9, 0, false, 0};
-    static struct setting general_group = {STYLE_GENERAL, 8, NO_LIMIT, 0, 9, 0, false, 0};
+    static struct setting interleaved = {STYLE_LOCAL, 64, 4096, 0, 12, 8, true};
+    static struct setting radix_16 = {STYLE_LOCAL, 32, 8192, 4, 12, 16, true};
+    static struct setting odd_memory = {STYLE_LOCAL, 128, 49152, 9, 13, 8, true};
+    static struct setting longest = {STYLE_LOCAL, 256, 32768, 17, 17, 8, true};
+    static struct setting vectors = {STYLE_VECTORS, 1, NO_LIMIT, 7, 17, 0, false};
+    static struct setting single = {STYLE_SINGLE, 1, NO_LIMIT, 1, 17, 0, false};
+    static struct setting too_long = {STYLE_SINGLE, 1, 1024, 7, 8, 0, false};
+    static struct setting general = {STYLE_GENERAL, 1, NO_LIMIT, 0, 9, 0, false};
+    static struct setting general_group = {STYLE_GENERAL, 8, NO_LIMIT, 0, 9, 0, false};
     const struct CMUnitTest tests[] = {
         {"general", check_setting, NULL, NULL, &general},
         {"general, 8 work-items", check_setting, NULL, NULL, &general_group},
@@ -245,8 +217,6 @@ int main(void)
         {"local, interleaved rows, radix 16", check_setting, NULL, NULL, &radix_16},
         {"local, interleaved rows, 48 KiB", check_setting, NULL, NULL, &odd_memory},
         {"local, interleaved rows, two passes to 2^17", check_setting, NULL, NULL, &longest},
-        {"local, products of twiddles", check_setting, NULL, NULL, &products},
-        {"local, products of twiddles, radix 16", check_setting, NULL, NULL, &products_16},
         {"vectors", check_setting, NULL, NULL, &vectors},
         {"single", check_setting, NULL, NULL, &single},
         {"single, rows too long", check_setting, NULL, NULL, &too_long},

@@ -90,7 +90,7 @@ static struct healcl_device *open_device(void)
     struct healcl_device *device = NULL;
     OK(device_open(helper_loader(), NULL, &device, &error));
     OK(device_add_program(device, "ntt/single", does_nothing, &error));
-    OK(device_add_program(device, "ntt/local", does_not_build, &error));
+    OK(device_add_program(device, "ntt/registers", does_not_build, &error));
     return device;
 }
 
@@ -127,7 +127,8 @@ static void chooses_only_what_is_right(void **state)
     assert_int_equal(report.alternatives[0].outcome, TUNE_WRONG);
     assert_non_null(strstr(report.alternatives[0].reason, "the device's result is wrong"));
     assert_int_equal(report.alternatives[1].outcome, TUNE_FAILED);
-    assert_non_null(strstr(report.alternatives[1].reason, "program 'ntt/local' does not build"));
+    assert_non_null(
+        strstr(report.alternatives[1].reason, "program 'ntt/registers' does not build"));
     assert_int_equal(report.alternatives[2].outcome, TUNE_RIGHT);
     assert_true(report.alternatives[2].nanoseconds > 0);
     for (int i = 0; i < 3; i++)

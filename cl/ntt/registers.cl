@@ -1,0 +1,628 @@
+/*
+ * Negacyclic transforms for GPUs: one pass over rows, in registers.
+ *
+ * A work-item has E = 2^LOG2_E elements in registers and does up to LOG2_E stages on them; between
+ * such rounds one exchange through local memory. Rows that fit a work-group go through all stages in
+ * one pass. Longer ones take two, as matrices of 2^STAGES by AROUND elements:
+ *   COLUMNS  first pass of the forward transform, last one of the inverse: a lane is a column
+ *   else     blocks, the other pass or the only one: a lane is a block of 2^STAGES elements
+ * A work-group has 2^LOG2_LANES lanes, side by side, and 2^(STAGES - LOG2_E) work-items for each.
+ *
+ *   TOGETHER     elements of one number lie side by side in the rows of one l, as in HEAL's
+ *                [l,n,r,k]: lanes are of 2^LOG2_ROWS such rows; columns of any
+ *   LOAD_FIRST   so many bits of the lane, its lowest ones, are the lowest bits of a work-item's
+ *   STORE_FIRST  number when it loads, or stores; then come those inside the lane: so accesses are
+ *                coalesced
+ *   FROM_PASS    in is what the other pass has left: residues in [0, LIMIT*q)
+ *   FOR_PASS     out is for the other pass
+ *   IN_ORDER     in's elements of a row lie side by side; OUT_ORDER: out's
+ *   PERMUTED     values are permuted in memory
+ *   LIMIT        q < 2^WORD_BITS / LIMIT: 2, 4 or 16. Between butterflies residues are lazy, below
+ *                LIMIT*q, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014.
+ *                Their bounds, in units of q, are constants once loops are unrolled
+ *   PIECES       an exchange moves WORD_BITS / PIECES bits at a time
+ *
+ * Butterflies and numbers of twiddles are those of stages.cl.
+ */
+#if !defined(LOG2_N) || !defined(STAGES) || !defined(LOG2_E) || STAGES < LOG2_E || LOG2_N < STAGES
+#error "LOG2_N, STAGES and LOG2_E are not given, or do not go together"
+#endif
+#if LOCAL_SIZE != 1 << (STAGES - LOG2_E + LOG2_LANES)
+#error "LOCAL_SIZE is not the work-items of all lanes"
+#endif
+#if !defined(IN) || !defined(OUT)
+#error "IN and OUT, the types of the tensors' elements, are not given"
+#endif
+#if WORD_BITS != 64 && WORD_BITS != 32
+#error "WORD_BITS is neither 64 nor 32"
+#endif
+#if LIMIT != 2 && LIMIT != 4 && LIMIT != 16
+#error "LIMIT is none of 2, 4 and 16"
+#endif
+
+#include "tensor_rows.cl"
+
+/* For functions of an array, which would not be in registers if they were called. */
+#define INLINE __attribute__((always_inline)) static inline
+
+/* On some GPUs a compiler chooses how many work-items share a set of registers, which elements of
+ * 64 bits had better be few. Where there are no doubles, it chooses well. */
+#if defined(cl_intel_required_subgroup_size) && defined(cl_khr_fp64) && LOCAL_SIZE % 16 == 0
+#define FEW_TOGETHER __attribute__((intel_reqd_sub_group_size(16)))
+#else
+#define FEW_TOGETHER
+#endif
+
+#if WORD_BITS == 64
+typedef ulong word;
+typedef ulong2 word_twiddle; /* factor and quotient */
+typedef long signed_word;
+#else
+typedef uint word;
+typedef uint2 word_twiddle;
+typedef int signed_word;
+#endif
+
+#define E (1u << LOG2_E)
+#define N (1u << LOG2_N)
+#define AROUND (1u << (LOG2_N - STAGES))
+#define LANES (1u << LOG2_LANES)
+#define LOG2_ITEMS (STAGES - LOG2_E)
+
+/* ---------------------------------------------------------------- residues */
+
+/* Products are in [0, TIMES_BOUND*q). */
+#define TIMES_BOUND (LIMIT == 2 ? 1u : 2u)
+
+/* x mod c for x in [0, 2c), c <= 2^(WORD_BITS - 1) */
+INLINE word subtract_once(word x, word c)
+{
+    word rest = x - c;
+    return (signed_word)rest < 0 ? x : rest;
+}
+
+/* x*w mod q in [0, TIMES_BOUND*q), any x */
+INLINE word times(word x, word_twiddle w, word q)
+{
+    word product = x * w.x + mul_hi(x, w.y) * (0 - q); /* one chain of additions */
+    CHECK_BELOW(w.x, q);
+    CHECK_BELOW(product, 2 * q);
+    return LIMIT == 2 ? subtract_once(product, q) : product;
+}
+
+/* x in [0, bound*q) to [0, to*q), which takes powers of two from `to` on; not a loop, which some
+ * compilers do not unroll. */
+INLINE word lower(word x, const uint bound, const uint to, word q)
+{
+    CHECK_BELOW(x, bound * q);
+    if (LIMIT / 2 >= 8 && to <= 8 && bound > 8)
+        x = subtract_once(x, 8 * q);
+    if (LIMIT / 2 >= 4 && to <= 4 && bound > 4)
+        x = subtract_once(x, 4 * q);
+    if (LIMIT / 2 >= 2 && to <= 2 && bound > 2)
+        x = subtract_once(x, 2 * q);
+    if (to <= 1 && bound > 1)
+        x = subtract_once(x, q);
+    return x;
+}
+
+/* ---------------------------------------------------------------- rounds */
+
+/* A row's twiddles, side by side with those of other moduli where the step is not 1. */
+struct table {
+    global const word_twiddle *first;
+    uint step;
+};
+
+static inline word_twiddle twiddle(struct table table, uint i)
+{
+    return table.first[i * table.step];
+}
+
+/* How far elements, all in [0, bound*q), go down before a butterfly. */
+#define FORWARD_BOUND(bound) ((bound) + TIMES_BOUND <= LIMIT ? LIMIT : LIMIT / 2u)
+
+/* The first stages of LOG2_E, on elements in [0, bound*q); returns their bound then. base: the
+ * number of the first stage's twiddle. The last stage of all needs less before it. */
+INLINE uint forward_round(word *a, const uint stages, uint bound, uint base, struct table table,
+                          word q, const bool is_last)
+{
+    UNROLL for (uint s = 0; s < stages; s++) {
+        uint half_size = E / 2 >> s;
+        uint to = is_last && s + 1 == stages ? TIMES_BOUND : FORWARD_BOUND(bound);
+        UNROLL for (uint j = 0; j < E / 2; j++) {
+            uint block = j / half_size, x = j + block * half_size, y = x + half_size;
+            word u = lower(a[x], bound, to, q);
+            word v = times(a[y], twiddle(table, (base << s) + block), q);
+            a[x] = u + v;
+            a[y] = u + TIMES_BOUND * q - v;
+        }
+        bound = min(bound, to) + TIMES_BOUND;
+    }
+    return bound;
+}
+
+/* Bound of elements after so many of these stages. */
+INLINE uint forward_bound(const uint stages)
+{
+    uint bound = 1;
+    UNROLL for (uint s = 0; s < stages; s++)
+        bound = min(bound, FORWARD_BOUND(bound)) + TIMES_BOUND;
+    return bound;
+}
+
+/* Factors of the last stage of all: n_inv, and that times the stage's twiddle. */
+struct scale {
+    word_twiddle n_inv, last;
+};
+
+INLINE word_twiddle word_twiddle_of(struct twiddle w)
+{
+    return (word_twiddle)((word)w.factor, (word)(w.quotient >> (64 - WORD_BITS)));
+}
+
+static inline struct scale scale_of(struct twiddle n_inv, word_twiddle w, struct modulus q)
+{
+    struct scale scale;
+    n_inv.factor &= ~TWIDDLE_NEGATIVE;
+    scale.n_inv = word_twiddle_of(n_inv);
+    scale.last = word_twiddle_of(make_twiddle(multiply_twiddle(w.x, n_inv, q.value), q));
+    return scale;
+}
+
+/* The same stages backwards, on elements in [0, INVERSE_BOUND*q), which they stay in; below
+ * TIMES_BOUND*q after the last stage of all, which has factors. */
+#define INVERSE_BOUND (LIMIT == 2 ? 1u : LIMIT == 4 ? 2u : 4u)
+INLINE void inverse_round(word *a, const uint stages, uint base, struct table table, word q,
+                          const bool is_last, struct scale scale)
+{
+    uint bound[E];
+    UNROLL for (uint i = 0; i < E; i++)
+        bound[i] = INVERSE_BOUND;
+    UNROLL for (uint t = 0; t < stages; t++) {
+        uint s = stages - 1 - t, half_size = E / 2 >> s;
+        bool scales = is_last && s == 0;
+        UNROLL for (uint j = 0; j < E / 2; j++) {
+            uint block = j / half_size, x = j + block * half_size, y = x + half_size;
+            uint most = min(max(bound[x], bound[y]), LIMIT / 2u);
+            word u = lower(a[x], bound[x], LIMIT / 2, q);
+            word v = lower(a[y], bound[y], LIMIT / 2, q);
+            word_twiddle w = scales ? scale.last : twiddle(table, (base << s) + block);
+            a[x] = scales ? times(u + v, scale.n_inv, q) : u + v;
+            a[y] = times(u + most * q - v, w, q);
+            bound[x] = scales ? TIMES_BOUND : 2 * most;
+            bound[y] = TIMES_BOUND;
+        }
+    }
+    UNROLL for (uint i = 0; i < E; i++)
+        a[i] = lower(a[i], bound[i], is_last ? TIMES_BOUND : INVERSE_BOUND, q);
+}
+
+/* All rounds have LOG2_E stages but the first one of the forward transform. A work-item's elements
+ * are LOW_OF bits apart in it. */
+#define ROUNDS (LOG2_E == 0 ? 0 : (STAGES + LOG2_E - 1) / (LOG2_E + (LOG2_E == 0)))
+#define FIRST_STAGES (STAGES - (ROUNDS - 1) * LOG2_E)
+#define STAGES_OF(round) ((round) == 0 ? FIRST_STAGES : LOG2_E)
+#define LOW_OF(round) ((round) == 0 ? LOG2_ITEMS : STAGES - FIRST_STAGES - (round)*LOG2_E)
+#define TOP LOG2_ITEMS /* low, where work-items that follow each other have neighbours */
+
+/* ---------------------------------------------------------------- lanes */
+
+/* The lowest bits of i in reversed order; there are no others. */
+INLINE uint reversed(uint i, const uint bits)
+{
+    i = i >> 16 | i << 16;
+    i = (i >> 8 & 0x00ff00ff) | (i & 0x00ff00ff) << 8;
+    i = (i >> 4 & 0x0f0f0f0f) | (i & 0x0f0f0f0f) << 4;
+    i = (i >> 2 & 0x33333333) | (i & 0x33333333) << 2;
+    i = (i >> 1 & 0x55555555) | (i & 0x55555555) << 1;
+    return i >> (31 - bits) >> 1;
+}
+
+/* A work-item's part in what its group does. */
+struct part {
+    uint lane, u;  /* which work-item of the lane's */
+    uint number;   /* the column's or block's in its row */
+    uint row;      /* the row's among all */
+    uint modulus;
+    uint is_there; /* else it is a row that another lane has, too; no bool, whose padding compilers
+                      copy through memory */
+};
+
+/* The part of the work-item with that number where so many bits of the lane come first. The launch
+ * has rows [first_row, end_row). */
+static inline struct part part_of(const struct space *space, uint first_row, uint end_row,
+                                  const uint lane_first)
+{
+    uint id = (uint)get_local_id(0), group = (uint)get_group_id(0), place;
+    struct part part;
+    part.lane = (id & ((1u << lane_first) - 1)) | id >> (LOG2_ITEMS + lane_first) << lane_first;
+    part.u = id >> lane_first & ((1u << LOG2_ITEMS) - 1);
+    uint k = (uint)space->shape[2];
+#ifdef TOGETHER
+    uint rows = (uint)space->shape[1] * k;
+#else
+    uint rows = 1;
+#endif
+#ifdef COLUMNS
+    uint flat = group * LANES + part.lane, number = flat / rows;
+    place = flat - number * rows;
+#else
+    uint sets = (rows + (1u << LOG2_ROWS) - 1) >> LOG2_ROWS, set = group / sets;
+    uint number = (set << (LOG2_LANES - LOG2_ROWS)) + (part.lane >> LOG2_ROWS);
+    place = ((group - set * sets) << LOG2_ROWS) + (part.lane & ((1u << LOG2_ROWS) - 1));
+#endif
+    part.number = number % AROUND;
+#if defined(PERMUTED) && !defined(COLUMNS) /* blocks as far apart as they can be: see LOAD_FIRST */
+    part.number = reversed(part.number, LOG2_N - STAGES);
+#endif
+    part.row = first_row + number / AROUND * rows + place;
+    part.is_there = place < rows && part.row < end_row;
+    if (!part.is_there)
+        part.row = end_row - 1;
+    part.modulus = part.row - (uint)divide_by_axis(part.row, space, 2) * k;
+    return part;
+}
+
+/* Number of the lane's twiddle at the first stage. */
+static inline uint first_twiddle(struct part part)
+{
+#ifdef COLUMNS
+    return 1;
+#else
+    return AROUND + part.number;
+#endif
+}
+
+/* The place of element e of a lane in its row. */
+#ifdef COLUMNS
+#define PLACE(part, e) ((e)*AROUND + (part).number)
+#define PLACE_STEP AROUND
+#else
+#define PLACE(part, e) ((part).number << STAGES | (e))
+#define PLACE_STEP 1u
+#endif
+
+/* In a round a work-item has E elements, whose numbers differ in LOG2_E bits from bit low on. */
+#define STEP(i, low) ((i) << (low))
+INLINE uint element_of(struct part part, const uint low)
+{
+    return (part.u >> low) << (low + LOG2_E) | (part.u & ((1u << low) - 1));
+}
+
+/* Which twiddle such elements have first in the round. */
+INLINE uint twiddle_of(struct part part, const uint low)
+{
+    return (first_twiddle(part) << (LOG2_ITEMS - low)) + (part.u >> low);
+}
+
+static inline struct table table_of(struct part part, const struct space *space,
+                                    global const word_twiddle *twiddles)
+{
+#if defined(COLUMNS) && defined(TOGETHER)
+    struct table table = {twiddles + part.modulus, (uint)space->shape[2]};
+#else
+    struct table table = {twiddles + (ulong)part.modulus * N, 1};
+#endif
+    return table;
+}
+
+/* ---------------------------------------------------------------- exchanges */
+
+#if WORD_BITS / PIECES == 64
+typedef ulong piece;
+#else
+typedef uint piece;
+#endif
+#define SLOTS NTT_SLOTS(STAGES, LOG2_LANES, WORD_BITS / PIECES)
+#define LANE_SLOTS (SLOTS >> LOG2_LANES)
+#define SLOT(e) NTT_SLOT(e, WORD_BITS / PIECES)
+
+/* Piece p of a work-item's elements, to local memory and from there. */
+INLINE void put(local piece *x, const word *a, const uint p, struct part part, const uint low)
+{
+    x += part.lane * LANE_SLOTS + SLOT(element_of(part, low));
+    UNROLL for (uint i = 0; i < E; i++)
+        x[SLOT(STEP(i, low))] = (piece)(a[i] >> (p * (WORD_BITS / PIECES)));
+}
+
+INLINE void take_piece(word *a, piece value, const uint p)
+{
+    word all = value;
+    *a = p == 0 ? all : *a | all << (p * (WORD_BITS / PIECES) % WORD_BITS);
+}
+
+INLINE void take(local const piece *x, word *a, const uint p, struct part part, const uint low)
+{
+    x += part.lane * LANE_SLOTS + SLOT(element_of(part, low));
+    UNROLL for (uint i = 0; i < E; i++)
+        take_piece(&a[i], x[SLOT(STEP(i, low))], p);
+}
+
+/* Elements put by `part` are taken by `next`, of which so many bits of the lane come first: other ones
+ * where that changes. A work-item puts where it, and it alone, has taken last: so one barrier is
+ * enough, but for further pieces. */
+#define TURN(from_first, to_first, PUT, TAKE)                                                \
+    {                                                                                        \
+        struct part next =                                                                   \
+            (from_first) == (to_first) ? part : part_of(&space, first_row, end_row, to_first); \
+        word taken[E];                                                                       \
+        UNROLL for (uint p = 0; p < PIECES; p++) {                                           \
+            if (p > 0)                                                                       \
+                barrier(CLK_LOCAL_MEM_FENCE);                                                \
+            PUT;                                                                             \
+            barrier(CLK_LOCAL_MEM_FENCE);                                                    \
+            TAKE;                                                                            \
+        }                                                                                    \
+        UNROLL for (uint i = 0; i < E; i++)                                                  \
+            a[i] = taken[i];                                                                 \
+        part = next;                                                                         \
+    }
+
+/* ---------------------------------------------------------------- permutations */
+
+/* What the permutation has at i, for i = first + step; table: perm, if it is none that reverses bits.
+ * The step is a constant, and has no bit of first. */
+INLINE uint permuted(uint first, uint step, bool reverses, global const uint *perm)
+{
+    return reverses ? reversed(first, LOG2_N) + reversed(step, LOG2_N) : perm[first + step];
+}
+
+/* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
+ * it is the inverse, in global memory: so one side of each access is in order. */
+#ifdef PERMUTED
+#define PERMUTES_LOCAL (STAGES == LOG2_N)
+#define PERMUTES_PLACES (STAGES < LOG2_N)
+#else
+#define PERMUTES_LOCAL 0
+#define PERMUTES_PLACES 0
+#endif
+
+/* As put and take, of a permuted row. */
+INLINE void put_permuted(local piece *x, const word *a, const uint p, struct part part,
+                         bool reverses, global const uint *perm)
+{
+    UNROLL for (uint i = 0; i < E; i++) {
+        uint e = permuted(element_of(part, TOP), STEP(i, TOP), reverses, perm);
+        x[part.lane * LANE_SLOTS + SLOT(e)] = (piece)(a[i] >> (p * (WORD_BITS / PIECES)));
+    }
+}
+
+INLINE void take_permuted(local const piece *x, word *a, const uint p, struct part part,
+                          bool reverses, global const uint *perm)
+{
+    UNROLL for (uint i = 0; i < E; i++) {
+        uint e = permuted(element_of(part, TOP), STEP(i, TOP), reverses, perm);
+        take_piece(&a[i], x[part.lane * LANE_SLOTS + SLOT(e)], p);
+    }
+}
+
+/* ---------------------------------------------------------------- global memory */
+
+/* AT would mask each index, and leave no address that is another one's plus a constant. */
+#ifndef LOAD
+#define LOAD(name, i) ((word)WIDEN((name)[i]))
+#define STORE(name, i, x) ((name)[i] = (OUT)(x))
+#endif
+#ifdef IN_ORDER
+#define IN_STRIDE(row) 1
+#else
+#define IN_STRIDE(row) (row).stride
+#endif
+#ifdef OUT_ORDER
+#define OUT_STRIDE(row) 1
+#else
+#define OUT_STRIDE(row) (row).stride
+#endif
+
+/* Any elements mod q in [0, q). Few inputs have others: a loop that turns them around keeps this
+ * short, and them in registers. */
+INLINE void reduce_all(word *a, struct modulus q)
+{
+    /* Compilers that unroll loops do not know how often this one goes round. */
+    for (uint left = E + (q.value == 0); left > 0; left--) {
+        word first = (word)residue_of(WIDEN((signed_word)a[0]), q);
+        UNROLL for (uint i = 0; i + 1 < E; i++)
+            a[i] = a[i + 1];
+        a[E - 1] = first;
+    }
+}
+
+/* A work-item's elements of in, with low. */
+INLINE void load_all(word *a, global const IN *in, const struct space *space, struct part part,
+                     const uint low, global const struct modulus *q, bool reverses,
+                     global const uint *perm, const bool is_permuted)
+{
+    struct row row = row_of(space, 1, part.row);
+    uint first = PLACE(part, element_of(part, low));
+    in += row.position;
+    if (is_permuted) {
+        UNROLL for (uint i = 0; i < E; i++) {
+            uint place = permuted(first, STEP(i, low) * PLACE_STEP, reverses, perm);
+            a[i] = LOAD(in, (long)place * IN_STRIDE(row));
+        }
+    } else {
+        in += (long)first * IN_STRIDE(row);
+        UNROLL for (uint i = 0; i < E; i++)
+            a[i] = LOAD(in, (long)(STEP(i, low) * PLACE_STEP) * IN_STRIDE(row));
+    }
+#ifndef FROM_PASS
+    bool is_outside = false;
+    word value = (word)q[part.modulus].value;
+    UNROLL for (uint i = 0; i < E; i++)
+        is_outside |= a[i] >= value;
+    if (is_outside)
+        reduce_all(a, q[part.modulus]);
+#endif
+}
+
+INLINE void store_all(const word *a, global OUT *out, const struct space *space, struct part part,
+                      const uint low, bool reverses, global const uint *perm,
+                      const bool is_permuted)
+{
+    struct row row = row_of(space, 0, part.row);
+    uint first = PLACE(part, element_of(part, low));
+    if (!part.is_there)
+        return;
+    out += row.position;
+    if (is_permuted) {
+        UNROLL for (uint i = 0; i < E; i++) {
+            uint place = permuted(first, STEP(i, low) * PLACE_STEP, reverses, perm);
+            STORE(out, (long)place * OUT_STRIDE(row), a[i]);
+        }
+    } else {
+        out += (long)first * OUT_STRIDE(row);
+        UNROLL for (uint i = 0; i < E; i++)
+            STORE(out, (long)(STEP(i, low) * PLACE_STEP) * OUT_STRIDE(row), a[i]);
+    }
+}
+
+/* ---------------------------------------------------------------- kernels */
+
+/*
+ * The rows [first_row, end_row) of a space [l,r,k,n]; with TOGETHER, of whole l. Operands: out, in. q
+ * [k]; twiddles [k,n], or of TOGETHER's COLUMNS [2^STAGES,k]: psi, or ipsi for the inverse. perm,
+ * with PERMUTED: the table of the permutation if a row is one block, else of its inverse.
+ */
+#define PARAMETERS                                                                             \
+    uint first_row, uint end_row, global OUT *out, global const IN *in,                        \
+        global const struct modulus *restrict q,                                               \
+        global const word_twiddle *restrict twiddles, global const uint *restrict perm
+
+#ifdef FOR_PASS
+#define ENDS false
+#else
+#define ENDS true
+#endif
+#ifdef COLUMNS
+#define BLOCKS_FIRST LOG2_LANES
+#else
+#define BLOCKS_FIRST 0 /* between rounds the work-items of a block follow each other */
+#endif
+
+#ifndef INVERSE
+
+#define ORDER_OF(round) ((round) == 0 ? LOAD_FIRST : BLOCKS_FIRST)
+
+/* Element u of a row of out = transform of in at u, or at permutation[u]. */
+FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
+{
+    TAKE_SPACE(space);
+    local piece x[SLOTS];
+    word a[E];
+    bool reverses = PERMUTES_LOCAL || PERMUTES_PLACES ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
+    load_all(a, in, &space, part, TOP, q, reverses, perm, false);
+#ifdef FROM_PASS
+    uint bound = forward_bound(LOG2_N - STAGES);
+#else
+    uint bound = 1;
+#endif
+#define ROUND(r)                                                                             \
+    if (r > 0)                                                                               \
+        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                \
+             take(x, taken, p, next, LOW_OF(r)))                                             \
+    bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),               \
+                          table_of(part, &space, twiddles), (word)q[part.modulus].value,     \
+                          ENDS && r + 1 == ROUNDS);
+#if ROUNDS > 0
+    ROUND(0)
+#endif
+#if ROUNDS > 1
+    ROUND(1)
+#endif
+#if ROUNDS > 2
+    ROUND(2)
+#endif
+#if ROUNDS > 3
+    ROUND(3)
+#endif
+#if ROUNDS > 4
+    ROUND(4)
+#endif
+#ifdef FOR_PASS
+    store_all(a, out, &space, part, 0, reverses, perm, false);
+#else
+    UNROLL for (uint i = 0; i < E; i++)
+        a[i] = lower(a[i], bound, 1, (word)q[part.modulus].value);
+#if TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1)
+#if PERMUTES_LOCAL
+    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0),
+         take_permuted(x, taken, p, next, reverses, perm))
+#else
+    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0), take(x, taken, p, next, TOP))
+#endif
+#endif
+    store_all(a, out, &space, part, TOP, reverses, perm, PERMUTES_PLACES);
+#endif
+}
+
+#else
+
+#define ORDER_OF(round) ((round) == 0 ? STORE_FIRST : BLOCKS_FIRST)
+
+/* A row of out = inverse transform of a row whose element permutation[u] is in's element u; where
+ * this ends, times n_inv [k]. */
+FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twiddle *n_inv)
+{
+    TAKE_SPACE(space);
+    local piece x[SLOTS];
+    word a[E];
+    bool reverses = PERMUTES_LOCAL || PERMUTES_PLACES ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
+#ifdef FROM_PASS
+    load_all(a, in, &space, part, 0, q, reverses, perm, false);
+#else
+    load_all(a, in, &space, part, TOP, q, reverses, perm, PERMUTES_PLACES);
+#if TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1)
+#if PERMUTES_LOCAL
+    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put_permuted(x, a, p, part, reverses, perm),
+         take(x, taken, p, next, 0))
+#else
+    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP), take(x, taken, p, next, 0))
+#endif
+#endif
+#endif
+    struct scale scale = {0, 0};
+/* Between an exchange's halves, where registers are free. */
+#define SCALE(r, of)                                                                         \
+    if (ENDS && r == 0)                                                                      \
+        scale = scale_of(n_inv[(of).modulus], twiddle(table_of(of, &space, twiddles), 1),    \
+                         q[(of).modulus]);
+#define ROUND(r)                                                                             \
+    if (r + 1 < ROUNDS)                                                                      \
+        TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1));                \
+             SCALE(r, next), take(x, taken, p, next, LOW_OF(r)))                             \
+    else                                                                                     \
+        SCALE(r, part)                                                                       \
+    inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)),                              \
+                  table_of(part, &space, twiddles), (word)q[part.modulus].value,             \
+                  ENDS && r == 0, scale);
+#if ROUNDS > 4
+    ROUND(4)
+#endif
+#if ROUNDS > 3
+    ROUND(3)
+#endif
+#if ROUNDS > 2
+    ROUND(2)
+#endif
+#if ROUNDS > 1
+    ROUND(1)
+#endif
+#if ROUNDS > 0
+    ROUND(0)
+#endif
+    if (ROUNDS == 0) {
+        scale = scale_of(n_inv[part.modulus], 0, q[part.modulus]);
+        a[0] = times(a[0], scale.n_inv, (word)q[part.modulus].value);
+    }
+    UNROLL for (uint i = 0; i < E && ENDS; i++)
+        a[i] = lower(a[i], TIMES_BOUND, 1, (word)q[part.modulus].value);
+    if (ENDS && (n_inv[part.modulus].factor & TWIDDLE_NEGATIVE))
+        UNROLL for (uint i = 0; i < E; i++)
+            a[i] = 0 - a[i];
+    store_all(a, out, &space, part, TOP, reverses, perm, false);
+}
+
+#endif
