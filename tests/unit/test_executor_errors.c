@@ -424,14 +424,6 @@ static void expect_loops_to_end(struct script *script, const char *message)
     script_release(script);
 }
 
-static void add_transform(struct script *script, const char *a, const char *psi)
-{
-    script_upload(script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
-    script_call(script, "a", "zeros", a);
-    script_call(script, "psi", "zeros", psi);
-    script_call(script, "a", "ntt", "a none none q psi a 0 1");
-}
-
 /* Steps whose work-items would need too many loop rounds are refused. */
 static void loops_end(void **state)
 {
@@ -446,12 +438,11 @@ static void loops_end(void **state)
     script_call(&script, "out", "apply_g_decomp", "a 5000 1 out");
     expect_loops_to_end(&script, "entry 2 (apply_g_decomp): 5128 rounds of loops in one work-item, "
                                  "but on this device loops end after 5000");
-    add_transform(&script, "(1,1024,1,1) :int64", "(1,1024) :int64");
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
+    script_call(&script, "a", "zeros", "(1,1024,1,1) :int64");
+    script_call(&script, "psi", "zeros", "(1,1024) :int64");
+    script_call(&script, "a", "ntt", "a none none q psi a 0 1");
     expect_loops_to_end(&script, "entry 3 (ntt): 141312 rounds of loops in one work-item, but on "
-                                 "this device loops end after 5000");
-    device->tuning.styles[FAMILY_transform] = STYLE_LOCAL;
-    add_transform(&script, "(1,4096,1,1) :int64", "(1,4096) :int64");
-    expect_loops_to_end(&script, "entry 3 (ntt): 10244 rounds of loops in one work-item, but on "
                                  "this device loops end after 5000");
     device->tuning = tuning;
 }
