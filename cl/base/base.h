@@ -110,6 +110,14 @@ struct self_test_counters {
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 #endif
 
+/* On some GPUs a compiler chooses how many work-items share a set of registers, which elements of
+ * 64 bits had better be few. Where there are no doubles, it chooses well. */
+#if defined(cl_intel_required_subgroup_size) && defined(cl_khr_fp64) && LOCAL_SIZE % 16 == 0
+#define FEW_TOGETHER __attribute__((intel_reqd_sub_group_size(16)))
+#else
+#define FEW_TOGETHER
+#endif
+
 #ifdef SINGLE
 #define THIN /* a span is one element */
 #define WORK_ITEM 0

@@ -45,14 +45,6 @@
 /* For functions of an array, which would not be in registers if they were called. */
 #define INLINE __attribute__((always_inline)) static inline
 
-/* On some GPUs a compiler chooses how many work-items share a set of registers, which elements of
- * 64 bits had better be few. Where there are no doubles, it chooses well. */
-#if defined(cl_intel_required_subgroup_size) && defined(cl_khr_fp64) && LOCAL_SIZE % 16 == 0
-#define FEW_TOGETHER __attribute__((intel_reqd_sub_group_size(16)))
-#else
-#define FEW_TOGETHER
-#endif
-
 #if WORD_BITS == 64
 typedef ulong word;
 typedef ulong2 word_twiddle; /* factor and quotient */

@@ -174,7 +174,7 @@ static inline void store_sums(const struct total *totals, global ELEMENT *out,
 
 /* As modmul_axis_sum without a permutation. The space is of first rows. Operands: out, a,
  * b, q. */
-KERNEL modmul_axis_sum_items(SPACE(space), OPERANDS, uint flags,
+FEW_TOGETHER KERNEL modmul_axis_sum_items(SPACE(space), OPERANDS, uint flags,
                              struct product_rows rows)
 {
     TAKE_SPACE(space);
@@ -231,7 +231,7 @@ enum {
  * are reversed, their l have one number there, too: a is read along l, into tiles of local memory,
  * and found by m. Else a is read wherever it is.
  */
-KERNEL modmul_axis_sum_turned(SPACE(space), OPERANDS, uint flags,
+FEW_TOGETHER KERNEL modmul_axis_sum_turned(SPACE(space), OPERANDS, uint flags,
                               struct product_rows rows)
 {
     TAKE_SPACE(space);

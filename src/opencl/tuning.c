@@ -157,7 +157,8 @@ struct device_tuning tuning_default(const struct device_info *info)
         .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
         /* Whatever it is shaped as: */
         .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,
-        .builds_at_once = info->type & CL_DEVICE_TYPE_GPU ? BUILDS_AT_ONCE : 1,
+        .builds_at_once =
+            info->type & CL_DEVICE_TYPE_GPU && !device_is_emulator(info) ? BUILDS_AT_ONCE : 1,
         .staging_bytes = shared ? 0 : STAGING_BYTES,
         .multiply = is_cpu && info->double_width < AVX512_DOUBLES ? MULTIPLY_BY_HALVES
                                                                   : MULTIPLY_BY_DOUBLES,
