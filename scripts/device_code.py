@@ -399,7 +399,7 @@ def check(codes):
 # An operation as healcl bench has it: its options, its kernels, and the most traffic as a multiple
 # of the compulsory, which is each input and output once. (Oclgrind does not count structures that
 # are read as a whole: table entries of moduli. It counts the twiddles of transforms at each butterfly,
-# as it does not optimise: 16 bytes for half an element in each stage, and the reduction's.)
+# for it does not optimise.)
 Traffic = collections.namedtuple("Traffic", "options kernels most")
 Counted = collections.namedtuple("Counted", "bytes compulsory elements entries")
 MOST, MOST_OF_SUMS = 1.05, 1.1
