@@ -373,6 +373,22 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
                              (size_t)1 << (pass->stages - pass->log2_e + pass->log2_lanes), error);
 }
 
+/* The rows [first, end), of which blocks are permuted. */
+static enum healcl_status launch_both(struct launcher *self, const struct transform *transform,
+                                      const struct transform_passes *passes, const struct rows *out,
+                                      const struct rows *between, const struct rows *in,
+                                      const struct buffer *perm, int64_t first, int64_t end,
+                                      struct healcl_error *error)
+{
+    const struct transform_pass *columns = &passes->columns, *blocks = &passes->blocks;
+    if (transform->inverse) {
+        TRY(launch_pass(self, transform, blocks, false, between, in, perm, first, end, error));
+        return launch_pass(self, transform, columns, true, out, between, NULL, first, end, error);
+    }
+    TRY(launch_pass(self, transform, columns, true, between, in, NULL, first, end, error));
+    return launch_pass(self, transform, blocks, false, out, between, perm, first, end, error);
+}
+
 /* Rows by two passes. */
 static enum healcl_status launch_in_two(struct launcher *self, struct transform *transform,
                                         const struct transform_passes *passes,
@@ -403,14 +419,7 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
             memcpy(between.layout.stride, strides, sizeof strides);
             between.layout.offset = -first * n;
         }
-        const bool columns_first = !transform->inverse;
-        status = launch_pass(self, transform, columns_first ? &passes->columns : &passes->blocks,
-                             columns_first, &between, in, columns_first ? NULL : perm, first, end,
-                             error);
-        if (status == HEALCL_OK)
-            status = launch_pass(self, transform,
-                                 columns_first ? &passes->blocks : &passes->columns, !columns_first,
-                                 out, &between, columns_first ? perm : NULL, first, end, error);
+        status = launch_both(self, transform, passes, out, &between, in, perm, first, end, error);
     }
     device_buffer_release(self->device, &transform->rows);
     return status;

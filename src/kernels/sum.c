@@ -136,7 +136,7 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
 }
 
 /* Of cl/sum/items.cl: work-items of a group with tiles, and the local memory of these at most. */
-enum { TILE_ITEMS = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * sizeof(uint64_t) };
+enum { TILE_ITEMS = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * 8 };
 
 /* Launches its kernel over the space of a job, of which each work-item, or place of a tile, has
  * count rows. */
