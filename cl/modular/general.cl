@@ -28,7 +28,7 @@ ELEMENTWISE_OPERATIONS(MODULAR)
 
 /* out = second(first(a, b), c), where what is between has ELEMENT's range. Two bits of sources for
  * each of a, b and c tell what it is: 0 what out holds, 1 x, 2 y. Operands: out, x, y, p. */
-KERNEL chain_table(SPACE(space), global ELEMENT *out, global const ELEMENT *x,
+FEW_TOGETHER KERNEL chain_table(SPACE(space), global ELEMENT *out, global const ELEMENT *x,
                    global const ELEMENT *y, TABLE_PARAMETER, uint sources, long first, long second)
 {
     TAKE_SPACE(space);
