@@ -289,8 +289,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         TRY(new_file_open(&self->trace_file, self->trace_path, error));
     if (self->trace_path || self->kernels) {
         self->trace = trace_create(TRACE_SPANS_MAX);
-        if (!self->trace)
-            NO_MEMORY(error);
+        NEED_MEMORY(self->trace, error);
     }
     TRY(open_all(self, error));
     TRY(request_inputs_read(&self->live, self->transcript, error));

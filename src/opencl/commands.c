@@ -33,8 +33,7 @@ struct recent_commands {
 enum healcl_status overlap_init(struct healcl_device *device, struct healcl_error *error)
 {
     device->recent = calloc(1, sizeof *device->recent);
-    if (!device->recent)
-        NO_MEMORY(error);
+    NEED_MEMORY(device->recent, error);
     return HEALCL_OK;
 }
 
@@ -124,8 +123,7 @@ enum { READ_EVERY = 256 }; /* commands: many live events slow some drivers down 
 
 enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error)
 {
-    if (!ARRAY_GROW(log->commands, log->count, &log->capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(log->commands, log->count, &log->capacity), error);
     return HEALCL_OK;
 }
 

@@ -297,8 +297,8 @@ enum healcl_status device_note_failed(struct healcl_device *device, const void *
                                       struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
-    if (!ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity),
+                error);
     programs->failed[programs->failed_count++] = kernel;
     return HEALCL_OK;
 }

@@ -43,8 +43,7 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
                                       const char *text, struct healcl_error *error)
 {
     struct program_source *source = calloc(1, sizeof *source);
-    if (!source)
-        NO_MEMORY(error);
+    NEED_MEMORY(source, error);
     *source = (struct program_source){device->programs->added, name, text};
     device->programs->added = source;
     return HEALCL_OK;
@@ -182,8 +181,7 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
     program->all_options = strdup(options);
-    if (!program->all_options)
-        NO_MEMORY(error);
+    NEED_MEMORY(program->all_options, error);
     return HEALCL_OK;
 }
 
@@ -271,8 +269,7 @@ static enum healcl_status shared_program_add(struct healcl_device *device, struc
 {
     struct device_context *context = device->shared;
     struct shared_program *shared = calloc(1, sizeof *shared);
-    if (!shared)
-        NO_MEMORY(error);
+    NEED_MEMORY(shared, error);
     *shared = (struct shared_program){.next = context->programs,
                                       .users = 1,
                                       .id = program->id,
@@ -293,8 +290,7 @@ static enum healcl_status shared_kernel_find(struct shared_program *program, con
         shared = shared->next;
     if (!shared) {
         shared = calloc(1, sizeof *shared + strlen(name) + 1);
-        if (!shared)
-            NO_MEMORY(error);
+        NEED_MEMORY(shared, error);
         strcpy(shared->name, name);
         shared->next = program->kernels;
         program->kernels = shared;
@@ -442,8 +438,7 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
     for (const struct program *program = device->programs->list; program; program = program->next)
         count++;
     *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs)};
-    if (!record->programs)
-        NO_MEMORY(error);
+    NEED_MEMORY(record->programs, error);
     for (struct program *program = device->programs->list; program; program = program->next) {
         if (program->failure)
             continue;
@@ -452,8 +447,7 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
         recorded->options = program->all_options;
         recorded->key = program->key;
         recorded->kernels = kernel_names(program);
-        if (!recorded->kernels)
-            NO_MEMORY(error);
+        NEED_MEMORY(recorded->kernels, error);
         if (with_binaries)
             TRY_PREFIX(binary_get(device, program, &recorded->binary, &recorded->bytes, error),
                        "program '%s': ", program->name);
@@ -605,8 +599,7 @@ static enum healcl_status make_program(struct healcl_device *device, const struc
                                        struct program **made, struct healcl_error *error)
 {
     struct program *program = *made = calloc(1, sizeof *program);
-    if (!program)
-        NO_MEMORY(error);
+    NEED_MEMORY(program, error);
     program->hash = launch_program_hash(launch);
     program->name = strdup(launch->program);
     program->options = strdup(launch->options);
@@ -614,8 +607,7 @@ static enum healcl_status make_program(struct healcl_device *device, const struc
     program->arguments = kernel_arguments_hash(launch);
     program->may_be_cached = true;
     program->local_size = launch->local_size;
-    if (!program->name || !program->options)
-        NO_MEMORY(error);
+    NEED_MEMORY(program->name && program->options, error);
     TRY(find_options(device, program, error));
     return find_key(device, program, error);
 }
@@ -740,8 +732,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
                                      const char *name, struct healcl_error *error)
 {
     struct kernel *kernel = calloc(1, sizeof *kernel);
-    if (!kernel)
-        NO_MEMORY(error);
+    NEED_MEMORY(kernel, error);
     cl_int code = CL_SUCCESS;
     (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = shared_kernel_find(program->shared, name, &kernel->shared, error);

@@ -363,8 +363,7 @@ static enum healcl_status upload_small(struct healcl_device *device, uint64_t by
 {
     uint64_t room = device_round_bytes(device, bytes);
     char *memory = malloc((size_t)room);
-    if (!memory)
-        NO_MEMORY(error);
+    NEED_MEMORY(memory, error);
     memset(memory + bytes, 0, (size_t)(room - bytes));
     enum healcl_status status = filler->fill(filler->context, 0, bytes, memory, error);
     if (status == HEALCL_OK)

@@ -144,8 +144,7 @@ static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t
                          (int64_t)bytes / size, memory, &self->result->sink_nanoseconds, error);
     if (offset == 0)
         delivery->memory = malloc(delivery->bytes);
-    if (!delivery->memory)
-        NO_MEMORY(error);
+    NEED_MEMORY(delivery->memory, error);
     memcpy(delivery->memory + offset, memory, bytes);
     return HEALCL_OK;
 }
@@ -666,8 +665,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                                 .lend_memory = lend_memory,
                                                 .take_memory = take_memory};
     struct device_executor *self = calloc(1, sizeof *self);
-    if (!self)
-        NO_MEMORY(error);
+    NEED_MEMORY(self, error);
     self->base.class = &class;
     self->result = &self->of_calls;
     enum healcl_status status = device_set_profiling(device, profile, error);

@@ -45,8 +45,7 @@ static enum healcl_status upload_whole(struct decoding *decoding, const struct b
                                        struct healcl_error *error)
 {
     void *whole = malloc(bytes);
-    if (!whole)
-        NO_MEMORY(error);
+    NEED_MEMORY(whole, error);
     enum healcl_status status = decode_piece(decoding, 0, bytes, whole, error);
     if (status == HEALCL_OK)
         status = device_upload_memory(decoding->self->launcher.device, place, bytes, whole, buffer,
@@ -165,8 +164,7 @@ static enum healcl_status note_fallback(struct device_executor *self, const stru
     if (!self->base.fallbacks)
         self->base.fallbacks =
             calloc(operation_count(self->launcher.plan->table) + 1, sizeof *self->base.fallbacks);
-    if (!self->base.fallbacks)
-        NO_MEMORY(error);
+    NEED_MEMORY(self->base.fallbacks, error);
     self->base.fallback_steps++;
     for (size_t i = 0; i < origins->count; i++) {
         const struct operation *operation = origin_operation(&origins->of[i]);
@@ -180,8 +178,7 @@ static enum healcl_status note_fallback(struct device_executor *self, const stru
         if (fallback->reason)
             continue;
         fallback->reason = strdup(reason);
-        if (!fallback->reason)
-            NO_MEMORY(error);
+        NEED_MEMORY(fallback->reason, error);
         device_log(self->launcher.device, "%s falls back: %s", operation->name, reason);
     }
     return HEALCL_OK;
@@ -334,8 +331,7 @@ static bool may_wait_in_storage(const struct step *step)
 static enum healcl_status keep_result(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
-    if (!ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity), error);
     struct download *download = &self->downloads[self->download_count++];
     *download = (struct download){.step = step};
     if (!sink_wants_data(self->sink, step))

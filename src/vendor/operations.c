@@ -29,8 +29,7 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
                                             struct healcl_error *error)
 {
     struct vendor_operations *made = calloc(1, sizeof *made);
-    if (!made)
-        NO_MEMORY(error);
+    NEED_MEMORY(made, error);
     made->arena = arena_create();
     if (!made->arena || operation_table_create(&made->base.table, error) != HEALCL_OK) {
         release(made);
