@@ -6,13 +6,8 @@
 #include <unistd.h>
 
 #include "cli/command_job.h"
-#include "cli/report.h"
 #include "cli/requests.h"
 #include "cli/text.h"
-#include "core/new_file.h"
-#include "core/process.h"
-#include "opencl/opening.h"
-#include "opencl/self_test.h"
 #include "run/run.h"
 #include "run/transcript.h"
 #include "tools/xmalloc.h"

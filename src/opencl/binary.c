@@ -10,7 +10,6 @@
  * without.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/file.h"
 #include "opencl/internal.h"

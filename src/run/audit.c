@@ -1,12 +1,10 @@
 #include "run/audit.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
-#include "core/clock.h"
 #include "kernels/variant.h"
 #include "plan/axes.h"
 #include "reference/reference.h"

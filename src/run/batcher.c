@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "opencl/device.h"
 #include "opencl/opening.h"
 #include "run/transcript.h"
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
 #include "core/array.h"
 #include "core/numbers.h"
 #include "kernels/kernels.h"

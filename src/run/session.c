@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/device.h"
 #include "run/audit.h"
 #include "run/compare.h"
 #include "run/run.h"

@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "core/huge_pages.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "plan/axes.h"
 #include "run/device_executor_parts.h"
-#include "transcript/payload.h"
 
 /* ---------------------------------------------------------------- what the host keeps */
 
