@@ -229,11 +229,6 @@ static enum healcl_status time_on_host(struct healcl_device *device, struct comm
     return HEALCL_OK;
 }
 
-void device_note_host_work(struct healcl_device *device)
-{
-    device->host_worked = true;
-}
-
 static enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
                                           const struct command *command, struct healcl_error *error)
 {
@@ -453,14 +448,13 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
     }
     cl_event *wanted = is_timed || device->overlaps ? &command.event : NULL;
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         struct awaited_events awaited;
         overlap_begin(device, &use, &awaited);
         code = device->cl->clEnqueueCopyBuffer(device->compute, from->memory, to->memory,
                                                (size_t)from_offset, (size_t)to_offset,
                                                (size_t)bytes, AWAITED(awaited), wanted);
-        if (!device_recovers(device, code))
-            break;
     }
     TRY_CL(error, "clEnqueueCopyBuffer", code);
     if (is_timed)

@@ -82,14 +82,13 @@ static enum healcl_status enqueue_timed(struct healcl_device *device,
                                                             .groups = ready->groups};
     const size_t work_items = ready->groups * ready->local_size;
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         struct awaited_events awaited;
         overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
         code = device->cl->clEnqueueNDRangeKernel(
             device->compute, ready->id, 1, NULL, &work_items, &ready->local_size, AWAITED(awaited),
             device->profiling || device->overlaps ? &command.event : NULL);
-        if (!device_recovers(device, code))
-            break;
     }
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);

@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "core/clock.h"
-#include "core/numbers.h"
 #include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- sources */
@@ -144,13 +143,12 @@ static enum healcl_status find_texts(const struct healcl_device *device, const c
         source = find_source(device, name);
     if (!source)
         FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
-    const char *const found[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
-                                           healcl_cl_base_base_h,
-                                           "\n#line 1 \"cl/base/arithmetic.h\"\n",
-                                           healcl_cl_base_arithmetic_h,
-                                           line,
-                                           source};
-    memcpy(texts, found, sizeof found);
+    texts[0] = "#line 1 \"cl/base/base.h\"\n";
+    texts[1] = healcl_cl_base_base_h;
+    texts[2] = "\n#line 1 \"cl/base/arithmetic.h\"\n";
+    texts[3] = healcl_cl_base_arithmetic_h;
+    texts[4] = line;
+    texts[5] = source;
     return HEALCL_OK;
 }
 
@@ -205,19 +203,21 @@ static enum healcl_status find_key(const struct healcl_device *device, struct pr
 }
 
 /* Touches nothing else that a thread may change: several may build at a time. */
-static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                struct healcl_error *error)
+static void build(struct healcl_device *device, struct program *program, struct healcl_error *error)
 {
+    const uint64_t start = monotonic_nanoseconds();
     char options[LAUNCH_OPTIONS_SIZE + 256], line[LINE_SIZE];
     const char *texts[TEXT_COUNT];
     snprintf(options, sizeof options, "%s%s", program->all_options,
              program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
-    if (device->programs->package)
-        return binary_load_packaged(device, program, error);
-    if (*program->binary_name && binary_load(device, program, options))
-        return HEALCL_OK;
-    TRY(find_texts(device, program->name, program->text, line, texts, error));
-    return build_source(device, program, texts, options, &program->id, error);
+    if (device->programs->package) {
+        program->status = binary_load_packaged(device, program, error);
+    } else if (!*program->binary_name || !binary_load(device, program, options)) {
+        program->status = find_texts(device, program->name, program->text, line, texts, error);
+        if (program->status == HEALCL_OK)
+            program->status = build_source(device, program, texts, options, &program->id, error);
+    }
+    program->nanoseconds = monotonic_nanoseconds() - start;
 }
 
 /* ---------------------------------------------------------------- shared by handles */
@@ -531,14 +531,13 @@ static struct program *find_program(struct healcl_device *device, const struct l
 
 /* Counts and shares a program that was built or loaded, or was not. */
 static enum healcl_status share_built(struct healcl_device *device, struct program *program,
-                                      enum healcl_status status, uint64_t nanoseconds,
                                       struct healcl_error *error)
 {
     if (!device->programs->package)
         ++*(program->loaded ? &device->programs->loaded : &device->programs->built);
-    TRY(status);
+    TRY(program->status);
     device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-               program->loaded ? "its binary loaded" : "built", (double)nanoseconds / 1e6,
+               program->loaded ? "its binary loaded" : "built", (double)program->nanoseconds / 1e6,
                program->all_options);
     return shared_program_add(device, program, error);
 }
@@ -548,12 +547,11 @@ static enum healcl_status share_or_build(struct healcl_device *device, struct pr
 {
     if (shared_program_use(device, program))
         return HEALCL_OK;
-    uint64_t start = monotonic_nanoseconds();
     _Atomic uint64_t *building = begin_build(device, program->hash);
-    enum healcl_status status = build(device, program, error);
+    build(device, program, error);
     if (building)
         *building = 0;
-    return share_built(device, program, status, monotonic_nanoseconds() - start, error);
+    return share_built(device, program, error);
 }
 
 /* Before the first program of a plan is built that is neither shared nor cached: has all of them
@@ -652,11 +650,7 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
 /* Programs that several threads build. */
 struct builds {
     struct healcl_device *device;
-    struct build {
-        struct program *program;
-        enum healcl_status status;
-        uint64_t nanoseconds;
-    } * items;
+    struct program **items;
     size_t count;
     atomic_size_t next;
 };
@@ -664,12 +658,8 @@ struct builds {
 static void *build_some(void *context)
 {
     struct builds *builds = context;
-    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;) {
-        struct build *item = &builds->items[i];
-        const uint64_t start = monotonic_nanoseconds();
-        item->status = build(builds->device, item->program, NULL);
-        item->nanoseconds = monotonic_nanoseconds() - start;
-    }
+    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;)
+        build(builds->device, builds->items[i], NULL);
     return NULL;
 }
 
@@ -700,25 +690,15 @@ void device_build_listed(struct healcl_device *device)
     (void)pthread_mutex_lock(&device->shared->lock);
     for (struct program *program = device->programs->list; program; program = program->next)
         if (!shared_program_use(device, program))
-            builds.items[builds.count++].program = program;
+            builds.items[builds.count++] = program;
     build_by_threads(&builds);
-    for (size_t i = 0; i < builds.count; i++) {
-        const struct build *item = &builds.items[i];
-        (void)!share_built(device, item->program, item->status, item->nanoseconds, NULL);
-    }
+    for (size_t i = 0; i < builds.count; i++)
+        (void)!share_built(device, builds.items[i], NULL);
     (void)pthread_mutex_unlock(&device->shared->lock);
     free(builds.items);
 }
 
 /* ---------------------------------------------------------------- kernels */
-
-static struct kernel *find_kernel(struct program *program, const char *name)
-{
-    struct kernel *kernel = program->kernels;
-    while (kernel && strcmp(kernel->shared->name, name) != 0)
-        kernel = kernel->next;
-    return kernel;
-}
 
 cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
                         const char *name, cl_int *code)
@@ -764,7 +744,9 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     struct program *program = find_program(device, launch, hash);
     if (program && program->failure)
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE), "%s", program->failure);
-    struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
+    struct kernel *found = program ? program->kernels : NULL;
+    while (found && strcmp(found->shared->name, launch->kernel) != 0)
+        found = found->next;
     if (!found) {
         uint64_t start = monotonic_nanoseconds();
         struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;

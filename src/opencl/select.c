@@ -9,6 +9,7 @@
 
 #include <CL/cl_ext.h>
 
+#include "core/numbers.h"
 #include "opencl/internal.h"
 #include "opencl/self_test.h"
 
@@ -318,12 +319,6 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
 }
 
 /* ---------------------------------------------------------------- predicates */
-
-static bool host_is_little_endian(void)
-{
-    const uint16_t one = 1;
-    return *(const unsigned char *)&one == 1;
-}
 
 static bool has_opencl_1_2(const struct device_info *info)
 {

@@ -8,7 +8,6 @@
 #include "reference/reference.h"
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
-#include "transcript/payload.h"
 
 /* ---------------------------------------------------------------- uploads */
 
@@ -89,12 +88,6 @@ static struct extent extent_of(const struct tensor *tensor)
                                size};
 }
 
-/* Whether a tensor that does not overlap itself has all elements of its extent. */
-static bool is_dense(const struct tensor *tensor)
-{
-    return extent_of(tensor).bytes == packed_bytes(tensor);
-}
-
 static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,
                                       struct healcl_error *error)
 {
@@ -147,7 +140,8 @@ static enum healcl_status run_by_reference(struct device_executor *self, const s
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
             TRY(read_tensor(self, step->in[i], error));
-    if (step_traits[step->kind].adds || !is_dense(step->out))
+    /* A dense output, which does not overlap itself, is written as a whole. */
+    if (step_traits[step->kind].adds || extent_of(step->out).bytes != packed_bytes(step->out))
         TRY(read_tensor(self, step->out, error));
     TRY(reference_step(self->reference, step, error));
     TRY(write_tensor(self, step->out, error));
@@ -196,7 +190,7 @@ static void note_fallback_time(struct device_executor *self, const struct step *
     for (size_t i = 0; shares && i < count; i++)
         self->base.fallbacks[i].nanoseconds += shares[i];
     free(shares);
-    device_note_host_work(self->launcher.device);
+    self->launcher.device->host_worked = true; /* that is no gap between kernels */
     if (self->result->operation_nanoseconds)
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
 }

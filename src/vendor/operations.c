@@ -42,13 +42,6 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
     return HEALCL_OK;
 }
 
-static int is_manifest(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && length > 5 &&
-           strcmp(entry->d_name + length - 5, ".json") == 0;
-}
-
 static enum healcl_status read_one(struct vendor_operations *handle, const char *folder,
                                    const char *name, bool is_trusted, struct healcl_error *error)
 {
@@ -68,7 +61,7 @@ static enum healcl_status read_folder(struct vendor_operations *handle, const ch
                                       bool is_trusted, struct healcl_error *error)
 {
     struct dirent **names = NULL;
-    int count = scandir(folder, &names, is_manifest, alphasort);
+    int count = scandir(folder, &names, file_is_json, alphasort);
     enum healcl_status status = HEALCL_OK;
     if (count < 0)
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
