@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/command_job.h"
-#include "tools/bench.h"
 #include "tools/bench_case.h"
 #include "tools/xmalloc.h"
 

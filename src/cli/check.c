@@ -6,9 +6,6 @@
 
 #include "cli/command_job.h"
 #include "cli/comparison.h"
-#include "cli/report.h"
-#include "opencl/opening.h"
-#include "opencl/self_test.h"
 #include "tools/coverage.h"
 #include "tools/example.h"
 #include "tools/xmalloc.h"

@@ -3,9 +3,7 @@
 #define HEALCL_CLI_CLI_H
 
 #include <getopt.h> /* optind */
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "cli/report.h"
 #include "core/process.h"

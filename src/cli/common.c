@@ -1,4 +1,3 @@
-#include "cli/cli.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -10,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/report_file.h"
 #include "cli/supervise.h"
 #include "cli/text.h"
 #include "core/control_group.h"

@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/comparison.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "tools/xmalloc.h"
 
 enum {
     REPEAT_MAX = 250000, /* whose times a comparison can read */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/comparison.h"
-#include "cli/json.h"
 #include "core/file.h"
 #include "core/json_tree.h"
 #include "tools/xmalloc.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/comparison.h"
-#include "cli/text.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- names */

@@ -3,13 +3,10 @@
 #include "cli/comparison.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
-#include "cli/view.h"
 #include "tools/xmalloc.h"
 
 enum { CELL_SIZE = 160, LEAD_WIDTH = 100, COLUMNS_MAX = 32 };

@@ -1,7 +1,6 @@
 /* The document of a comparison: its values, runs and devices. */
 #include "cli/comparison.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "cli/text.h"
 #include "core/file.h"
 #include "tools/xmalloc.h"
 

@@ -10,7 +10,6 @@
 #ifndef HEALCL_CLI_COMPARISON_H
 #define HEALCL_CLI_COMPARISON_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,12 +11,7 @@
 #include "cli/command_job.h"
 #include "cli/text.h"
 #include "core/file.h"
-#include "core/new_file.h"
-#include "opencl/opening.h"
 #include "opencl/package.h"
-#include "opencl/programs.h"
-#include "opencl/self_test.h"
-#include "run/run.h"
 #include "tools/xmalloc.h"
 
 extern const char healcl_cli_one_source_awk[], healcl_cli_build_sh[]; /* embedded */

@@ -12,9 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "core/process.h"
-#include "opencl/self_test.h"
 #include "run/run.h"
 #include "run/transcript.h"
 

@@ -2,16 +2,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
-#include "core/process.h"
 #include "opencl/opening.h"
-#include "opencl/self_test.h"
-#include "tools/measure.h"
-#include "tools/roofline.h"
 #include "tools/xmalloc.h"
 
 enum { SELECTOR_SIZE = 24, DRIVER_SECONDS = 30 };

@@ -2,10 +2,6 @@
 #include <stdlib.h>
 
 #include "cli/command_job.h"
-#include "core/new_file.h"
-#include "opencl/opening.h"
-#include "opencl/self_test.h"
-#include "run/transcript.h"
 #include "tools/diagnose.h"
 #include "tools/xmalloc.h"
 

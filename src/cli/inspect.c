@@ -7,9 +7,7 @@
 #include "cli/requests.h"
 #include "cli/text.h"
 #include "kernels/variant.h"
-#include "plan/memory.h"
 #include "plan/passes.h"
-#include "plan/places.h"
 #include "run/run.h"
 #include "run/transcript.h"
 
@@ -27,15 +25,6 @@ struct inspect_command {
     struct ranks_facts ranks;
     struct healcl_transcript *part;
 };
-
-/* Where they are not kept yet. */
-static enum healcl_status find_rates(struct inspect_command *self, struct healcl_error *error)
-{
-    const struct healcl_device *device = self->job.device;
-    if (roofline_read_cached(&device->info, &device->tuning, &self->rates))
-        return HEALCL_OK;
-    return roofline_measure(self->job.device, 0, &self->rates, error);
-}
 
 static enum healcl_status find_places(struct inspect_command *self, struct healcl_error *error)
 {
@@ -81,8 +70,9 @@ static enum healcl_status open_all(void *context, struct healcl_error *error)
         TRY(healcl_device_open(job->selector, &job->device, error));
     if (self->kernels)
         TRY(unsupported_check(job->device, self->transcript->plan->table, error));
-    if (self->roofline)
-        TRY(find_rates(self, error));
+    if (self->roofline &&
+        !roofline_read_cached(&job->device->info, &job->device->tuning, &self->rates))
+        TRY(roofline_measure(job->device, 0, &self->rates, error));
     return open_part(self, error);
 }
 

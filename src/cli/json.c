@@ -1,6 +1,5 @@
 #include "cli/json.h"
 
-#include <healcl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -7,9 +7,7 @@
 #include "cli/text.h"
 #include "core/file.h"
 #include "core/hash.h"
-#include "core/new_file.h"
 #include "tools/xmalloc.h"
-#include "transcript/entry.h"
 
 enum { ALIGNMENT = 64 /* of payloads in their file: NumPy's headers are as long */ };
 
@@ -53,7 +51,8 @@ static enum healcl_status write_payload(struct pack_command *self, const struct 
     static const char zeros[ALIGNMENT];
     char hash[HASH_SIZE];
     const size_t begin = (size_t)(payload->data - self->source.text);
-    const uint64_t bytes = payload_file_bytes(payload);
+    const uint64_t bytes = payload->data_offset +
+                           (uint64_t)layout_elements(&payload->layout) * dtype_size(payload->dtype);
     char *file = xmalloc(bytes);
     enum healcl_status status = payload_read_file(payload, 0, bytes, file, error);
     hash_bytes(file, bytes, hash);

@@ -3,13 +3,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 #include <zip.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include "cli/cli.h"
 #include "cli/command_job.h"
 #include "cli/supervise.h"
 #include "core/verdict.h"

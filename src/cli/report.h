@@ -9,11 +9,8 @@
 
 #include "cli/json.h"
 #include "cli/view.h"
-#include "core/trace.h"
-#include "opencl/device.h"
 #include "opencl/self_test.h"
 #include "plan/memory.h"
-#include "plan/plan.h"
 #include "tools/measure.h"
 #include "tools/roofline.h"
 

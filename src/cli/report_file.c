@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/report.h"
 #include "core/verdict.h"
 
 void report_file_set(struct report_file *output, const char *path, bool is_junit)

@@ -6,13 +6,8 @@
 #include <unistd.h>
 
 #include "cli/command_job.h"
-#include "cli/report.h"
 #include "cli/requests.h"
 #include "cli/text.h"
-#include "core/new_file.h"
-#include "core/process.h"
-#include "opencl/opening.h"
-#include "opencl/self_test.h"
 #include "run/run.h"
 #include "run/transcript.h"
 #include "tools/xmalloc.h"
@@ -289,8 +284,7 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
         TRY(new_file_open(&self->trace_file, self->trace_path, error));
     if (self->trace_path || self->kernels) {
         self->trace = trace_create(TRACE_SPANS_MAX);
-        if (!self->trace)
-            NO_MEMORY(error);
+        NEED_MEMORY(self->trace, error);
     }
     TRY(open_all(self, error));
     TRY(request_inputs_read(&self->live, self->transcript, error));

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
 #include "cli/requests.h"
 #include "cli/text.h"
 #include "core/numbers.h"

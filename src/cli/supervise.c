@@ -4,11 +4,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,13 +13,10 @@
 #include <sys/prctl.h>
 #endif
 
-#include "cli/cli.h"
-#include "cli/report.h"
 #include "cli/text.h"
 #include "core/clock.h"
 #include "core/registry.h"
 #include "core/verdict.h"
-#include "opencl/opencl.h"
 #include "tools/xmalloc.h"
 
 /* ---------------------------------------------------------------- signals */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/command_job.h"
-#include "opencl/opening.h"
 #include "tools/tune.h"
 #include "tools/xmalloc.h"
 

@@ -1,6 +1,6 @@
 #include "core/file.h"
 
-#include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +58,13 @@ enum healcl_status file_read(const char *path, uint64_t most, unsigned char **da
         *data = NULL;
     }
     return status;
+}
+
+int file_is_json(const struct dirent *entry)
+{
+    const size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
 bool file_leads_out(const char *folder, const char *path)

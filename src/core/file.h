@@ -32,6 +32,11 @@ enum healcl_status file_open_regular(const char *path, int *file, struct healcl_
 enum healcl_status file_read(const char *path, uint64_t most, unsigned char **data, size_t *bytes,
                              struct healcl_error *error);
 
+struct dirent;
+
+/* For scandir: whether a name ends in ".json" and is not hidden. */
+int file_is_json(const struct dirent *entry);
+
 /* Whether a path leads out of a folder by a link. What is not there does not. */
 bool file_leads_out(const char *folder, const char *path);
 

@@ -3,6 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+bool host_is_little_endian(void)
+{
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one == 1;
+}
+
 uint32_t log2_of(uint64_t value)
 {
     uint32_t shift = 0;

@@ -1,8 +1,11 @@
 #ifndef HEALCL_CORE_NUMBERS_H
 #define HEALCL_CORE_NUMBERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+bool host_is_little_endian(void);
 
 /* Floor of the logarithm to base 2; 0 for 0. */
 uint32_t log2_of(uint64_t value);

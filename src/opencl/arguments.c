@@ -6,7 +6,6 @@
  * same arguments alone.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 

@@ -10,7 +10,6 @@
  * without.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/file.h"
 #include "opencl/internal.h"
@@ -57,8 +56,7 @@ enum healcl_status binary_get(const struct healcl_device *device, const struct p
     if (*bytes == 0)
         FAIL(error, HEALCL_DEVICE, "the driver gives no binary of it");
     unsigned char *data = calloc(1, *bytes);
-    if (!data)
-        NO_MEMORY(error);
+    NEED_MEMORY(data, error);
     cl_int code = cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
     if (code != CL_SUCCESS) {
         free(data);

@@ -224,7 +224,8 @@ static enum healcl_status create_memory(struct healcl_device *device, uint64_t b
     trim_pool(device, target > bytes ? target - bytes : 0, false);
     TRY(keep_bound(device, bytes, error));
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         *memory = create_buffer(device, bytes, data, &code);
         if (code == CL_SUCCESS) {
             device->bytes_live += bytes;
@@ -232,8 +233,6 @@ static enum healcl_status create_memory(struct healcl_device *device, uint64_t b
                 ask_for_huge_pages(device, *memory, bytes);
             return HEALCL_OK;
         }
-        if (!device_recovers(device, code))
-            break;
     }
     *memory = NULL;
     (void)opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
@@ -263,14 +262,12 @@ static enum healcl_status begin_slab(struct healcl_device *device, struct healcl
 {
     cl_int code = CL_SUCCESS;
     leave_slab(device);
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         device->slab =
             device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, SLAB_BYTES, NULL, &code);
-        if (code == CL_SUCCESS)
-            break;
-        device->slab = NULL;
-        if (!device_recovers(device, code))
-            break;
+        if (code != CL_SUCCESS)
+            device->slab = NULL;
     }
     TRY_CL(error, "clCreateBuffer", code);
     device->slab_used = 0;

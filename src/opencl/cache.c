@@ -148,8 +148,7 @@ enum healcl_status cache_write(const char *directory, const char *name, const vo
                                size_t bytes, struct healcl_error *error)
 {
     char *path = join(directory, name);
-    if (!path)
-        NO_MEMORY(error);
+    NEED_MEMORY(path, error);
     if (access(directory, F_OK) != 0)
         make_folders(path);
     enum healcl_status status = write_file(path, name, data, bytes, error);

@@ -33,8 +33,7 @@ struct recent_commands {
 enum healcl_status overlap_init(struct healcl_device *device, struct healcl_error *error)
 {
     device->recent = calloc(1, sizeof *device->recent);
-    if (!device->recent)
-        NO_MEMORY(error);
+    NEED_MEMORY(device->recent, error);
     return HEALCL_OK;
 }
 
@@ -124,8 +123,7 @@ enum { READ_EVERY = 256 }; /* commands: many live events slow some drivers down 
 
 enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error)
 {
-    if (!ARRAY_GROW(log->commands, log->count, &log->capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(log->commands, log->count, &log->capacity), error);
     return HEALCL_OK;
 }
 
@@ -229,11 +227,6 @@ static enum healcl_status time_on_host(struct healcl_device *device, struct comm
         device->first_launch_nanoseconds += command->nanoseconds;
     trace_place(device->trace, command->span, CLOCK_HOST, command->enqueued, now);
     return HEALCL_OK;
-}
-
-void device_note_host_work(struct healcl_device *device)
-{
-    device->host_worked = true;
 }
 
 static enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
@@ -455,14 +448,13 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
     }
     cl_event *wanted = is_timed || device->overlaps ? &command.event : NULL;
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         struct awaited_events awaited;
         overlap_begin(device, &use, &awaited);
         code = device->cl->clEnqueueCopyBuffer(device->compute, from->memory, to->memory,
                                                (size_t)from_offset, (size_t)to_offset,
                                                (size_t)bytes, AWAITED(awaited), wanted);
-        if (!device_recovers(device, code))
-            break;
     }
     TRY_CL(error, "clEnqueueCopyBuffer", code);
     if (is_timed)

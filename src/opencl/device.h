@@ -429,9 +429,6 @@ enum healcl_status device_call(struct healcl_device *device,
                                                               struct healcl_error *error),
                                void *context, struct healcl_error *error);
 
-/* The device has been idle for the host's work on a step: that is no gap between its kernels. */
-void device_note_host_work(struct healcl_device *device);
-
 /* The time of a launch, in nanoseconds, and for how long the device did nothing between the end of
  * the command before it and its start: it had no command yet, or had not begun with the one it had.
  * Both are 0 for the first one, and where the host's clock counts. */

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "opencl/cache.h"
 #include "opencl/opening.h"
 #include "opencl/package.h"
 
@@ -43,13 +42,11 @@ bool is_out_of_memory(cl_int code);
  * freed before, so that the driver has it back, and it is worth another try: returns true. */
 bool device_recovers(struct healcl_device *device, cl_int code);
 
-/* ---------------------------------------------------------------- transfer.c */
+/* The head of a loop around such a call, which sets code. */
+#define DEVICE_ATTEMPTS(device, code) \
+    for (int attempt = 0; attempt == 0 || (device_recovers(device, code) && attempt < 2); attempt++)
 
-/* Maps bytes of memory on the queue of a track, and waits for that. Where there is no room, as
- * device_buffer_acquire. */
-enum healcl_status device_map(struct healcl_device *device, enum trace_track track, cl_mem memory,
-                              cl_map_flags flags, uint64_t offset, uint64_t bytes, void **address,
-                              struct healcl_error *error);
+/* ---------------------------------------------------------------- transfer.c */
 
 struct awaited_events {
     cl_event events[LAUNCHES_AT_ONCE_MAX];
@@ -211,7 +208,9 @@ struct program {
     bool may_be_cached;                /* nothing is wrong with what its kernels take */
     bool loaded;                       /* from its binary */
     const char *prefix;                /* of its kernels' names in the package's image; or NULL */
-    char *failure;                     /* why it cannot be built; NULL: it is */
+    enum healcl_status status;         /* of its build, which took so long */
+    uint64_t nanoseconds;
+    char *failure;    /* why it cannot be built; NULL: it is */
     const char *text; /* of a program of a manifest, which has it; NULL: it is known by name */
 };
 

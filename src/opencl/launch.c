@@ -82,14 +82,13 @@ static enum healcl_status enqueue_timed(struct healcl_device *device,
                                                             .groups = ready->groups};
     const size_t work_items = ready->groups * ready->local_size;
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         struct awaited_events awaited;
         overlap_begin(device, kernel->shared->launched ? &arguments : &everything, &awaited);
         code = device->cl->clEnqueueNDRangeKernel(
             device->compute, ready->id, 1, NULL, &work_items, &ready->local_size, AWAITED(awaited),
             device->profiling || device->overlaps ? &command.event : NULL);
-        if (!device_recovers(device, code))
-            break;
     }
     if (code != CL_SUCCESS) {
         (void)opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
@@ -297,8 +296,8 @@ enum healcl_status device_note_failed(struct healcl_device *device, const void *
                                       struct healcl_error *error)
 {
     struct device_programs *programs = device->programs;
-    if (!ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(programs->failed, programs->failed_count, &programs->failed_capacity),
+                error);
     programs->failed[programs->failed_count++] = kernel;
     return HEALCL_OK;
 }

@@ -345,8 +345,7 @@ enum healcl_status healcl_device_list(struct healcl_device_info **list, size_t *
     for (size_t i = 0; *list && i < *count; i++)
         (*list)[i] = public_info(&infos[i]);
     free(infos);
-    if (!*list)
-        NO_MEMORY(error);
+    NEED_MEMORY(*list, error);
     return HEALCL_OK;
 }
 

@@ -173,8 +173,7 @@ static enum healcl_status read_member(zip_t *zip, zip_uint64_t index, uint64_t m
     *left -= about.size;
     member->bytes = (size_t)about.size;
     member->data = calloc(1, member->bytes + 1);
-    if (!member->data)
-        NO_MEMORY(error);
+    NEED_MEMORY(member->data, error);
     return unpack(zip, index, member->name, member->data, member->bytes, error);
 }
 
@@ -201,8 +200,7 @@ static enum healcl_status read_members(zip_t *zip, struct package *package, uint
     if (count < 2 || count > MEMBERS_MOST)
         REFUSE(error, "it has %lld members, not 2 to %d", (long long)count, MEMBERS_MOST);
     package->members = calloc((size_t)count, sizeof *package->members);
-    if (!package->members)
-        NO_MEMORY(error);
+    NEED_MEMORY(package->members, error);
     for (zip_uint64_t i = 1; i < (zip_uint64_t)count; i++) {
         struct package_member *member = &package->members[package->member_count++];
         TRY(read_member(zip, i, UINT64_MAX, &left, member, error));
@@ -217,8 +215,7 @@ enum healcl_status package_read_zip(const void *data, size_t bytes, struct packa
 {
     zip_error_t failure;
     *package = calloc(1, sizeof **package);
-    if (!*package)
-        NO_MEMORY(error);
+    NEED_MEMORY(*package, error);
     zip_error_init(&failure);
     errno = 0;
     zip_source_t *source = zip_source_buffer_create(data, bytes, 0, &failure);
@@ -331,8 +328,7 @@ enum healcl_status package_write(const struct package *package, FILE *stream,
     }
     zip_source_free(source);
     free(manifest);
-    if (!data)
-        NO_MEMORY(error);
+    NEED_MEMORY(data, error);
     const bool is_written = fwrite(data, 1, bytes, stream) == bytes;
     free(data);
     if (!is_written)

@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "core/clock.h"
-#include "core/numbers.h"
 #include "opencl/internal.h"
 
 /* ---------------------------------------------------------------- sources */
@@ -43,8 +42,7 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
                                       const char *text, struct healcl_error *error)
 {
     struct program_source *source = calloc(1, sizeof *source);
-    if (!source)
-        NO_MEMORY(error);
+    NEED_MEMORY(source, error);
     *source = (struct program_source){device->programs->added, name, text};
     device->programs->added = source;
     return HEALCL_OK;
@@ -145,13 +143,12 @@ static enum healcl_status find_texts(const struct healcl_device *device, const c
         source = find_source(device, name);
     if (!source)
         FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
-    const char *const found[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
-                                           healcl_cl_base_base_h,
-                                           "\n#line 1 \"cl/base/arithmetic.h\"\n",
-                                           healcl_cl_base_arithmetic_h,
-                                           line,
-                                           source};
-    memcpy(texts, found, sizeof found);
+    texts[0] = "#line 1 \"cl/base/base.h\"\n";
+    texts[1] = healcl_cl_base_base_h;
+    texts[2] = "\n#line 1 \"cl/base/arithmetic.h\"\n";
+    texts[3] = healcl_cl_base_arithmetic_h;
+    texts[4] = line;
+    texts[5] = source;
     return HEALCL_OK;
 }
 
@@ -182,8 +179,7 @@ static enum healcl_status find_options(const struct healcl_device *device, struc
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
     program->all_options = strdup(options);
-    if (!program->all_options)
-        NO_MEMORY(error);
+    NEED_MEMORY(program->all_options, error);
     return HEALCL_OK;
 }
 
@@ -207,19 +203,21 @@ static enum healcl_status find_key(const struct healcl_device *device, struct pr
 }
 
 /* Touches nothing else that a thread may change: several may build at a time. */
-static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                struct healcl_error *error)
+static void build(struct healcl_device *device, struct program *program, struct healcl_error *error)
 {
+    const uint64_t start = monotonic_nanoseconds();
     char options[LAUNCH_OPTIONS_SIZE + 256], line[LINE_SIZE];
     const char *texts[TEXT_COUNT];
     snprintf(options, sizeof options, "%s%s", program->all_options,
              program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
-    if (device->programs->package)
-        return binary_load_packaged(device, program, error);
-    if (*program->binary_name && binary_load(device, program, options))
-        return HEALCL_OK;
-    TRY(find_texts(device, program->name, program->text, line, texts, error));
-    return build_source(device, program, texts, options, &program->id, error);
+    if (device->programs->package) {
+        program->status = binary_load_packaged(device, program, error);
+    } else if (!*program->binary_name || !binary_load(device, program, options)) {
+        program->status = find_texts(device, program->name, program->text, line, texts, error);
+        if (program->status == HEALCL_OK)
+            program->status = build_source(device, program, texts, options, &program->id, error);
+    }
+    program->nanoseconds = monotonic_nanoseconds() - start;
 }
 
 /* ---------------------------------------------------------------- shared by handles */
@@ -271,8 +269,7 @@ static enum healcl_status shared_program_add(struct healcl_device *device, struc
 {
     struct device_context *context = device->shared;
     struct shared_program *shared = calloc(1, sizeof *shared);
-    if (!shared)
-        NO_MEMORY(error);
+    NEED_MEMORY(shared, error);
     *shared = (struct shared_program){.next = context->programs,
                                       .users = 1,
                                       .id = program->id,
@@ -293,8 +290,7 @@ static enum healcl_status shared_kernel_find(struct shared_program *program, con
         shared = shared->next;
     if (!shared) {
         shared = calloc(1, sizeof *shared + strlen(name) + 1);
-        if (!shared)
-            NO_MEMORY(error);
+        NEED_MEMORY(shared, error);
         strcpy(shared->name, name);
         shared->next = program->kernels;
         program->kernels = shared;
@@ -442,8 +438,7 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
     for (const struct program *program = device->programs->list; program; program = program->next)
         count++;
     *record = (struct record){.programs = calloc(count + 1, sizeof *record->programs)};
-    if (!record->programs)
-        NO_MEMORY(error);
+    NEED_MEMORY(record->programs, error);
     for (struct program *program = device->programs->list; program; program = program->next) {
         if (program->failure)
             continue;
@@ -452,8 +447,7 @@ enum healcl_status device_record(struct healcl_device *device, bool with_binarie
         recorded->options = program->all_options;
         recorded->key = program->key;
         recorded->kernels = kernel_names(program);
-        if (!recorded->kernels)
-            NO_MEMORY(error);
+        NEED_MEMORY(recorded->kernels, error);
         if (with_binaries)
             TRY_PREFIX(binary_get(device, program, &recorded->binary, &recorded->bytes, error),
                        "program '%s': ", program->name);
@@ -537,14 +531,13 @@ static struct program *find_program(struct healcl_device *device, const struct l
 
 /* Counts and shares a program that was built or loaded, or was not. */
 static enum healcl_status share_built(struct healcl_device *device, struct program *program,
-                                      enum healcl_status status, uint64_t nanoseconds,
                                       struct healcl_error *error)
 {
     if (!device->programs->package)
         ++*(program->loaded ? &device->programs->loaded : &device->programs->built);
-    TRY(status);
+    TRY(program->status);
     device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-               program->loaded ? "its binary loaded" : "built", (double)nanoseconds / 1e6,
+               program->loaded ? "its binary loaded" : "built", (double)program->nanoseconds / 1e6,
                program->all_options);
     return shared_program_add(device, program, error);
 }
@@ -554,12 +547,11 @@ static enum healcl_status share_or_build(struct healcl_device *device, struct pr
 {
     if (shared_program_use(device, program))
         return HEALCL_OK;
-    uint64_t start = monotonic_nanoseconds();
     _Atomic uint64_t *building = begin_build(device, program->hash);
-    enum healcl_status status = build(device, program, error);
+    build(device, program, error);
     if (building)
         *building = 0;
-    return share_built(device, program, status, monotonic_nanoseconds() - start, error);
+    return share_built(device, program, error);
 }
 
 /* Before the first program of a plan is built that is neither shared nor cached: has all of them
@@ -605,8 +597,7 @@ static enum healcl_status make_program(struct healcl_device *device, const struc
                                        struct program **made, struct healcl_error *error)
 {
     struct program *program = *made = calloc(1, sizeof *program);
-    if (!program)
-        NO_MEMORY(error);
+    NEED_MEMORY(program, error);
     program->hash = launch_program_hash(launch);
     program->name = strdup(launch->program);
     program->options = strdup(launch->options);
@@ -614,8 +605,7 @@ static enum healcl_status make_program(struct healcl_device *device, const struc
     program->arguments = kernel_arguments_hash(launch);
     program->may_be_cached = true;
     program->local_size = launch->local_size;
-    if (!program->name || !program->options)
-        NO_MEMORY(error);
+    NEED_MEMORY(program->name && program->options, error);
     TRY(find_options(device, program, error));
     return find_key(device, program, error);
 }
@@ -660,11 +650,7 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
 /* Programs that several threads build. */
 struct builds {
     struct healcl_device *device;
-    struct build {
-        struct program *program;
-        enum healcl_status status;
-        uint64_t nanoseconds;
-    } * items;
+    struct program **items;
     size_t count;
     atomic_size_t next;
 };
@@ -672,12 +658,8 @@ struct builds {
 static void *build_some(void *context)
 {
     struct builds *builds = context;
-    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;) {
-        struct build *item = &builds->items[i];
-        const uint64_t start = monotonic_nanoseconds();
-        item->status = build(builds->device, item->program, NULL);
-        item->nanoseconds = monotonic_nanoseconds() - start;
-    }
+    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;)
+        build(builds->device, builds->items[i], NULL);
     return NULL;
 }
 
@@ -708,25 +690,15 @@ void device_build_listed(struct healcl_device *device)
     (void)pthread_mutex_lock(&device->shared->lock);
     for (struct program *program = device->programs->list; program; program = program->next)
         if (!shared_program_use(device, program))
-            builds.items[builds.count++].program = program;
+            builds.items[builds.count++] = program;
     build_by_threads(&builds);
-    for (size_t i = 0; i < builds.count; i++) {
-        const struct build *item = &builds.items[i];
-        (void)!share_built(device, item->program, item->status, item->nanoseconds, NULL);
-    }
+    for (size_t i = 0; i < builds.count; i++)
+        (void)!share_built(device, builds.items[i], NULL);
     (void)pthread_mutex_unlock(&device->shared->lock);
     free(builds.items);
 }
 
 /* ---------------------------------------------------------------- kernels */
-
-static struct kernel *find_kernel(struct program *program, const char *name)
-{
-    struct kernel *kernel = program->kernels;
-    while (kernel && strcmp(kernel->shared->name, name) != 0)
-        kernel = kernel->next;
-    return kernel;
-}
 
 cl_kernel kernel_create(struct healcl_device *device, const struct program *program,
                         const char *name, cl_int *code)
@@ -740,8 +712,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
                                      const char *name, struct healcl_error *error)
 {
     struct kernel *kernel = calloc(1, sizeof *kernel);
-    if (!kernel)
-        NO_MEMORY(error);
+    NEED_MEMORY(kernel, error);
     cl_int code = CL_SUCCESS;
     (void)pthread_mutex_lock(&device->shared->lock);
     enum healcl_status status = shared_kernel_find(program->shared, name, &kernel->shared, error);
@@ -773,7 +744,9 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     struct program *program = find_program(device, launch, hash);
     if (program && program->failure)
         FAIL(error, device_note_unsupported(device, HEALCL_DEVICE), "%s", program->failure);
-    struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
+    struct kernel *found = program ? program->kernels : NULL;
+    while (found && strcmp(found->shared->name, launch->kernel) != 0)
+        found = found->next;
     if (!found) {
         uint64_t start = monotonic_nanoseconds();
         struct trace *trace = device->trace ? device->trace : device->programs->opening_trace;

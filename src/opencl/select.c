@@ -9,6 +9,7 @@
 
 #include <CL/cl_ext.h>
 
+#include "core/numbers.h"
 #include "opencl/internal.h"
 #include "opencl/self_test.h"
 
@@ -173,8 +174,7 @@ static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id plat
 {
     struct platform_fault *longer =
         realloc(listing->faults, (listing->fault_count + 1) * sizeof *longer);
-    if (!longer)
-        NO_MEMORY(error);
+    NEED_MEMORY(longer, error);
     listing->faults = longer;
     struct platform_fault *fault = &longer[listing->fault_count++];
     *fault = (struct platform_fault){.platform_index = platform_index, .code = code};
@@ -189,8 +189,7 @@ static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id pl
 {
     struct device_info *longer =
         realloc(listing->devices, (listing->count + found) * sizeof *longer);
-    if (!longer)
-        NO_MEMORY(error);
+    NEED_MEMORY(longer, error);
     listing->devices = longer;
     for (cl_uint i = 0; i < found; i++) {
         struct device_info *info = &longer[listing->count++];
@@ -220,8 +219,7 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     }
     if (code == CL_SUCCESS) {
         ids = calloc(found, sizeof *ids);
-        if (!ids)
-            NO_MEMORY(error);
+        NEED_MEMORY(ids, error);
         code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
     }
     enum healcl_status status =
@@ -243,8 +241,7 @@ static enum healcl_status list_all(const struct opencl *cl, struct device_listin
         return HEALCL_OK;
     TRY_CL(error, "clGetPlatformIDs", code);
     cl_platform_id *platforms = calloc(found, sizeof *platforms);
-    if (!platforms)
-        NO_MEMORY(error);
+    NEED_MEMORY(platforms, error);
     enum healcl_status status = HEALCL_OK;
     code = cl->clGetPlatformIDs(found, platforms, NULL);
     if (code != CL_SUCCESS)
@@ -322,12 +319,6 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
 }
 
 /* ---------------------------------------------------------------- predicates */
-
-static bool host_is_little_endian(void)
-{
-    const uint16_t one = 1;
-    return *(const unsigned char *)&one == 1;
-}
 
 static bool has_opencl_1_2(const struct device_info *info)
 {

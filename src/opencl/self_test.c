@@ -464,8 +464,7 @@ static enum healcl_status run_and_compare(struct healcl_device *device, struct o
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
 {
     struct outputs *outputs = calloc(2, sizeof *outputs); /* what is, and what should be */
-    if (!outputs)
-        NO_MEMORY(error);
+    NEED_MEMORY(outputs, error);
     device->programs->distrusted = false;
     enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
     /* A failure leaves nothing behind; a binary that was there may be at fault, and not what the

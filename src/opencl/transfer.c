@@ -28,15 +28,18 @@ static enum healcl_status log_transfer(struct healcl_device *device, cl_event ev
 
 /* ---------------------------------------------------------------- mapping */
 
-enum healcl_status device_map(struct healcl_device *device, enum trace_track track, cl_mem memory,
-                              cl_map_flags flags, uint64_t offset, uint64_t bytes, void **address,
-                              struct healcl_error *error)
+/* Maps bytes of memory on the queue of a track, and waits for that. Where there is no room, as
+ * device_buffer_acquire. */
+static enum healcl_status device_map(struct healcl_device *device, enum trace_track track,
+                                     cl_mem memory, cl_map_flags flags, uint64_t offset,
+                                     uint64_t bytes, void **address, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
     cl_command_queue queue = track == TRACE_TRANSFER ? device->transfer : device->compute;
     const char *name = flags == CL_MAP_READ ? "map for reading" : "map for writing";
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         struct traced_command traced;
         struct awaited_events awaited = {.count = 0};
         TRY(traced_command_init(&traced, device, track, name, bytes, error));
@@ -50,8 +53,6 @@ enum healcl_status device_map(struct healcl_device *device, enum trace_track tra
                 (void)cl->clEnqueueUnmapMemObject(queue, memory, *address, 0, NULL, NULL);
             return status;
         }
-        if (!device_recovers(device, code))
-            break;
     }
     *address = NULL;
     (void)opencl_error(error, code, "clEnqueueMapBuffer", __FILE__, __LINE__);
@@ -99,9 +100,10 @@ static enum healcl_status create_staging(struct healcl_device *device, struct he
     const size_t bytes = (size_t)(2 * made.half_bytes);
     void *address;
     cl_int code = CL_SUCCESS;
-    made.memory = cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
-    if (device_recovers(device, code))
+    DEVICE_ATTEMPTS(device, code)
+    {
         made.memory = cl->clCreateBuffer(device->context, flags, bytes, NULL, &code);
+    }
     TRY_CL(error, "clCreateBuffer", code);
     enum healcl_status status = device_map(device, TRACE_TRANSFER, made.memory,
                                            CL_MAP_READ | CL_MAP_WRITE, 0, bytes, &address, error);
@@ -183,7 +185,8 @@ static enum healcl_status move_now(struct healcl_device *device, const struct bu
 {
     const struct opencl *cl = device->cl;
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         struct awaited_events awaited;
         struct traced_command traced;
         TRY(traced_command_init(&traced, device, TRACE_COMPUTE, data ? "write" : "download", bytes,
@@ -199,8 +202,6 @@ static enum healcl_status move_now(struct healcl_device *device, const struct bu
             device_note_idle(device);
             return traced_command_log(&traced, device, error);
         }
-        if (!device_recovers(device, code))
-            break;
     }
     TRY_CL(error, data ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer", code);
     return HEALCL_OK;
@@ -213,7 +214,8 @@ static enum healcl_status enqueue_read(struct healcl_device *device, const struc
                                        cl_event *event, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         struct awaited_events awaited;
         struct traced_command traced;
         TRY(traced_command_init(&traced, device, TRACE_COMPUTE, name, bytes, error));
@@ -224,8 +226,6 @@ static enum healcl_status enqueue_read(struct healcl_device *device, const struc
         if (code == CL_SUCCESS)
             return log_transfer(device, *event, &traced, error);
         *event = NULL;
-        if (!device_recovers(device, code))
-            break;
     }
     TRY_CL(error, "clEnqueueReadBuffer", code);
     return HEALCL_OK;
@@ -247,11 +247,10 @@ static enum healcl_status write_copy(struct healcl_device *device, const struct 
     const cl_mem_flags flags = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
     struct buffer copy = {.bytes = bytes};
     cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         copy.memory =
             device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host.taken, &code);
-        if (!device_recovers(device, code))
-            break;
     }
     TRY_CL(error, "clCreateBuffer", code);
     enum healcl_status status = device_copy(device, &copy, 0, buffer, offset, bytes, NULL, error);
@@ -301,12 +300,11 @@ static enum healcl_status write_fresh(struct healcl_device *device, const struct
     cl_event event = NULL;
     cl_int code = CL_SUCCESS;
     TRY(traced_command_init(&traced, device, TRACE_TRANSFER, "upload", bytes, error));
-    for (int attempt = 0; attempt < 2; attempt++) {
+    DEVICE_ATTEMPTS(device, code)
+    {
         code =
             device->cl->clEnqueueWriteBuffer(device->transfer, buffer->memory, !is_staged,
                                              (size_t)offset, (size_t)bytes, data, 0, NULL, &event);
-        if (!device_recovers(device, code))
-            break;
     }
     TRY_CL(error, "clEnqueueWriteBuffer", code);
     if (is_staged) {
@@ -363,8 +361,7 @@ static enum healcl_status upload_small(struct healcl_device *device, uint64_t by
 {
     uint64_t room = device_round_bytes(device, bytes);
     char *memory = malloc((size_t)room);
-    if (!memory)
-        NO_MEMORY(error);
+    NEED_MEMORY(memory, error);
     memset(memory + bytes, 0, (size_t)(room - bytes));
     enum healcl_status status = filler->fill(filler->context, 0, bytes, memory, error);
     if (status == HEALCL_OK)

@@ -125,13 +125,6 @@ enum healcl_status tuning_style_given(bool *given, struct healcl_error *error)
     return HEALCL_OK;
 }
 
-/* The kind of device that kernels are shaped for. */
-static cl_device_type kind_of(const struct device_info *info)
-{
-    cl_device_type type = parse_kind(getenv("HEALCL_AS"));
-    return type != 0 ? type : device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
-}
-
 /* CPUs with narrower vectors convert between integers and doubles one by one. */
 enum { AVX512_DOUBLES = 8 };
 
@@ -139,9 +132,12 @@ enum { AVX512_DOUBLES = 8 };
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    const cl_device_type kind = kind_of(info);
+    const cl_device_type as = parse_kind(getenv("HEALCL_AS"));
+    const cl_device_type kind = as                          ? as
+                                : device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU
+                                                            : info->type;
     const bool is_cpu = kind & CL_DEVICE_TYPE_CPU;
-    const bool shared = parse_kind(getenv("HEALCL_AS")) != 0 ? is_cpu : info->unified_memory;
+    const bool shared = as ? is_cpu : info->unified_memory;
     const uint64_t most =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
     const uint32_t local_size = is_cpu ? 1 : (uint32_t)1 << log2_of(most);

@@ -18,7 +18,6 @@
 #ifndef HEALCL_REFERENCE_REFERENCE_H
 #define HEALCL_REFERENCE_REFERENCE_H
 
-#include "core/status.h"
 #include "plan/plan.h"
 
 /* The memory of one storage: its elements in their dtype. */

@@ -1,12 +1,10 @@
 #include "run/audit.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
-#include "core/clock.h"
 #include "kernels/variant.h"
 #include "plan/axes.h"
 #include "reference/reference.h"
@@ -210,8 +208,7 @@ static enum healcl_status init(struct audit *audit, const struct healcl_device *
     const struct plan *plan = audit->plan;
     audit->steps = calloc(plan->step_count + 1, sizeof *audit->steps);
     audit->order = calloc(plan->step_count + 1, sizeof *audit->order);
-    if (!audit->steps || !audit->order)
-        NO_MEMORY(error);
+    NEED_MEMORY(audit->steps && audit->order, error);
     TRY(find_steps(audit, device, error));
     order_steps(audit);
     audit->of_slice = (struct plan){.storage_count = STEP_OPERANDS, .constants = plan->constants};
@@ -223,8 +220,7 @@ enum healcl_status audit_create(const struct plan *plan, const struct healcl_dev
                                 struct healcl_error *error)
 {
     struct audit *audit = calloc(1, sizeof *audit);
-    if (!audit)
-        NO_MEMORY(error);
+    NEED_MEMORY(audit, error);
     audit->plan = plan;
     audit->share = share;
     audit->random = seed;
@@ -359,8 +355,7 @@ static enum healcl_status read_before(struct audit *audit, struct pending *pendi
         bytes += step_operand(slice, i) ? room_of(step_operand(slice, i)->storage) : 0;
     free(pending->memory);
     char *next = pending->memory = malloc(bytes);
-    if (!pending->memory)
-        NO_MEMORY(error);
+    NEED_MEMORY(pending->memory, error);
     pending->actual = next;
     pending->expected = next + out;
     next += 2 * out;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "opencl/device.h"
 #include "opencl/opening.h"
 #include "run/transcript.h"
 
@@ -84,8 +83,7 @@ static enum healcl_status init(struct healcl_batcher *batcher,
     const size_t count = options->input_count;
     batcher->inputs = calloc(count + 1, sizeof *batcher->inputs);
     batcher->gathered = calloc(count + 1, sizeof(char *));
-    if (!batcher->inputs || !batcher->gathered)
-        NO_MEMORY(error);
+    NEED_MEMORY(batcher->inputs && batcher->gathered, error);
     batcher->input_count = count;
     if (count > 0)
         memcpy(batcher->inputs, options->inputs, count * sizeof *batcher->inputs);
@@ -95,8 +93,7 @@ static enum healcl_status init(struct healcl_batcher *batcher,
     for (size_t i = 0; i < count; i++) {
         const size_t input = batcher->inputs[i];
         batcher->gathered[i] = malloc(batcher->wide->inputs[input].bytes);
-        if (!batcher->gathered[i])
-            NO_MEMORY(error);
+        NEED_MEMORY(batcher->gathered[i], error);
         TRY(healcl_session_bind(batcher->together, input, batcher->gathered[i], error));
     }
     return HEALCL_OK;
@@ -115,8 +112,7 @@ enum healcl_status healcl_batcher_open(const struct healcl_transcript *transcrip
     if (options->batch < 1 || options->batch >= SIZE_MAX / 2)
         FAIL(error, HEALCL_USAGE, "a batch of %zu requests is none", options->batch);
     struct healcl_batcher *batcher = calloc(1, sizeof *batcher);
-    if (!batcher)
-        NO_MEMORY(error);
+    NEED_MEMORY(batcher, error);
     batcher->transcript = transcript_retain(transcript);
     enum healcl_status status = init(batcher, options, device, error);
     if (status != HEALCL_OK) {

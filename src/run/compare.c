@@ -97,8 +97,7 @@ static enum healcl_status compare_whole(enum dtype dtype, int64_t elements, cons
 {
     const int64_t copy = layout_elements(&expected->layout);
     int64_t *values = malloc((size_t)copy * sizeof *values);
-    if (!values)
-        NO_MEMORY(error);
+    NEED_MEMORY(values, error);
     enum healcl_status status = payload_read(expected, DTYPE_INT64, values, error);
     for (int64_t i = 0; i < elements && status == HEALCL_OK; i++) {
         const int64_t actual = dtype_load(dtype, data, i);

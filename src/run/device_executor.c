@@ -43,8 +43,7 @@ bool device_executor_is_awaited(const struct device_executor *self, const struct
 
 /* ---------------------------------------------------------------- the status buffer */
 
-enum healcl_status device_executor_clear_status(struct device_executor *self,
-                                                struct healcl_error *error)
+static enum healcl_status clear_status(struct device_executor *self, struct healcl_error *error)
 {
     const struct status clear = {.index = UINT32_MAX};
     self->launcher.check_count = 0;
@@ -94,9 +93,9 @@ static enum healcl_status refuse_check(struct device_executor *self, const struc
     return HEALCL_REFUSED;
 }
 
-enum healcl_status device_executor_take_status(struct device_executor *self,
-                                               const struct status *found,
-                                               struct healcl_error *error)
+/* Notes what kernels have noted. */
+static enum healcl_status take_status(struct device_executor *self, const struct status *found,
+                                      struct healcl_error *error)
 {
     uint64_t dropped = (uint64_t)found->dropped_high << 32 | found->dropped_low;
     self->base.dropped_digits += dropped;
@@ -111,8 +110,8 @@ enum healcl_status device_executor_read_status(struct device_executor *self,
 {
     struct status found;
     TRY(device_read(self->launcher.device, &self->launcher.status, 0, sizeof found, &found, error));
-    TRY(device_executor_take_status(self, &found, error));
-    return device_executor_clear_status(self, error);
+    TRY(take_status(self, &found, error));
+    return clear_status(self, error);
 }
 
 /* ---------------------------------------------------------------- handing results out */
@@ -144,8 +143,7 @@ static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t
                          (int64_t)bytes / size, memory, &self->result->sink_nanoseconds, error);
     if (offset == 0)
         delivery->memory = malloc(delivery->bytes);
-    if (!delivery->memory)
-        NO_MEMORY(error);
+    NEED_MEMORY(delivery->memory, error);
     memcpy(delivery->memory + offset, memory, bytes);
     return HEALCL_OK;
 }
@@ -238,7 +236,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
     if (group->has_status && slab) {
         struct status found;
         memcpy(&found, slab + (group->status_place - group->first), sizeof found);
-        TRY(device_executor_take_status(self, &found, error));
+        TRY(take_status(self, &found, error));
     }
     for (size_t i = 0; i < group->count; i++) {
         const struct download *download = &self->downloads[group->from + i];
@@ -272,8 +270,7 @@ static enum healcl_status take_group(struct group *group, struct healcl_error *e
                               &(struct device_taker){deliver_group, group}, error);
     if (status != HEALCL_OK && group->step)
         error_prefix_step(error, group->step, NO_INPUT);
-    return status == HEALCL_OK && group->has_status ? device_executor_clear_status(self, error)
-                                                    : status;
+    return status == HEALCL_OK && group->has_status ? clear_status(self, error) : status;
 }
 
 static enum healcl_status take_alone(struct device_executor *self, const struct download *download,
@@ -497,7 +494,7 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
     self->sink = sink;
     enum healcl_status status = enqueue_steps(self, first, count, error);
     if (status == HEALCL_REFUSED) /* what kernels have noted is reported once */
-        (void)!device_executor_clear_status(self, NULL);
+        (void)!clear_status(self, NULL);
     return forget_unchecked(self, status);
 }
 
@@ -596,7 +593,7 @@ static enum healcl_status rewind_to(struct executor *executor, size_t first,
     if (self->spill)
         spill_reset(self);
     executor->dropped_digits = 0;
-    TRY(device_executor_clear_status(self, error));
+    TRY(clear_status(self, error));
     if (first > 0 || plan->constants.count == 0)
         return HEALCL_OK;
     const struct storage *constants = plan->constants.storage;
@@ -666,8 +663,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                                 .lend_memory = lend_memory,
                                                 .take_memory = take_memory};
     struct device_executor *self = calloc(1, sizeof *self);
-    if (!self)
-        NO_MEMORY(error);
+    NEED_MEMORY(self, error);
     self->base.class = &class;
     self->result = &self->of_calls;
     enum healcl_status status = device_set_profiling(device, profile, error);

@@ -86,14 +86,6 @@ enum healcl_status device_executor_deliver(struct device_executor *self, const s
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, struct healcl_error *error);
 
-enum healcl_status device_executor_clear_status(struct device_executor *self,
-                                                struct healcl_error *error);
-
-/* Notes what kernels have noted. */
-enum healcl_status device_executor_take_status(struct device_executor *self,
-                                               const struct status *found,
-                                               struct healcl_error *error);
-
 /* Waits for the queue and reads what kernels have noted. */
 enum healcl_status device_executor_read_status(struct device_executor *self,
                                                struct healcl_error *error);

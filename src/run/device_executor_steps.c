@@ -8,7 +8,6 @@
 #include "reference/reference.h"
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
-#include "transcript/payload.h"
 
 /* ---------------------------------------------------------------- uploads */
 
@@ -45,8 +44,7 @@ static enum healcl_status upload_whole(struct decoding *decoding, const struct b
                                        struct healcl_error *error)
 {
     void *whole = malloc(bytes);
-    if (!whole)
-        NO_MEMORY(error);
+    NEED_MEMORY(whole, error);
     enum healcl_status status = decode_piece(decoding, 0, bytes, whole, error);
     if (status == HEALCL_OK)
         status = device_upload_memory(decoding->self->launcher.device, place, bytes, whole, buffer,
@@ -88,12 +86,6 @@ static struct extent extent_of(const struct tensor *tensor)
     return (struct extent){(uint64_t)tensor->layout.offset * size,
                            (uint64_t)(layout_last(&tensor->layout) - tensor->layout.offset + 1) *
                                size};
-}
-
-/* Whether a tensor that does not overlap itself has all elements of its extent. */
-static bool is_dense(const struct tensor *tensor)
-{
-    return extent_of(tensor).bytes == packed_bytes(tensor);
 }
 
 static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,
@@ -148,7 +140,8 @@ static enum healcl_status run_by_reference(struct device_executor *self, const s
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
             TRY(read_tensor(self, step->in[i], error));
-    if (step_traits[step->kind].adds || !is_dense(step->out))
+    /* A dense output, which does not overlap itself, is written as a whole. */
+    if (step_traits[step->kind].adds || extent_of(step->out).bytes != packed_bytes(step->out))
         TRY(read_tensor(self, step->out, error));
     TRY(reference_step(self->reference, step, error));
     TRY(write_tensor(self, step->out, error));
@@ -165,8 +158,7 @@ static enum healcl_status note_fallback(struct device_executor *self, const stru
     if (!self->base.fallbacks)
         self->base.fallbacks =
             calloc(operation_count(self->launcher.plan->table) + 1, sizeof *self->base.fallbacks);
-    if (!self->base.fallbacks)
-        NO_MEMORY(error);
+    NEED_MEMORY(self->base.fallbacks, error);
     self->base.fallback_steps++;
     for (size_t i = 0; i < origins->count; i++) {
         const struct operation *operation = origin_operation(&origins->of[i]);
@@ -180,8 +172,7 @@ static enum healcl_status note_fallback(struct device_executor *self, const stru
         if (fallback->reason)
             continue;
         fallback->reason = strdup(reason);
-        if (!fallback->reason)
-            NO_MEMORY(error);
+        NEED_MEMORY(fallback->reason, error);
         device_log(self->launcher.device, "%s falls back: %s", operation->name, reason);
     }
     return HEALCL_OK;
@@ -199,7 +190,7 @@ static void note_fallback_time(struct device_executor *self, const struct step *
     for (size_t i = 0; shares && i < count; i++)
         self->base.fallbacks[i].nanoseconds += shares[i];
     free(shares);
-    device_note_host_work(self->launcher.device);
+    self->launcher.device->host_worked = true; /* that is no gap between kernels */
     if (self->result->operation_nanoseconds)
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
 }
@@ -334,8 +325,7 @@ static bool may_wait_in_storage(const struct step *step)
 static enum healcl_status keep_result(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
-    if (!ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(self->downloads, self->download_count, &self->download_capacity), error);
     struct download *download = &self->downloads[self->download_count++];
     *download = (struct download){.step = step};
     if (!sink_wants_data(self->sink, step))

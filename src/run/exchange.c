@@ -109,8 +109,7 @@ static enum healcl_status read_moduli(const struct exchanger *exchanger,
             exchange->each *= (size_t)layout->shape[axis];
         }
     *values = malloc(exchange->modulus_count * sizeof **values);
-    if (!*values)
-        NO_MEMORY(error);
+    NEED_MEMORY(*values, error);
     exchange->moduli = *values;
     void *data = NULL;
     TRY(map(exchanger, moduli, false, &data, error));
@@ -145,8 +144,7 @@ static enum healcl_status exchange_data(const struct exchanger *exchanger, const
     if (layout_is_contiguous(&sum->layout))
         return options->exchange(options->exchange_context, exchange, data, error);
     char *packed = malloc(exchange->elements * dtype_size(sum->storage->dtype));
-    if (!packed)
-        NO_MEMORY(error);
+    NEED_MEMORY(packed, error);
     copy_packed(sum, data, packed, false);
     enum healcl_status status =
         options->exchange(options->exchange_context, exchange, packed, error);

@@ -316,8 +316,7 @@ static enum healcl_status open_queue(struct healcl_queue *queue, struct healcl_d
 {
     queue->uploads = calloc(EAGER_STORAGES_MAX, sizeof *queue->uploads);
     queue->handles = calloc(1, sizeof *queue->handles);
-    if (!queue->uploads || !queue->handles)
-        NO_MEMORY(error);
+    NEED_MEMORY(queue->uploads && queue->handles, error);
     atomic_init(&queue->handles->owners, 1);
     TRY(executor_open(&queue->eager.plan, device, &queue->device, &queue->executor, error));
     if (device)
@@ -334,8 +333,7 @@ enum healcl_status healcl_queue_open_with(struct healcl_device *device,
     NEED(result, error);
     const struct healcl_limits *limits = options ? options->limits : NULL;
     struct healcl_queue *queue = calloc(1, sizeof *queue);
-    if (!queue)
-        NO_MEMORY(error);
+    NEED_MEMORY(queue, error);
     enum healcl_status status = eager_plan_init(&queue->eager, limits, error);
     if (status != HEALCL_OK) {
         free(queue);

@@ -26,8 +26,7 @@ static enum healcl_status deliver(struct reference_executor *self, const struct 
         data = (char *)memory + (size_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
         if (!layout_is_contiguous(&tensor->layout)) {
             data = packed = malloc((size_t)packed_bytes(tensor));
-            if (!packed)
-                NO_MEMORY(error);
+            NEED_MEMORY(packed, error);
             status = reference_read(self->reference, tensor, packed, error);
         }
     }
@@ -167,8 +166,7 @@ enum healcl_status reference_executor_create(const struct plan *plan, struct exe
                                                 .write = write,
                                                 .map = map};
     struct reference_executor *self = calloc(1, sizeof *self);
-    if (!self)
-        NO_MEMORY(error);
+    NEED_MEMORY(self, error);
     self->base.class = &class;
     self->plan = plan;
     enum healcl_status status = reference_create(plan, &self->reference, error);

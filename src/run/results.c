@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/new_file.h"
@@ -56,8 +55,7 @@ static enum healcl_status dump_open(struct results *results, struct healcl_error
     if (unlink(path) != 0 && errno != ENOENT)
         FAIL(error, HEALCL_USAGE, "cannot replace '%.480s': %s", path, strerror(errno));
     results->list = cJSON_CreateArray();
-    if (!results->list)
-        NO_MEMORY(error);
+    NEED_MEMORY(results->list, error);
     return HEALCL_OK;
 }
 
@@ -124,8 +122,7 @@ static enum healcl_status dump_finish(struct results *results, struct healcl_err
 {
     char path[PATH_SIZE], *text = cJSON_Print(results->list);
     struct new_file file;
-    if (!text)
-        NO_MEMORY(error);
+    NEED_MEMORY(text, error);
     snprintf(path, sizeof path, "%s/results.json", results->options->dump_dir);
     enum healcl_status status = new_file_open(&file, path, error);
     if (status == HEALCL_OK) {
@@ -142,8 +139,7 @@ enum healcl_status results_create(const struct plan *plan, const struct healcl_r
                                   struct results **result, struct healcl_error *error)
 {
     struct results *results = calloc(1, sizeof *results);
-    if (!results)
-        NO_MEMORY(error);
+    NEED_MEMORY(results, error);
     results->plan = plan;
     results->options = options;
     results->repetition = 1;

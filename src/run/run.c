@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
 #include "core/array.h"
 #include "core/numbers.h"
 #include "kernels/kernels.h"
@@ -164,8 +163,7 @@ static enum healcl_status report_segment(struct run *run, const struct segment *
         profile->profile_count += segment->counts[i] > 0;
     profile->profiles =
         arena_alloc(run->arena, (profile->profile_count + 1) * sizeof *profile->profiles);
-    if (!profile->name || !profile->profiles)
-        NO_MEMORY(error);
+    NEED_MEMORY(profile->name && profile->profiles, error);
     size_t next = 0;
     for (size_t i = 0; i < run->operation_count; i++)
         if (segment->counts[i] > 0)
@@ -189,14 +187,12 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
     run->operation_count = operation_count(plan->table);
     run->operation_nanoseconds =
         arena_alloc(run->arena, run->operation_count * sizeof *run->operation_nanoseconds);
-    if (!report->run_nanoseconds || !report->segments || !run->operation_nanoseconds)
-        NO_MEMORY(error);
+    NEED_MEMORY(report->run_nanoseconds && report->segments && run->operation_nanoseconds, error);
     report->profiled_nanoseconds = report->run_nanoseconds + run->repeat;
     if (run->options->profile) {
         report->decode_nanoseconds =
             arena_alloc(run->arena, 2 * (size_t)run->repeat * sizeof *report->decode_nanoseconds);
-        if (!report->decode_nanoseconds)
-            NO_MEMORY(error);
+        NEED_MEMORY(report->decode_nanoseconds, error);
         report->compute_nanoseconds = report->decode_nanoseconds + run->repeat;
     }
     size_t rows = 1;
@@ -205,8 +201,7 @@ static enum healcl_status report_init(struct run *run, struct healcl_error *erro
         rows += SEGMENT_ROWS + PROFILE_ROWS * report->segments[i].profile_count;
     }
     run->times = calloc(rows, columns(run) * sizeof *run->times);
-    if (!run->times)
-        NO_MEMORY(error);
+    NEED_MEMORY(run->times, error);
     return HEALCL_OK;
 }
 
@@ -419,8 +414,7 @@ static enum healcl_status bind_inputs(struct run *run, const struct healcl_trans
     if (run->options->input_count == 0)
         return HEALCL_OK;
     run->uploads = arena_alloc(run->arena, run->plan->storage_count * sizeof *run->uploads);
-    if (!run->uploads)
-        NO_MEMORY(error);
+    NEED_MEMORY(run->uploads, error);
     for (size_t i = 0; i < run->options->input_count; i++) {
         const struct healcl_input *input = &run->options->inputs[i];
         if (input->input >= run->plan->uploads)
@@ -510,8 +504,9 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
                 break;
         }
         if (j == report->manifest_kernel_count) {
-            if (!ARRAY_GROW(report->manifest_kernels, report->manifest_kernel_count, &capacity))
-                NO_MEMORY(error);
+            NEED_MEMORY(
+                ARRAY_GROW(report->manifest_kernels, report->manifest_kernel_count, &capacity),
+                error);
             /* Manifests may be gone before the report. */
             struct healcl_manifest_kernel added = {.name = arena_strdup(run->arena, kernel.name),
                                                    .what = arena_strdup(run->arena, what),
@@ -519,8 +514,7 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
                                                        arena_strdup(run->arena, kernel.file),
                                                    .replaces = kernel.replaces != NULL,
                                                    .tuned = kernel.is_tuned};
-            if (!added.name || !added.what || !added.manifest)
-                NO_MEMORY(error);
+            NEED_MEMORY(added.name && added.what && added.manifest, error);
             report->manifest_kernels[report->manifest_kernel_count++] = added;
         }
         report->manifest_kernels[j].steps++;

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 
 #include "core/clock.h"
-#include "core/status.h"
 #include "core/trace.h"
 #include "plan/plan.h"
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/device.h"
 #include "run/audit.h"
 #include "run/compare.h"
 #include "run/run.h"
@@ -102,8 +101,7 @@ static enum healcl_status result_memory(struct healcl_session *session, char **m
     struct session_result *result = &session->results[session->next_result];
     if (!result->received && !result->memory) {
         result->memory = malloc(session->transcript->results[session->next_result].bytes + 1);
-        if (!result->memory)
-            NO_MEMORY(error);
+        NEED_MEMORY(result->memory, error);
     }
     *memory = result->received ? result->received : result->memory;
     return HEALCL_OK;
@@ -454,8 +452,9 @@ static enum healcl_status init_tables(struct healcl_session *session, struct hea
     session->is_written = calloc(plan->storage_count + 1, sizeof *session->is_written);
     session->results = calloc(plan->results + 1, sizeof *session->results);
     session->first_results = calloc(plan->segment_count + 1, sizeof *session->first_results);
-    if (!session->uploads || !session->is_written || !session->results || !session->first_results)
-        NO_MEMORY(error);
+    NEED_MEMORY(session->uploads && session->is_written && session->results &&
+                    session->first_results,
+                error);
     for (size_t i = 0; i < plan->step_count; i++)
         if (writes(&plan->steps[i]))
             session->is_written[plan->steps[i].out->storage->id] = true;
@@ -501,8 +500,7 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
     if (options->audit_share > 0 && !device)
         FAIL(error, HEALCL_USAGE, "an audit of the host reference would compare it with itself");
     struct healcl_session *session = calloc(1, sizeof *session);
-    if (!session)
-        NO_MEMORY(error);
+    NEED_MEMORY(session, error);
     session->transcript = transcript_retain(transcript);
     session->plan = transcript->plan;
     session->options = *options;

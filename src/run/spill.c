@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "core/huge_pages.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "plan/axes.h"
 #include "run/device_executor_parts.h"
-#include "transcript/payload.h"
 
 /* ---------------------------------------------------------------- what the host keeps */
 
@@ -30,8 +28,7 @@ static enum healcl_status make_held(struct spill *spill, const struct storage *s
     if (*held)
         return HEALCL_OK;
     *held = malloc(bytes);
-    if (!*held)
-        NO_MEMORY(error);
+    NEED_MEMORY(*held, error);
     huge_pages_ask(*held, bytes);
     return HEALCL_OK;
 }
@@ -160,8 +157,7 @@ enum healcl_status spill_create(struct device_executor *self, uint64_t limit,
 {
     const struct plan *plan = self->launcher.plan;
     struct spill *spill = calloc(1, sizeof *spill);
-    if (!spill)
-        NO_MEMORY(error);
+    NEED_MEMORY(spill, error);
     spill->limit = limit;
     spill->mover = (struct memory_mover){move, self};
     spill->held = calloc(plan->storage_count + 1, sizeof *spill->held);
@@ -248,8 +244,7 @@ static enum healcl_status upload_slice(struct device_executor *self, const struc
                                         (size_t)slice->first[i] * dtype_size(whole->dtype),
                                     buffer, error);
     char *memory = malloc(bytes + 1);
-    if (!memory)
-        NO_MEMORY(error);
+    NEED_MEMORY(memory, error);
     enum healcl_status status =
         read_upload(self, state->upload, slice->first[i], part->elements, memory, error);
     if (status == HEALCL_OK)
@@ -344,8 +339,7 @@ static enum healcl_status hand_out(struct device_executor *self, const struct st
         return device_executor_run_step(self, step, error);
     const size_t size = dtype_size(storage->dtype);
     char *packed = malloc(packed_bytes(tensor) + 1), *to = packed;
-    if (!packed)
-        NO_MEMORY(error);
+    NEED_MEMORY(packed, error);
     const char *from = self->spill->held[storage->id];
     const struct layout *layouts[] = {&tensor->layout};
     struct walk walk;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
 #include "plan/passes.h"
 #include "plan/split.h"
 #include "plan/widen.h"
@@ -146,9 +145,12 @@ enum healcl_status healcl_transcript_open_memory(const void *data, size_t length
     return open_source(NULL, data, length, limits, false, result, error);
 }
 
-enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,
-                                     const void *how, size_t how_bytes,
-                                     struct healcl_transcript **result, struct healcl_error *error)
+/* A transcript that keeps its parent. how, of so many bytes, is copied. Derived ones may be parents
+ * in turn: their changes are done one after the other. */
+static enum healcl_status transcript_derive(const struct healcl_transcript *parent,
+                                            plan_change *change, const void *how, size_t how_bytes,
+                                            struct healcl_transcript **result,
+                                            struct healcl_error *error)
 {
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     NEED_MEMORY(transcript, error);

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "plan/derive.h"
-#include "plan/plan.h"
 
 struct healcl_transcript {
     struct source source; /* of its own; a plan says what it refers to */
@@ -33,11 +32,5 @@ enum healcl_status transcript_open_plain(const char *path, const struct healcl_l
 
 /* One owner more: healcl_transcript_close is for it, too. */
 struct healcl_transcript *transcript_retain(const struct healcl_transcript *transcript);
-
-/* A transcript that keeps its parent. how, of so many bytes, is copied. Derived ones may be parents
- * in turn: their changes are done one after the other. */
-enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,
-                                     const void *how, size_t how_bytes,
-                                     struct healcl_transcript **result, struct healcl_error *error);
 
 #endif

@@ -7,7 +7,6 @@
 #include "core/array.h"
 #include "core/numbers.h"
 #include "kernels/variant.h"
-#include "run/run.h"
 #include "tools/bench_case.h"
 #include "tools/results.h"
 #include "tools/writer.h"

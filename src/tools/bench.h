@@ -10,9 +10,6 @@
 #ifndef HEALCL_TOOLS_BENCH_H
 #define HEALCL_TOOLS_BENCH_H
 
-#include "core/dtype.h"
-#include "core/layout.h"
-#include "opencl/device.h"
 #include "tools/example.h"
 
 /* ---------------------------------------------------------------- parameters */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tools/primes.h"
-#include "tools/random.h"
 #include "tools/writer.h"
 #include "tools/xmalloc.h"
 

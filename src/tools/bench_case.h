@@ -2,7 +2,6 @@
 #ifndef HEALCL_TOOLS_BENCH_CASE_H
 #define HEALCL_TOOLS_BENCH_CASE_H
 
-#include "core/status.h"
 #include "tools/bench.h"
 
 enum { BENCH_MODULI_MAX = 64 };

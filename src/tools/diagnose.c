@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "kernels/variant.h"
-#include "reference/reference.h"
 #include "run/compare.h"
-#include "run/run.h"
 #include "tools/results.h"
 #include "tools/xmalloc.h"
 

@@ -229,19 +229,12 @@ static enum healcl_status make_tables(struct reading *reading, const struct oper
 
 /* ---------------------------------------------------------------- folders */
 
-static int is_example(const struct dirent *entry)
-{
-    const size_t length = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && length > 5 &&
-           strcmp(entry->d_name + length - 5, ".json") == 0;
-}
-
 static enum healcl_status read_folder(struct reading *reading, const char *folder,
                                       struct healcl_error *error)
 {
     struct dirent **names = NULL;
     enum healcl_status status = HEALCL_OK;
-    const int count = scandir(folder, &names, is_example, alphasort);
+    const int count = scandir(folder, &names, file_is_json, alphasort);
     if (count < 0 && errno != ENOENT)
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {

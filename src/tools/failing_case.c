@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "plan/axes.h"
-#include "plan/ops.h"
 #include "tools/results.h"
 #include "tools/view.h"
 #include "tools/xmalloc.h"

@@ -5,7 +5,6 @@
 #ifndef HEALCL_TOOLS_PROBLEM_H
 #define HEALCL_TOOLS_PROBLEM_H
 
-#include "core/layout.h"
 #include "plan/ops.h"
 #include "tools/random.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/variant.h"
-#include "run/run.h"
 #include "tools/results.h"
 #include "tools/view.h"
 #include "tools/xmalloc.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/run.h"
 #include "tools/xmalloc.h"
 
 enum healcl_status planned_init(struct planned *planned, char *text,

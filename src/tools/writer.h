@@ -15,7 +15,6 @@
 #ifndef HEALCL_TOOLS_WRITER_H
 #define HEALCL_TOOLS_WRITER_H
 
-#include "core/layout.h"
 #include "transcript/npy.h"
 
 struct writer {

@@ -5,11 +5,7 @@
 #ifndef HEALCL_TRANSCRIPT_ENTRY_H
 #define HEALCL_TRANSCRIPT_ENTRY_H
 
-#include "core/dtype.h"
-#include "core/layout.h"
-#include "core/status.h"
 #include "transcript/payload.h"
-#include "transcript/source.h"
 
 struct tensor;
 

@@ -5,7 +5,6 @@
 
 #include "core/dtype.h"
 #include "core/layout.h"
-#include "core/status.h"
 
 enum {
     NPY_PREFIX_SIZE = 12,   /* magic, version and header length, at most */

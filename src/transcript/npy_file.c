@@ -5,6 +5,7 @@
 
 #include "core/file.h"
 #include "core/new_file.h"
+#include "core/numbers.h"
 #include "transcript/npy.h"
 #include "transcript/payload.h"
 
@@ -39,8 +40,7 @@ enum healcl_status npy_read_file(const char *path, enum dtype dtype, const struc
 
 static void write_little_endian(FILE *stream, const void *data, size_t count, size_t size)
 {
-    const uint16_t one = 1;
-    if (size == 1 || *(const unsigned char *)&one == 1) {
+    if (size == 1 || host_is_little_endian()) {
         fwrite(data, size, count, stream);
         return;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/copy.h"
+#include "core/numbers.h"
 #include "core/parallel.h"
 #include "transcript/base64.h"
 #include "transcript/npy.h"
@@ -63,17 +64,9 @@ enum healcl_status payload_read_file(const struct payload *payload, uint64_t byt
 
 /* ---------------------------------------------------------------- elements */
 
-static bool host_is_big_endian(void)
-{
-    const uint16_t one = 1;
-    unsigned char first;
-    memcpy(&first, &one, 1);
-    return first == 0;
-}
-
 static bool needs_swap(const struct payload *payload)
 {
-    return payload->dtype != DTYPE_INT8 && payload->big_endian != host_is_big_endian();
+    return payload->dtype != DTYPE_INT8 && payload->big_endian == host_is_little_endian();
 }
 
 /* Elements of the file, as it has them, from number first on. */
@@ -195,12 +188,6 @@ enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payl
     return parse(payload, length, error);
 }
 
-uint64_t payload_file_bytes(const struct payload *payload)
-{
-    return payload->data_offset +
-           (uint64_t)layout_elements(&payload->layout) * dtype_size(payload->dtype);
-}
-
 /* ---------------------------------------------------------------- reading */
 
 /* Where values go: elements of an array of dtype, stride apart. */
@@ -258,20 +245,19 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
     return HEALCL_OK;
 }
 
-/* Elements from first on, which lie together in the file. */
-static enum healcl_status read_run(const struct payload *payload, enum dtype dtype, int64_t first,
-                                   int64_t count, void *array, struct healcl_error *error)
+/* Elements of a target, which lie together in the file. */
+static enum healcl_status read_run(const struct target *target, int64_t count,
+                                   struct healcl_error *error)
 {
-    const struct target target = {
-        .payload = payload, .dtype = dtype, .array = array, .first = first};
-    const int64_t whole = whole_position(payload, first);
-    if (dtype == payload->dtype && !needs_swap(payload))
-        return read_elements(payload, whole, (size_t)count, array, error);
+    const struct payload *payload = target->payload;
+    const int64_t whole = whole_position(payload, target->first);
+    if (target->dtype == payload->dtype && !needs_swap(payload))
+        return read_elements(payload, whole, (size_t)count, target->array, error);
     int64_t values[BLOCK_ELEMENTS];
     for (int64_t done = 0; done < count;) {
         size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
         TRY(read_block(payload, whole + done, part, values, error));
-        TRY(store(&target, values, part, done, 1, error));
+        TRY(store(target, values, part, done, 1, error));
         done += (int64_t)part;
     }
     return HEALCL_OK;
@@ -379,8 +365,10 @@ static enum healcl_status read_range(void *context, uint32_t part, int64_t first
     for (int64_t size; count > 0; first += size, count -= size) {
         const int64_t from = target->first + first;
         size = run > 0 && run - from % run < count ? run - from % run : count;
-        TRY(read_run(target->payload, target->dtype, from, size,
-                     (char *)target->array + (size_t)first * dtype_size(target->dtype), error));
+        const struct target run_target = {
+            target->payload, target->dtype,
+            (char *)target->array + (size_t)first * dtype_size(target->dtype), from};
+        TRY(read_run(&run_target, size, error));
     }
     return HEALCL_OK;
 }

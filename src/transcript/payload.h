@@ -11,7 +11,6 @@
 
 #include "core/dtype.h"
 #include "core/layout.h"
-#include "core/status.h"
 #include "transcript/source.h"
 
 /* A part of the whole: of each `period` elements of an axis, `size` from `start` on. */
@@ -48,8 +47,7 @@ enum healcl_status payload_parse(const char *base64, size_t length, size_t good,
 enum healcl_status payload_parse_raw(const char *npy, size_t length, struct payload *payload,
                                      struct healcl_error *error);
 
-/* Bytes of the whole .npy file; and reads `count` of them, from number `byte` on. */
-uint64_t payload_file_bytes(const struct payload *payload);
+/* Reads `count` bytes of the .npy file, from number `byte` on. */
 enum healcl_status payload_read_file(const struct payload *payload, uint64_t byte, size_t count,
                                      void *bytes, struct healcl_error *error);
 

@@ -85,8 +85,7 @@ enum healcl_status cached_call_add(const struct call *call, const struct vendor_
     const uint64_t hash = make_key(call, &key);
     struct cached_call *kept = arena_alloc(all->arena, sizeof *kept);
     int64_t *words = arena_alloc(all->arena, key.count * sizeof *words);
-    if (!kept || !words)
-        NO_MEMORY(error);
+    NEED_MEMORY(kept && words, error);
     memcpy(words, key.words, key.count * sizeof *words);
     const struct cached_call **bucket = &all->buckets[hash % CACHED_CALLS_MAX];
     *kept = (struct cached_call){*bucket, hash, key.count, words, *plan};

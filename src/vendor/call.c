@@ -439,8 +439,7 @@ static enum healcl_status make_call(struct call *call, struct arena *arena,
     const struct vendor_operation *operation = operation_of(call);
     const bool is_tuned = operation->has_alternatives;
     struct vendor_call *new = arena_alloc(arena, sizeof *new);
-    if (!new)
-        NO_MEMORY(error);
+    NEED_MEMORY(new, error);
     new->operation = operation;
     new->launches = arena_alloc(arena, (operation->kernel_count + 1) * sizeof *new->launches);
     new->tuned = is_tuned ? arena_alloc(arena, sizeof *new->tuned) : NULL;
@@ -511,8 +510,7 @@ static enum healcl_status keep_layouts(struct arena *arena, struct expression_va
         if (!values->layouts[i])
             continue;
         struct layout *layout = arena_alloc(arena, sizeof *layout);
-        if (!layout)
-            NO_MEMORY(error);
+        NEED_MEMORY(layout, error);
         *layout = *values->layouts[i];
         values->layouts[i] = layout;
     }
@@ -530,8 +528,7 @@ static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
     planner->kept->count++; /* also where it is refused: its memory is taken */
     TRY(make_call(call, arena, &made, error));
     made->ran = arena_alloc(arena, sizeof *made->ran);
-    if (!made->ran)
-        NO_MEMORY(error);
+    NEED_MEMORY(made->ran, error);
     planner->plan->bytes_peak = planner->bytes_live;
     TRY(add_sides(call, made, error));
     if (made->tuned)

@@ -205,8 +205,7 @@ enum healcl_status expression_parse(const char *text, const struct expression_na
         REFUSE(error, "an expression of more than %d characters", EXPRESSION_TEXT_MAX);
     struct expression *made = arena_alloc(arena, sizeof *made + (length + 1) * sizeof *made->nodes);
     char *copy = arena_strdup(arena, text);
-    if (!made || !copy)
-        NO_MEMORY(error);
+    NEED_MEMORY(made && copy, error);
     made->text = copy;
     struct parser parser = {.at = copy, .names = names, .expression = made, .error = error};
     TRY(parse_level(&parser, 0, &made->root));

@@ -9,7 +9,6 @@
 #include "core/arena.h"
 #include "core/dtype.h"
 #include "core/layout.h"
-#include "core/status.h"
 
 enum { EXPRESSION_NAMES_MAX = 20, EXPRESSION_TEXT_MAX = 512 };
 

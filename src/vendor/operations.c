@@ -29,8 +29,7 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
                                             struct healcl_error *error)
 {
     struct vendor_operations *made = calloc(1, sizeof *made);
-    if (!made)
-        NO_MEMORY(error);
+    NEED_MEMORY(made, error);
     made->arena = arena_create();
     if (!made->arena || operation_table_create(&made->base.table, error) != HEALCL_OK) {
         release(made);
@@ -41,13 +40,6 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
     operation_table_set_owner(made->base.table, made);
     *handle = made;
     return HEALCL_OK;
-}
-
-static int is_manifest(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && length > 5 &&
-           strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
 static enum healcl_status read_one(struct vendor_operations *handle, const char *folder,
@@ -69,7 +61,7 @@ static enum healcl_status read_folder(struct vendor_operations *handle, const ch
                                       bool is_trusted, struct healcl_error *error)
 {
     struct dirent **names = NULL;
-    int count = scandir(folder, &names, is_manifest, alphasort);
+    int count = scandir(folder, &names, file_is_json, alphasort);
     enum healcl_status status = HEALCL_OK;
     if (count < 0)
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
