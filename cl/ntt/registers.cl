@@ -24,20 +24,10 @@
  *
  * Butterflies and numbers of twiddles are those of stages.cl.
  */
-#if !defined(LOG2_N) || !defined(STAGES) || !defined(LOG2_E) || STAGES < LOG2_E || LOG2_N < STAGES
-#error "LOG2_N, STAGES and LOG2_E are not given, or do not go together"
-#endif
-#if LOCAL_SIZE != 1 << (STAGES - LOG2_E + LOG2_LANES)
-#error "LOCAL_SIZE is not the work-items of all lanes"
-#endif
-#if !defined(IN) || !defined(OUT)
-#error "IN and OUT, the types of the tensors' elements, are not given"
-#endif
-#if WORD_BITS != 64 && WORD_BITS != 32
-#error "WORD_BITS is neither 64 nor 32"
-#endif
-#if LIMIT != 2 && LIMIT != 4 && LIMIT != 16
-#error "LIMIT is none of 2, 4 and 16"
+#if !defined(LOG2_N) || !defined(STAGES) || !defined(LOG2_E) || !defined(IN) || !defined(OUT) || \
+    STAGES < LOG2_E || LOG2_N < STAGES || LOCAL_SIZE != 1 << (STAGES - LOG2_E + LOG2_LANES) || \
+    (WORD_BITS != 64 && WORD_BITS != 32) || (LIMIT != 2 && LIMIT != 4 && LIMIT != 16)
+#error "a constant of the pass is not given, or they do not go together"
 #endif
 
 #include "tensor_rows.cl"
@@ -510,41 +500,28 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
 #else
     uint bound = 1;
 #endif
-#define ROUND(r)                                                                             \
-    if (r > 0)                                                                               \
-        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                \
-             take(x, taken, p, next, LOW_OF(r)))                                             \
-    bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),               \
-                          table_of(part, &space, twiddles), (word)q[part.modulus].value,     \
-                          ENDS && r + 1 == ROUNDS);
-#if ROUNDS > 0
+#define ROUND(r)                                                                               \
+    if (r > 0 && r < ROUNDS)                                                                   \
+        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                  \
+             take(x, taken, p, next, LOW_OF(r)))                                               \
+    if (r < ROUNDS)                                                                            \
+        bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),             \
+                              table_of(part, &space, twiddles), (word)q[part.modulus].value,   \
+                              ENDS && r + 1 == ROUNDS);
     ROUND(0)
-#endif
-#if ROUNDS > 1
     ROUND(1)
-#endif
-#if ROUNDS > 2
     ROUND(2)
-#endif
-#if ROUNDS > 3
     ROUND(3)
-#endif
-#if ROUNDS > 4
     ROUND(4)
-#endif
 #ifdef FOR_PASS
     store_all(a, out, &space, part, 0, reverses, perm, false);
 #else
     UNROLL for (uint i = 0; i < E; i++)
         a[i] = lower(a[i], bound, 1, (word)q[part.modulus].value);
-#if TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1)
-#if PERMUTES_LOCAL
-    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0),
-         take_permuted(x, taken, p, next, reverses, perm))
-#else
-    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0), take(x, taken, p, next, TOP))
-#endif
-#endif
+    if (TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1))
+        TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0),
+             PERMUTES_LOCAL ? take_permuted(x, taken, p, next, reverses, perm)
+                            : take(x, taken, p, next, TOP))
     store_all(a, out, &space, part, TOP, reverses, perm, PERMUTES_PLACES);
 #endif
 }
@@ -566,14 +543,11 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     load_all(a, in, &space, part, 0, q, reverses, perm, false);
 #else
     load_all(a, in, &space, part, TOP, q, reverses, perm, PERMUTES_PLACES);
-#if TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1)
-#if PERMUTES_LOCAL
-    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put_permuted(x, a, p, part, reverses, perm),
-         take(x, taken, p, next, 0))
-#else
-    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP), take(x, taken, p, next, 0))
-#endif
-#endif
+    if (TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1))
+        TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1),
+             PERMUTES_LOCAL ? put_permuted(x, a, p, part, reverses, perm)
+                            : put(x, a, p, part, TOP),
+             take(x, taken, p, next, 0))
 #endif
     struct scale scale = {0, 0};
 /* Between an exchange's halves, where registers are free. */
@@ -585,26 +559,17 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     if (r + 1 < ROUNDS)                                                                      \
         TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1));                \
              SCALE(r, next), take(x, taken, p, next, LOW_OF(r)))                             \
-    else                                                                                     \
+    else if (r < ROUNDS)                                                                     \
         SCALE(r, part)                                                                       \
-    inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)),                              \
-                  table_of(part, &space, twiddles), (word)q[part.modulus].value,             \
-                  ENDS && r == 0, scale);
-#if ROUNDS > 4
+    if (r < ROUNDS)                                                                          \
+        inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)),                          \
+                      table_of(part, &space, twiddles), (word)q[part.modulus].value,         \
+                      ENDS && r == 0, scale);
     ROUND(4)
-#endif
-#if ROUNDS > 3
     ROUND(3)
-#endif
-#if ROUNDS > 2
     ROUND(2)
-#endif
-#if ROUNDS > 1
     ROUND(1)
-#endif
-#if ROUNDS > 0
     ROUND(0)
-#endif
     if (ROUNDS == 0) {
         scale = scale_of(n_inv[part.modulus], 0, q[part.modulus]);
         a[0] = times(a[0], scale.n_inv, (word)q[part.modulus].value);
