@@ -221,12 +221,8 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     part.lane = (id & ((1u << lane_first) - 1)) | id >> (LOG2_ITEMS + lane_first) << lane_first;
     part.u = id >> lane_first & ((1u << LOG2_ITEMS) - 1);
     uint k = (uint)space->shape[2];
-#ifdef TOGETHER
-    uint rows = (uint)space->shape[1] * k;
-#else
-    uint rows = 1;
-#endif
-#ifdef COLUMNS
+    uint rows = TOGETHER ? (uint)space->shape[1] * k : 1;
+#if COLUMNS
     uint flat = group * LANES + part.lane, number = flat / rows;
     place = flat - number * rows;
 #else
@@ -235,9 +231,8 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     place = ((group - set * sets) << LOG2_ROWS) + (part.lane & ((1u << LOG2_ROWS) - 1));
 #endif
     part.number = number % AROUND;
-#if defined(PERMUTED) && !defined(COLUMNS) /* blocks as far apart as they can be: see LOAD_FIRST */
-    part.number = reversed(part.number, LOG2_N - STAGES);
-#endif
+    if (PERMUTED && !COLUMNS) /* blocks as far apart as they can be: see LOAD_FIRST */
+        part.number = reversed(part.number, LOG2_N - STAGES);
     part.row = first_row + number / AROUND * rows + place;
     part.is_there = place < rows && part.row < end_row;
     if (!part.is_there)
@@ -249,21 +244,12 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
 /* Number of the lane's twiddle at the first stage. */
 static inline uint first_twiddle(struct part part)
 {
-#ifdef COLUMNS
-    return 1;
-#else
-    return AROUND + part.number;
-#endif
+    return COLUMNS ? 1 : AROUND + part.number;
 }
 
 /* The place of element e of a lane in its row. */
-#ifdef COLUMNS
-#define PLACE(part, e) ((e)*AROUND + (part).number)
-#define PLACE_STEP AROUND
-#else
-#define PLACE(part, e) ((part).number << STAGES | (e))
-#define PLACE_STEP 1u
-#endif
+#define PLACE(part, e) (COLUMNS ? (e)*AROUND + (part).number : (part).number << STAGES | (e))
+#define PLACE_STEP (COLUMNS ? AROUND : 1u)
 
 /* In a round a work-item has E elements, whose numbers differ in LOG2_E bits from bit low on. */
 #define STEP(i, low) ((i) << (low))
@@ -281,7 +267,7 @@ INLINE uint twiddle_of(struct part part, const uint low)
 static inline struct table table_of(struct part part, const struct space *space,
                                     global const word_twiddle *twiddles)
 {
-#if defined(COLUMNS) && defined(TOGETHER)
+#if COLUMNS && TOGETHER
     struct table table = {twiddles + part.modulus, (uint)space->shape[2]};
 #else
     struct table table = {twiddles + (ulong)part.modulus * N, 1};
@@ -352,13 +338,8 @@ INLINE uint permuted(uint first, uint step, bool reverses, global const uint *pe
 
 /* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
  * it is the inverse, in global memory: so one side of each access is in order. */
-#ifdef PERMUTED
-#define PERMUTES_LOCAL (STAGES == LOG2_N)
-#define PERMUTES_PLACES (STAGES < LOG2_N)
-#else
-#define PERMUTES_LOCAL 0
-#define PERMUTES_PLACES 0
-#endif
+#define PERMUTES_LOCAL (PERMUTED && STAGES == LOG2_N)
+#define PERMUTES_PLACES (PERMUTED && STAGES < LOG2_N)
 
 /* As put and take, of a permuted row. */
 INLINE void put_permuted(local piece *x, const word *a, const uint p, struct part part,
@@ -386,16 +367,8 @@ INLINE void take_permuted(local const piece *x, word *a, const uint p, struct pa
 #define LOAD(name, i) ((word)WIDEN((name)[i]))
 #define STORE(name, i, x) ((name)[i] = (OUT)(x))
 #endif
-#ifdef IN_ORDER
-#define IN_STRIDE(row) 1
-#else
-#define IN_STRIDE(row) (row).stride
-#endif
-#ifdef OUT_ORDER
-#define OUT_STRIDE(row) 1
-#else
-#define OUT_STRIDE(row) (row).stride
-#endif
+#define IN_STRIDE(row) (IN_ORDER ? 1 : (row).stride)
+#define OUT_STRIDE(row) (OUT_ORDER ? 1 : (row).stride)
 
 /* Any elements mod q in [0, q). Few inputs have others: a loop that turns them around keeps this
  * short, and them in registers. */
@@ -428,7 +401,7 @@ INLINE void load_all(word *a, global const IN *in, const struct space *space, st
         UNROLL for (uint i = 0; i < E; i++)
             a[i] = LOAD(in, (long)(STEP(i, low) * PLACE_STEP) * IN_STRIDE(row));
     }
-#ifndef FROM_PASS
+#if !FROM_PASS
     bool is_outside = false;
     word value = (word)q[part.modulus].value;
     UNROLL for (uint i = 0; i < E; i++)
@@ -471,18 +444,11 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
         global const struct modulus *restrict q,                                               \
         global const word_twiddle *restrict twiddles, global const uint *restrict perm
 
-#ifdef FOR_PASS
-#define ENDS false
-#else
-#define ENDS true
-#endif
-#ifdef COLUMNS
-#define BLOCKS_FIRST LOG2_LANES
-#else
-#define BLOCKS_FIRST 0 /* between rounds the work-items of a block follow each other */
-#endif
+#define ENDS (!FOR_PASS)
+/* Between rounds the work-items of a block follow each other. */
+#define BLOCKS_FIRST (COLUMNS ? LOG2_LANES : 0)
 
-#ifndef INVERSE
+#if !INVERSE
 
 #define ORDER_OF(round) ((round) == 0 ? LOAD_FIRST : BLOCKS_FIRST)
 
@@ -492,14 +458,10 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     TAKE_SPACE(space);
     local piece x[SLOTS];
     word a[E];
-    bool reverses = PERMUTES_LOCAL || PERMUTES_PLACES ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    bool reverses = PERMUTED ? perm[N] & PERMUTATION_REVERSES_BITS : false;
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
     load_all(a, in, &space, part, TOP, q, reverses, perm, false);
-#ifdef FROM_PASS
-    uint bound = forward_bound(LOG2_N - STAGES);
-#else
-    uint bound = 1;
-#endif
+    uint bound = FROM_PASS ? forward_bound(LOG2_N - STAGES) : 1;
 #define ROUND(r)                                                                               \
     if (r > 0 && r < ROUNDS)                                                                   \
         TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                  \
@@ -513,7 +475,7 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     ROUND(2)
     ROUND(3)
     ROUND(4)
-#ifdef FOR_PASS
+#if FOR_PASS
     store_all(a, out, &space, part, 0, reverses, perm, false);
 #else
     UNROLL for (uint i = 0; i < E; i++)
@@ -537,9 +499,9 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     TAKE_SPACE(space);
     local piece x[SLOTS];
     word a[E];
-    bool reverses = PERMUTES_LOCAL || PERMUTES_PLACES ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    bool reverses = PERMUTED ? perm[N] & PERMUTATION_REVERSES_BITS : false;
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
-#ifdef FROM_PASS
+#if FROM_PASS
     load_all(a, in, &space, part, 0, q, reverses, perm, false);
 #else
     load_all(a, in, &space, part, TOP, q, reverses, perm, PERMUTES_PLACES);
