@@ -24,20 +24,10 @@
  *
  * Butterflies and numbers of twiddles are those of stages.cl.
  */
-#if !defined(LOG2_N) || !defined(STAGES) || !defined(LOG2_E) || STAGES < LOG2_E || LOG2_N < STAGES
-#error "LOG2_N, STAGES and LOG2_E are not given, or do not go together"
-#endif
-#if LOCAL_SIZE != 1 << (STAGES - LOG2_E + LOG2_LANES)
-#error "LOCAL_SIZE is not the work-items of all lanes"
-#endif
-#if !defined(IN) || !defined(OUT)
-#error "IN and OUT, the types of the tensors' elements, are not given"
-#endif
-#if WORD_BITS != 64 && WORD_BITS != 32
-#error "WORD_BITS is neither 64 nor 32"
-#endif
-#if LIMIT != 2 && LIMIT != 4 && LIMIT != 16
-#error "LIMIT is none of 2, 4 and 16"
+#if !defined(LOG2_N) || !defined(STAGES) || !defined(LOG2_E) || !defined(IN) || !defined(OUT) || \
+    STAGES < LOG2_E || LOG2_N < STAGES || LOCAL_SIZE != 1 << (STAGES - LOG2_E + LOG2_LANES) || \
+    (WORD_BITS != 64 && WORD_BITS != 32) || (LIMIT != 2 && LIMIT != 4 && LIMIT != 16)
+#error "a constant of the pass is not given, or they do not go together"
 #endif
 
 #include "tensor_rows.cl"
@@ -231,12 +221,8 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     part.lane = (id & ((1u << lane_first) - 1)) | id >> (LOG2_ITEMS + lane_first) << lane_first;
     part.u = id >> lane_first & ((1u << LOG2_ITEMS) - 1);
     uint k = (uint)space->shape[2];
-#ifdef TOGETHER
-    uint rows = (uint)space->shape[1] * k;
-#else
-    uint rows = 1;
-#endif
-#ifdef COLUMNS
+    uint rows = TOGETHER ? (uint)space->shape[1] * k : 1;
+#if COLUMNS
     uint flat = group * LANES + part.lane, number = flat / rows;
     place = flat - number * rows;
 #else
@@ -245,9 +231,8 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     place = ((group - set * sets) << LOG2_ROWS) + (part.lane & ((1u << LOG2_ROWS) - 1));
 #endif
     part.number = number % AROUND;
-#if defined(PERMUTED) && !defined(COLUMNS) /* blocks as far apart as they can be: see LOAD_FIRST */
-    part.number = reversed(part.number, LOG2_N - STAGES);
-#endif
+    if (PERMUTED && !COLUMNS) /* blocks as far apart as they can be: see LOAD_FIRST */
+        part.number = reversed(part.number, LOG2_N - STAGES);
     part.row = first_row + number / AROUND * rows + place;
     part.is_there = place < rows && part.row < end_row;
     if (!part.is_there)
@@ -259,21 +244,12 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
 /* Number of the lane's twiddle at the first stage. */
 static inline uint first_twiddle(struct part part)
 {
-#ifdef COLUMNS
-    return 1;
-#else
-    return AROUND + part.number;
-#endif
+    return COLUMNS ? 1 : AROUND + part.number;
 }
 
 /* The place of element e of a lane in its row. */
-#ifdef COLUMNS
-#define PLACE(part, e) ((e)*AROUND + (part).number)
-#define PLACE_STEP AROUND
-#else
-#define PLACE(part, e) ((part).number << STAGES | (e))
-#define PLACE_STEP 1u
-#endif
+#define PLACE(part, e) (COLUMNS ? (e)*AROUND + (part).number : (part).number << STAGES | (e))
+#define PLACE_STEP (COLUMNS ? AROUND : 1u)
 
 /* In a round a work-item has E elements, whose numbers differ in LOG2_E bits from bit low on. */
 #define STEP(i, low) ((i) << (low))
@@ -291,7 +267,7 @@ INLINE uint twiddle_of(struct part part, const uint low)
 static inline struct table table_of(struct part part, const struct space *space,
                                     global const word_twiddle *twiddles)
 {
-#if defined(COLUMNS) && defined(TOGETHER)
+#if COLUMNS && TOGETHER
     struct table table = {twiddles + part.modulus, (uint)space->shape[2]};
 #else
     struct table table = {twiddles + (ulong)part.modulus * N, 1};
@@ -362,13 +338,8 @@ INLINE uint permuted(uint first, uint step, bool reverses, global const uint *pe
 
 /* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
  * it is the inverse, in global memory: so one side of each access is in order. */
-#ifdef PERMUTED
-#define PERMUTES_LOCAL (STAGES == LOG2_N)
-#define PERMUTES_PLACES (STAGES < LOG2_N)
-#else
-#define PERMUTES_LOCAL 0
-#define PERMUTES_PLACES 0
-#endif
+#define PERMUTES_LOCAL (PERMUTED && STAGES == LOG2_N)
+#define PERMUTES_PLACES (PERMUTED && STAGES < LOG2_N)
 
 /* As put and take, of a permuted row. */
 INLINE void put_permuted(local piece *x, const word *a, const uint p, struct part part,
@@ -396,16 +367,8 @@ INLINE void take_permuted(local const piece *x, word *a, const uint p, struct pa
 #define LOAD(name, i) ((word)WIDEN((name)[i]))
 #define STORE(name, i, x) ((name)[i] = (OUT)(x))
 #endif
-#ifdef IN_ORDER
-#define IN_STRIDE(row) 1
-#else
-#define IN_STRIDE(row) (row).stride
-#endif
-#ifdef OUT_ORDER
-#define OUT_STRIDE(row) 1
-#else
-#define OUT_STRIDE(row) (row).stride
-#endif
+#define IN_STRIDE(row) (IN_ORDER ? 1 : (row).stride)
+#define OUT_STRIDE(row) (OUT_ORDER ? 1 : (row).stride)
 
 /* Any elements mod q in [0, q). Few inputs have others: a loop that turns them around keeps this
  * short, and them in registers. */
@@ -438,7 +401,7 @@ INLINE void load_all(word *a, global const IN *in, const struct space *space, st
         UNROLL for (uint i = 0; i < E; i++)
             a[i] = LOAD(in, (long)(STEP(i, low) * PLACE_STEP) * IN_STRIDE(row));
     }
-#ifndef FROM_PASS
+#if !FROM_PASS
     bool is_outside = false;
     word value = (word)q[part.modulus].value;
     UNROLL for (uint i = 0; i < E; i++)
@@ -481,18 +444,11 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
         global const struct modulus *restrict q,                                               \
         global const word_twiddle *restrict twiddles, global const uint *restrict perm
 
-#ifdef FOR_PASS
-#define ENDS false
-#else
-#define ENDS true
-#endif
-#ifdef COLUMNS
-#define BLOCKS_FIRST LOG2_LANES
-#else
-#define BLOCKS_FIRST 0 /* between rounds the work-items of a block follow each other */
-#endif
+#define ENDS (!FOR_PASS)
+/* Between rounds the work-items of a block follow each other. */
+#define BLOCKS_FIRST (COLUMNS ? LOG2_LANES : 0)
 
-#ifndef INVERSE
+#if !INVERSE
 
 #define ORDER_OF(round) ((round) == 0 ? LOAD_FIRST : BLOCKS_FIRST)
 
@@ -502,49 +458,32 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     TAKE_SPACE(space);
     local piece x[SLOTS];
     word a[E];
-    bool reverses = PERMUTES_LOCAL || PERMUTES_PLACES ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    bool reverses = PERMUTED ? perm[N] & PERMUTATION_REVERSES_BITS : false;
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
     load_all(a, in, &space, part, TOP, q, reverses, perm, false);
-#ifdef FROM_PASS
-    uint bound = forward_bound(LOG2_N - STAGES);
-#else
-    uint bound = 1;
-#endif
-#define ROUND(r)                                                                             \
-    if (r > 0)                                                                               \
-        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                \
-             take(x, taken, p, next, LOW_OF(r)))                                             \
-    bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),               \
-                          table_of(part, &space, twiddles), (word)q[part.modulus].value,     \
-                          ENDS && r + 1 == ROUNDS);
-#if ROUNDS > 0
+    uint bound = FROM_PASS ? forward_bound(LOG2_N - STAGES) : 1;
+#define ROUND(r)                                                                               \
+    if (r > 0 && r < ROUNDS)                                                                   \
+        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                  \
+             take(x, taken, p, next, LOW_OF(r)))                                               \
+    if (r < ROUNDS)                                                                            \
+        bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),             \
+                              table_of(part, &space, twiddles), (word)q[part.modulus].value,   \
+                              ENDS && r + 1 == ROUNDS);
     ROUND(0)
-#endif
-#if ROUNDS > 1
     ROUND(1)
-#endif
-#if ROUNDS > 2
     ROUND(2)
-#endif
-#if ROUNDS > 3
     ROUND(3)
-#endif
-#if ROUNDS > 4
     ROUND(4)
-#endif
-#ifdef FOR_PASS
+#if FOR_PASS
     store_all(a, out, &space, part, 0, reverses, perm, false);
 #else
     UNROLL for (uint i = 0; i < E; i++)
         a[i] = lower(a[i], bound, 1, (word)q[part.modulus].value);
-#if TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1)
-#if PERMUTES_LOCAL
-    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0),
-         take_permuted(x, taken, p, next, reverses, perm))
-#else
-    TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0), take(x, taken, p, next, TOP))
-#endif
-#endif
+    if (TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1))
+        TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0),
+             PERMUTES_LOCAL ? take_permuted(x, taken, p, next, reverses, perm)
+                            : take(x, taken, p, next, TOP))
     store_all(a, out, &space, part, TOP, reverses, perm, PERMUTES_PLACES);
 #endif
 }
@@ -560,20 +499,17 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     TAKE_SPACE(space);
     local piece x[SLOTS];
     word a[E];
-    bool reverses = PERMUTES_LOCAL || PERMUTES_PLACES ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    bool reverses = PERMUTED ? perm[N] & PERMUTATION_REVERSES_BITS : false;
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
-#ifdef FROM_PASS
+#if FROM_PASS
     load_all(a, in, &space, part, 0, q, reverses, perm, false);
 #else
     load_all(a, in, &space, part, TOP, q, reverses, perm, PERMUTES_PLACES);
-#if TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1)
-#if PERMUTES_LOCAL
-    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put_permuted(x, a, p, part, reverses, perm),
-         take(x, taken, p, next, 0))
-#else
-    TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP), take(x, taken, p, next, 0))
-#endif
-#endif
+    if (TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1))
+        TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1),
+             PERMUTES_LOCAL ? put_permuted(x, a, p, part, reverses, perm)
+                            : put(x, a, p, part, TOP),
+             take(x, taken, p, next, 0))
 #endif
     struct scale scale = {0, 0};
 /* Between an exchange's halves, where registers are free. */
@@ -585,26 +521,17 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     if (r + 1 < ROUNDS)                                                                      \
         TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1));                \
              SCALE(r, next), take(x, taken, p, next, LOW_OF(r)))                             \
-    else                                                                                     \
+    else if (r < ROUNDS)                                                                     \
         SCALE(r, part)                                                                       \
-    inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)),                              \
-                  table_of(part, &space, twiddles), (word)q[part.modulus].value,             \
-                  ENDS && r == 0, scale);
-#if ROUNDS > 4
+    if (r < ROUNDS)                                                                          \
+        inverse_round(a, STAGES_OF(r), twiddle_of(part, LOW_OF(r)),                          \
+                      table_of(part, &space, twiddles), (word)q[part.modulus].value,         \
+                      ENDS && r == 0, scale);
     ROUND(4)
-#endif
-#if ROUNDS > 3
     ROUND(3)
-#endif
-#if ROUNDS > 2
     ROUND(2)
-#endif
-#if ROUNDS > 1
     ROUND(1)
-#endif
-#if ROUNDS > 0
     ROUND(0)
-#endif
     if (ROUNDS == 0) {
         scale = scale_of(n_inv[part.modulus], 0, q[part.modulus]);
         a[0] = times(a[0], scale.n_inv, (word)q[part.modulus].value);

@@ -7,11 +7,8 @@
  *   LOG2_N         a row has N = 2^LOG2_N elements, at least 2
  *   UNROLL_FACTOR  butterflies, and elements loaded or stored, in one turn of a loop
  */
-#if !defined(LOG2_N) || LOG2_N < 1 || LOCAL_SIZE != 1
-#error "LOG2_N is not given or 0, or LOCAL_SIZE is not 1"
-#endif
-#if !defined(IN) || !defined(OUT)
-#error "IN and OUT, the types of the tensors' elements, are not given"
+#if !defined(LOG2_N) || LOG2_N < 1 || LOCAL_SIZE != 1 || !defined(IN) || !defined(OUT)
+#error "LOG2_N, IN or OUT is not given, LOG2_N is 0, or LOCAL_SIZE is not 1"
 #endif
 
 #include "tensor_rows.cl"
@@ -26,8 +23,51 @@
 
 /*
  * The rows [0, rows), one after another. The space is [l,r,k,N]; operands: out, in. q [k]; twiddles
- * [k,N]: psi, or ipsi for the inverse; perm [N].
+ * [k,N]: psi, or ipsi for the inverse; perm [N], or NULL for none; n_inv [k]: NULL forward. x: memory
+ * for a row.
  */
+static inline void transform_single(local ulong *x, const struct space *space, uint rows,
+                                    global OUT *out, global const IN *in,
+                                    global const struct modulus *q,
+                                    global const struct twiddle *twiddles,
+                                    global const uint *perm, global const struct twiddle *n_inv)
+{
+    for (uint row = 0; row < rows; row++) {
+        uint j = row % (uint)space->shape[2];
+        struct modulus modulus = q[j];
+        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
+        struct row from = row_of(space, 1, row), to = row_of(space, 0, row);
+
+        INDEPENDENT(UNROLL_FACTOR)
+        for (uint u = 0; u < N; u++)
+            x[n_inv && perm ? perm[u] : u] =
+                residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
+
+        for (uint i = 0; i < LOG2_N; i++) {
+            uint stage = n_inv ? LOG2_N - 1 - i : i;
+            uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
+            INDEPENDENT(UNROLL_FACTOR)
+            for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
+                uint block = butterfly >> log2_half_size;
+                uint low = butterfly + (block << log2_half_size);
+                uint high = low + (1u << log2_half_size);
+                struct twiddle w = row_twiddles[m + block];
+                ulong a = x[low], b = x[high];
+                if (!n_inv)
+                    b = multiply_twiddle(b, w, modulus.value);
+                ulong difference = subtract_mod(a, b, modulus.value);
+                x[low] = add_mod(a, b, modulus.value);
+                x[high] = n_inv ? multiply_twiddle(difference, w, modulus.value) : difference;
+            }
+        }
+
+        INDEPENDENT(UNROLL_FACTOR)
+        for (uint u = 0; u < N; u++)
+            AT(out, to.position + (long)u * to.stride) =
+                (OUT)(n_inv ? multiply_scale(x[u], n_inv[j], modulus.value)
+                            : (long)x[perm ? perm[u] : u]);
+    }
+}
 
 /* Element u of a row of out = transform of in at u, or with use_perm at perm[u]. */
 KERNEL ntt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
@@ -36,73 +76,16 @@ KERNEL ntt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
 {
     TAKE_SPACE(space);
     local ulong x[N];
-    for (uint row = 0; row < rows; row++) {
-        uint j = row % (uint)space.shape[2];
-        struct modulus modulus = q[j];
-        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
-        struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
-
-        INDEPENDENT(UNROLL_FACTOR)
-        for (uint u = 0; u < N; u++)
-            x[u] = residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
-
-        for (uint stage = 0; stage < LOG2_N; stage++) {
-            uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
-            INDEPENDENT(UNROLL_FACTOR)
-            for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
-                uint block = butterfly >> log2_half_size;
-                uint low = butterfly + (block << log2_half_size);
-                uint high = low + (1u << log2_half_size);
-                ulong a = x[low];
-                ulong b = multiply_twiddle(x[high], row_twiddles[m + block], modulus.value);
-                x[low] = add_mod(a, b, modulus.value);
-                x[high] = subtract_mod(a, b, modulus.value);
-            }
-        }
-
-        INDEPENDENT(UNROLL_FACTOR)
-        for (uint u = 0; u < N; u++)
-            AT(out, to.position + (long)u * to.stride) = (OUT)x[use_perm ? perm[u] : u];
-    }
+    transform_single(x, &space, rows, out, in, q, twiddles, use_perm ? perm : 0, 0);
 }
 
 /* A row of out = inverse transform, times n_inv [k], of a row whose element perm[u] is in's element
- * u. use_perm is not 0. */
+ * u, if use_perm is not 0. */
 KERNEL intt_single(SPACE(space), uint rows, global OUT *out, global const IN *in,
                    global const struct modulus *q, global const struct twiddle *twiddles,
                    global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
 {
     TAKE_SPACE(space);
     local ulong x[N];
-    for (uint row = 0; row < rows; row++) {
-        uint j = row % (uint)space.shape[2];
-        struct modulus modulus = q[j];
-        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
-        struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
-        struct twiddle scale = n_inv[j];
-
-        INDEPENDENT(UNROLL_FACTOR)
-        for (uint u = 0; u < N; u++)
-            x[use_perm ? perm[u] : u] =
-                residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
-
-        for (uint stage = LOG2_N; stage-- > 0;) {
-            uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
-            INDEPENDENT(UNROLL_FACTOR)
-            for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
-                uint block = butterfly >> log2_half_size;
-                uint low = butterfly + (block << log2_half_size);
-                uint high = low + (1u << log2_half_size);
-                ulong a = x[low], b = x[high];
-                x[low] = add_mod(a, b, modulus.value);
-                x[high] = multiply_twiddle(subtract_mod(a, b, modulus.value),
-                                           row_twiddles[m + block], modulus.value);
-            }
-        }
-
-        INDEPENDENT(UNROLL_FACTOR)
-        for (uint u = 0; u < N; u++)
-            AT(out, to.position + (long)u * to.stride) =
-                (OUT)multiply_scale(x[u], scale, modulus.value);
-    }
+    transform_single(x, &space, rows, out, in, q, twiddles, use_perm ? perm : 0, n_inv);
 }

@@ -339,20 +339,14 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
     job_define_number(&job, "LOAD_FIRST", is_columns ? pass->log2_lanes : load);
     job_define_number(&job, "STORE_FIRST", is_columns ? pass->log2_lanes : store);
     job_define_number(&job, "PIECES", pass->pieces);
-    const struct {
-        const char *name;
-        bool is_so;
-    } flags[] = {{"INVERSE", transform->inverse},
-                 {"COLUMNS", is_columns},
-                 {"TOGETHER", together},
-                 {"PERMUTED", perm != NULL},
-                 {"FROM_PASS", in->is_between},
-                 {"FOR_PASS", out->is_between},
-                 {"IN_ORDER", in->layout.stride[3] == 1},
-                 {"OUT_ORDER", out->layout.stride[3] == 1}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].is_so)
-            job_define(&job, flags[i].name, "");
+    job_define_number(&job, "INVERSE", transform->inverse);
+    job_define_number(&job, "COLUMNS", is_columns);
+    job_define_number(&job, "TOGETHER", together);
+    job_define_number(&job, "PERMUTED", perm != NULL);
+    job_define_number(&job, "FROM_PASS", in->is_between);
+    job_define_number(&job, "FOR_PASS", out->is_between);
+    job_define_number(&job, "IN_ORDER", in->layout.stride[3] == 1);
+    job_define_number(&job, "OUT_ORDER", out->layout.stride[3] == 1);
     job_add_uint(&job, (uint32_t)first);
     job_add_uint(&job, (uint32_t)end);
     job_add_written(&job, out->buffer);

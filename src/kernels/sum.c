@@ -257,13 +257,17 @@ static enum healcl_status launch_rows(struct launcher *self, const struct varian
     return job_launch_of(&job, 1, error);
 }
 
-/* The vector of moduli as an operand of out's shape: it varies along the last axis only. */
-static struct layout moduli_view(const struct step *step)
+/* The simplified space of a sum, with the vector of moduli, which varies along the last axis only,
+ * as that operand. */
+static struct space space_with_moduli(const struct step *step, uint32_t operand)
 {
+    struct space space = space_of_sum(step);
     struct layout view = layout_packed(&step->out->layout);
     for (uint32_t i = 0; i < view.rank; i++)
         view.stride[i] = i + 1 == view.rank;
-    return view;
+    space_set_operand(&space, operand, &view);
+    space_simplify(&space);
+    return space;
 }
 
 /* As share_terms has it, of a's elements with out's places; the space is simplified. */
@@ -286,16 +290,13 @@ static const char *plan_shared_sum(const struct step *step, const struct healcl_
 {
     struct space *space = &plan->space;
     struct axis_sum *sum = &plan->sum;
-    const struct layout q_view = moduli_view(step);
     const char *obstacle = local_obstacle(step, device, terms_of(step));
     if (obstacle || terms_of(step) <= FEW_TERMS)
         return obstacle ? obstacle : "there are few terms";
     *sum = (struct axis_sum){.terms = terms_of(step),
                              .stride = step->in[0]->layout.stride[step->value[0]],
                              .segments = 1};
-    *space = space_of_sum(step);
-    space_set_operand(space, 3, &q_view);
-    space_simplify(space);
+    *space = space_with_moduli(step, 3);
     sum->sharing = share_terms(device, space->end, sum->terms, columns_beside(space, sum->stride));
     uint64_t items = space->end * sum->sharing.parts;
     int64_t most = sum->terms / ((int64_t)sum->sharing.parts * SEGMENT_TERMS);
@@ -371,21 +372,15 @@ static enum healcl_status launch_shared_sum(struct launcher *self, const struct 
 static const char *plan_terms(const struct step *step, const struct healcl_device *device,
                               struct variant_plan *plan)
 {
-    const struct layout q_view = moduli_view(step);
     (void)device;
-    plan->space = space_of_sum(step);
-    space_set_operand(&plan->space, 2, &q_view);
-    space_simplify(&plan->space);
+    plan->space = space_with_moduli(step, 2);
     return NULL;
 }
 
 static const char *plan_item_sums(const struct step *step, const struct healcl_device *device,
                                   struct variant_plan *plan)
 {
-    const struct layout q_view = moduli_view(step);
-    plan->space = space_of_sum(step);
-    space_set_operand(&plan->space, 3, &q_view);
-    space_simplify(&plan->space);
+    plan->space = space_with_moduli(step, 3);
     return local_obstacle(step, device, terms_of(step));
 }
 
