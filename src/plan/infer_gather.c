@@ -52,22 +52,14 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     return add_compute(call, &step, error);
 }
 
-/* An axis of a that grows by an argument, times it or to so many elements more; out must be a with
- * that axis grown. */
-static enum healcl_status grown_axis(const struct call *call, const char *by, bool repeats,
-                                     uint32_t *axis, int64_t *number, struct healcl_error *error)
+/* The axis argument; out must be a with that axis grown to size. */
+static enum healcl_status want_grown_axis(const struct call *call, uint32_t axis, int64_t size,
+                                          struct healcl_error *error)
 {
     const struct layout *a = &tensor_of(call, "a")->layout;
-    TRY(axis_of(call, "axis", a->rank, axis, error));
-    int64_t *size, shape[LAYOUT_RANK];
+    int64_t shape[LAYOUT_RANK];
     memcpy(shape, a->shape, sizeof shape);
-    size = &shape[*axis];
-    *number = integer_of(call, by, repeats);
-    if (*number < 0)
-        REFUSE_ARGUMENT(by, "%" PRId64 " is negative", *number);
-    if (repeats ? __builtin_mul_overflow(*size, *number, size)
-                : __builtin_add_overflow(*size, *number, size))
-        REFUSE_ARGUMENT(by, "%" PRId64 " is too large", *number);
+    shape[axis] = size;
     return want_shape(call, "out", &tensor_of(call, "out")->layout, a->rank, shape, error);
 }
 
@@ -95,9 +87,13 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
 {
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
     uint32_t axis;
-    int64_t pad;
-    TRY(grown_axis(call, "pad", false, &axis, &pad, error));
-    int64_t size = a->layout.shape[axis];
+    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    int64_t pad = integer_of(call, "pad", 0), size = a->layout.shape[axis], grown;
+    if (pad < 0)
+        REFUSE_ARGUMENT("pad", "%" PRId64 " is negative", pad);
+    if (__builtin_add_overflow(size, pad, &grown))
+        REFUSE_ARGUMENT("pad", "%" PRId64 " is too large", pad);
+    TRY(want_grown_axis(call, axis, grown, error));
 
     struct layout head = layout_narrow(&out->layout, axis, 0, size);
     struct layout tail_layout = layout_narrow(&out->layout, axis, size, pad);
@@ -112,9 +108,13 @@ enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_erro
 {
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
     uint32_t axis;
-    int64_t repeats;
-    TRY(grown_axis(call, "repeats", true, &axis, &repeats, error));
-    int64_t size = a->layout.shape[axis];
+    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    int64_t repeats = integer_of(call, "repeats", 1), size = a->layout.shape[axis], grown;
+    if (repeats < 0)
+        REFUSE_ARGUMENT("repeats", "%" PRId64 " is negative", repeats);
+    if (__builtin_mul_overflow(size, repeats, &grown))
+        REFUSE_ARGUMENT("repeats", "%" PRId64 " is too large", repeats);
+    TRY(want_grown_axis(call, axis, grown, error));
 
     /* Element i of the axis becomes the row i of an axis split into [size, repeats]. */
     int64_t stride = out->layout.stride[axis];
