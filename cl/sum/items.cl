@@ -20,18 +20,20 @@
 #define FACTOR(b, one) b
 #endif
 #define IS_SHORT (sizeof(ELEMENT) < sizeof(long))
-/* A work-item has PLACES of a tile, APART rows from each other, and ROWS sums of each. */
+/* A work-item has PLACES of a tile, APART rows from each other, and ROWS sums of each, of which it
+ * adds up so many terms without a loop. */
 enum { LOG2_TILE = 4, TILE = 1 << LOG2_TILE, PADDED_ROW = TILE + 1 /* other banks */ };
 #ifdef TURNED
 #define NAME modmul_axis_sum_turned
 #define TAKE_A(t, r, p) tile[TILE_PLACE(t, r, p)]
 #define A_OFFSET(p) perm[index + (p) * apart] * rows.a_n
 enum { PLACES = TILE * TILE / LOCAL_SIZE, APART = TILE / PLACES };
+enum { TERMS_TOGETHER = A_ROWS == 1 ? 4 : A_ROWS == 2 ? 2 : 1 }; /* with tiles */
 #else
 #define NAME modmul_axis_sum_items
 #define TAKE_A(t, r, p) load(a_term + (r) * rows.a_row)
 #define A_OFFSET(p) 0
-enum { PLACES = 1, APART = 0 };
+enum { PLACES = 1, APART = 0, TERMS_TOGETHER = ROWS <= 4 ? 4 : 2 };
 #endif
 #define EACH_PLACE(p) UNROLL for (uint p = 0; p < PLACES; p++)
 #define SUM_OFFSET(s) ((s) % ROWS * rows.out_row + (s) / ROWS * out_apart)
@@ -65,7 +67,7 @@ static inline void add_product(struct total *total, uint2 a, uint2 b, struct mod
  * others to 0. Few sums need it: those of many terms, or of larger ones than residues. */
 static inline void lower_high(struct total *total, ulong q, uint *beyond)
 {
-    UNROLL for (uint i = BITS == 62 ? 4 : 1; i > 0; i /= 2)
+    _Pragma("unroll 1") for (uint i = BITS == 62 ? 4 : 1; i > 0; i /= 2)
         total->high -= total->high >= i * q ? i * q : 0;
     *beyond |= total->high < q ? 0 : ~0u;
     total->high = total->high < q ? total->high : 0;
@@ -144,8 +146,6 @@ static inline bool are_beyond(uint beyond)
     return beyond >> (BITS - 32) != 0;
 }
 
-/* Terms that are added up one after the other, and have tiles of local memory. */
-enum { TERMS_TOGETHER = A_ROWS == 1 ? 4 : A_ROWS == 2 ? 2 : 1 };
 #define EACH_TERM(t, first, terms) \
     UNROLL for (uint t = 0; t < TERMS_TOGETHER; t++) if (t == 0 || (first) + t < (terms))
 #define TILE_PLACE(t, r, p) (((t) * A_ROWS + (r)) * TILE * PADDED_ROW + (p) * APART * PADDED_ROW)
