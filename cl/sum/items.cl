@@ -20,10 +20,24 @@
 #define FACTOR(b, one) b
 #endif
 #define IS_SHORT (sizeof(ELEMENT) < sizeof(long))
-#define OPERANDS                                                                                \
-    global ELEMENT *restrict out, global const ELEMENT *restrict a,                             \
-        global const ELEMENT *restrict b, global const struct modulus *restrict q, \
-        global const uint *restrict perm
+/* A work-item has PLACES of a tile, APART rows from each other, and ROWS sums of each, of which it
+ * adds up so many terms without a loop. */
+enum { LOG2_TILE = 4, TILE = 1 << LOG2_TILE, PADDED_ROW = TILE + 1 /* other banks */ };
+#ifdef TURNED
+#define NAME modmul_axis_sum_turned
+#define TAKE_A(t, r, p) tile[TILE_PLACE(t, r, p)]
+#define A_OFFSET(p) perm[index + (p) * apart] * rows.a_n
+enum { PLACES = TILE * TILE / LOCAL_SIZE, APART = TILE / PLACES };
+enum { TERMS_TOGETHER = A_ROWS == 1 ? 4 : A_ROWS == 2 ? 2 : 1 }; /* with tiles */
+#else
+#define NAME modmul_axis_sum_items
+#define TAKE_A(t, r, p) load(a_term + (r) * rows.a_row)
+#define A_OFFSET(p) 0
+enum { PLACES = 1, APART = 0, TERMS_TOGETHER = ROWS <= 4 ? 4 : 2 };
+#endif
+#define EACH_PLACE(p) UNROLL for (uint p = 0; p < PLACES; p++)
+#define SUM_OFFSET(s) ((s) % ROWS * rows.out_row + (s) / ROWS * out_apart)
+#define EACH_SUM(s) UNROLL for (uint s = 0; s < PLACES * ROWS; s++)
 enum { TERMS_AT_ONCE = 16 }; /* products below 2^124 fit two words, with a residue */
 
 /* low + middle * 2^32 + high * 2^64; low and middle below 2^32, with BITS of 63 high below 2^63 */
@@ -31,9 +45,9 @@ struct total {
     ulong low, middle, high;
 };
 
-/* Adds a*b, both below 2^BITS, by halves: devices multiply and add these at once. Then middle has
- * more bits, until they are carried. */
-static inline void add_product(struct total *total, uint2 a, uint2 b)
+/* Adds a*b, both below 2^BITS, by halves: devices multiply and add these at once. With BITS of 63
+ * high, below 2^63 + 2^62 then, is lowered by half a normalized modulus, in [2^62, 2^63). */
+static inline void add_product(struct total *total, uint2 a, uint2 b, struct modulus m)
 {
     ulong low = (ulong)a.x * b.x + (uint)total->low, middle = (uint)total->middle;
     total->low = (uint)low;
@@ -42,30 +56,29 @@ static inline void add_product(struct total *total, uint2 a, uint2 b)
         middle += (ulong)a.y * b.x;
         total->high += (ulong)a.y * b.y;
     }
-    total->middle = middle + (low >> 32);
-}
-
-/* With BITS of 63 high, below 2^63 + 2^62 then, is lowered by half a normalized modulus, in
- * [2^62, 2^63). */
-static inline void carry(struct total *total, struct modulus m)
-{
-    total->high += total->middle >> 32;
-    total->middle = (uint)total->middle;
+    middle += low >> 32;
+    total->high += middle >> 32;
+    total->middle = (uint)middle;
     if (BITS == 63 && (long)total->high < 0)
         total->high -= m.normalized >> 1;
 }
 
-/* Lowers a total below 2^63 * q, or with BITS of 63 below 2^64 * q; with *beyond set, one of 2^66 * q
- * or more, or of 2^65 * q, to anything. Few need it: residues of larger moduli, or many terms. */
-static inline void lower_total(struct total *total, ulong q, uint *beyond)
+/* Lowers high from below 8 * q, or with BITS of 63 below 2 * q, to below q; with *beyond set,
+ * others to 0. Few sums need it: those of many terms, or of larger ones than residues. */
+static inline void lower_high(struct total *total, ulong q, uint *beyond)
 {
-    UNROLL for (uint i = BITS == 62 ? 4 : 1; i > 0; i /= 2)
+    _Pragma("unroll 1") for (uint i = BITS == 62 ? 4 : 1; i > 0; i /= 2)
         total->high -= total->high >= i * q ? i * q : 0;
     *beyond |= total->high < q ? 0 : ~0u;
     total->high = total->high < q ? total->high : 0;
+}
+
+/* Lowers a total from below 2^64 * q to below 2^63 * q. */
+static inline void lower_total(struct total *total, ulong q)
+{
     ulong low = total->middle << 32 | total->low, bit = q << 63;
     ulong less = total->high - (q >> 1) - (low < bit);
-    if (BITS == 62 && (long)less >= 0) {
+    if ((long)less >= 0) {
         total->high = less;
         total->middle ^= bit >> 32;
     }
@@ -78,28 +91,35 @@ static inline ulong subtract_once(ulong x, ulong limit)
     return (long)less < 0 ? x : less;
 }
 
-/* The total, lowered, mod q in [0, q). Barrett's quotient has three cuts of less than 1 each. */
+/* The total, lowered, mod q in [0, q). Barrett's quotient has four cuts of less than 1 each: one
+ * leaves out the product of lower halves. */
 static inline ulong reduce_total(struct total total, struct modulus m)
 {
     ulong low = total.middle << 32 | total.low;
     if (BITS == 63)
         return reduce_wide_below(total.high, low, m);
     ulong top = total.high << ((m.shift + 1) & 63) | low >> (63 - m.shift);
-    ulong rest = low - mul_hi(top, m.reciprocal >> 1 | (ulong)1 << 63) * m.value;
-    CHECK_BELOW(rest, 3 * m.value);
+    ulong reciprocal = m.reciprocal >> 1 | (ulong)1 << 63;
+    ulong product = (top >> 32) * (uint)reciprocal, other = (uint)top * (reciprocal >> 32);
+    ulong high = (top >> 32) * (reciprocal >> 32) + (product >> 32);
+    high += (other + (uint)product) >> 32;
+    ulong rest = low - high * m.value;
+    CHECK_BELOW(rest, 4 * m.value);
     return subtract_once(subtract_once(rest, 2 * m.value), m.value);
 }
 
 static inline void reduce_totals(struct total *totals, struct modulus m, uint *beyond)
 {
-    bool are_large = false;
-    EACH_ROW(r, ROWS) are_large |= totals[r].high >= m.value >> (BITS == 62);
-    if (are_large)
-        EACH_ROW(r, ROWS) lower_total(&totals[r], m.value, beyond);
-    EACH_ROW(r, ROWS)
+    ulong all = 0; /* at least the largest high */
+    EACH_SUM(s) all |= totals[s].high;
+    if (all >= m.value)
+        EACH_SUM(s) lower_high(&totals[s], m.value, beyond);
+    if (BITS == 62 && all >= m.value >> 1)
+        EACH_SUM(s) lower_total(&totals[s], m.value);
+    EACH_SUM(s)
     {
-        ulong rest = reduce_total(totals[r], m);
-        totals[r] = (struct total){(uint)rest, rest >> 32, 0};
+        ulong rest = reduce_total(totals[s], m);
+        totals[s] = (struct total){(uint)rest, rest >> 32, 0};
     }
 }
 
@@ -126,61 +146,55 @@ static inline bool are_beyond(uint beyond)
     return beyond >> (BITS - 32) != 0;
 }
 
-/* What the sums begin with. */
-static inline void begin_totals(struct total *totals, global const ELEMENT *out, long out_row,
-                                uint flags, uint *beyond)
-{
-    EACH_ROW(r, ROWS) totals[r] = (struct total){0, 0, 0};
-    if (flags & PRODUCTS_ADDED)
-        EACH_ROW(r, ROWS)
-        {
-            uint2 x = note(load(out + r * out_row), beyond);
-            totals[r] = (struct total){x.x, x.y, 0};
-        }
-}
+#define EACH_TERM(t, first, terms) \
+    UNROLL for (uint t = 0; t < TERMS_TOGETHER; t++) if (t == 0 || (first) + t < (terms))
+#define TILE_PLACE(t, r, p) (((t) * A_ROWS + (r)) * TILE * PADDED_ROW + (p) * APART * PADDED_ROW)
 
-/* Adds a term, noted before. */
-static inline void add_products(struct total *totals, const uint2 *a, const uint2 *b,
-                                struct modulus m)
-{
-    EACH_ROW(r, ROWS) add_product(&totals[r], a[A_ROWS > 1 ? r : 0], b[B_ROWS > 1 ? r : 0]);
-    EACH_ROW(r, ROWS) carry(&totals[r], m);
-}
-
-/* Stores residues, or, where something was beyond the fast way, what is worked out again from the
- * first row's terms. */
-static inline void store_sums(const struct total *totals, global ELEMENT *out,
-                              global const ELEMENT *a, global const ELEMENT *b, struct modulus m,
-                              uint flags, uint terms, struct product_rows rows, uint beyond)
-{
-    if (!are_beyond(beyond)) {
-        EACH_ROW(r, ROWS)
-        out[r * rows.out_row] = (ELEMENT)(totals[r].middle << 32 | totals[r].low);
-        return;
-    }
-    _Pragma("unroll 1") for (uint r = 0; r < ROWS; r++, out += rows.out_row)
-    {
-        struct wide sum = wide_zero();
-        if (flags & PRODUCTS_ADDED)
-            sum = wide_add(sum, WIDEN(*out));
-        _Pragma("unroll 1") for (uint j = 0; j < terms; j++)
-            sum = wide_add_product(sum, WIDEN(a[r * rows.a_row + j * rows.a_term]),
-                                   FACTOR(WIDEN(b[r * rows.b_row + j * rows.b_term]), 1));
-        *out = (ELEMENT)wide_reduce(sum, m);
-    }
-}
-
-#ifndef TURNED
-
-/* As modmul_axis_sum without a permutation. The space is of first rows. Operands: out, a,
- * b, q. */
-FEW_TOGETHER KERNEL modmul_axis_sum_items(SPACE(space), OPERANDS, uint flags,
-                             struct product_rows rows)
+/*
+ * As modmul_axis_sum, for at least one term. The space is of first rows. Operands: out, a, b, q.
+ *
+ * With TURNED, the space is without n, of 2^log2_n elements, at least TILE * TILE, and perm is the
+ * inverse. A work-group has those elements whose m has one number in the bits between the first
+ * LOG2_TILE and the last. If bits are reversed, their l have one number there, too: a is read along
+ * l, into tiles, and found by m. Else a is read wherever it is.
+ */
+FEW_TOGETHER KERNEL NAME(SPACE(space), global ELEMENT *restrict out,
+                         global const ELEMENT *restrict a, global const ELEMENT *restrict b,
+                         global const struct modulus *restrict q, global const uint *restrict perm,
+                         uint flags, struct product_rows rows)
 {
     TAKE_SPACE(space);
-    struct span span = span_at(&space, WORK_ITEM);
+#ifdef TURNED
+    local uint2 tiles[TERMS_TOGETHER * A_ROWS * TILE * PADDED_ROW];
+    const uint high = rows.log2_n - LOG2_TILE, log2_tiles = high - LOG2_TILE;
+    const uint group = (uint)get_group_id(0), item = (uint)get_local_id(0);
+    const uint row = item / TILE, column = item % TILE, first_m = row << high | column;
+    const uint middle = (group & ((1u << log2_tiles) - 1)) << LOG2_TILE;
+    const struct span span = span_at(&space, group >> log2_tiles);
+    const bool reverses = perm[(uint)1 << rows.log2_n] & PERMUTATION_REVERSES_BITS;
+    const uint other = perm[first_m | middle], index = first_m | (reverses ? perm[middle] : middle);
+    const uint apart = (uint)APART << high;
+    global const ELEMENT *from[PLACES], *a_term = a += span.position[1];
+    local uint2 *to[PLACES], *const tile = tiles + row * PADDED_ROW + column;
+    EACH_PLACE(p)
+    {
+        from[p] = a + ((first_m | middle) + p * apart) * rows.a_n;
+        to[p] = tiles + (other >> high) * PADDED_ROW + other % TILE;
+        to[p] += PLACES == 4 ? p % 2 * 2 + p / 2 : p; /* reversed, too */
+    }
+    if (!reverses)
+        EACH_PLACE(p)
+        {
+            from[p] = a + perm[(first_m | middle) + p * apart] * rows.a_n;
+            to[p] = tile + TILE_PLACE(0, 0, p);
+        }
+#else
+    const uint index = 0, apart = 0;
+    const struct span span = span_at(&space, WORK_ITEM);
     if (span.length == 0)
         return;
+    global const ELEMENT *a_term = a += span.position[1];
+#endif
     const struct modulus m = q[span.position[3]];
 #ifdef SHORT_AXIS
     const bool is_short = span.index[SHORT_AXIS] + 1 == space.shape[SHORT_AXIS];
@@ -188,95 +202,63 @@ FEW_TOGETHER KERNEL modmul_axis_sum_items(SPACE(space), OPERANDS, uint flags,
 #else
     const uint terms = rows.terms;
 #endif
-    out += span.position[0];
-    global const ELEMENT *a_term = a += span.position[1], *b_term = b += span.position[2];
-    struct total totals[ROWS];
-    uint beyond = 0, done = 0;
-    begin_totals(totals, out, rows.out_row, flags, &beyond);
-    do {
-        uint end = min(terms - done, (uint)TERMS_AT_ONCE) + done;
-        _Pragma("unroll 2") for (; done < end;
-                                  done++, a_term += rows.a_term, b_term += rows.b_term)
-        {
-            uint2 x[A_ROWS], y[B_ROWS];
-            EACH_ROW(r, A_ROWS) x[r] = note(load(a_term + r * rows.a_row), &beyond);
-            EACH_ROW(r, B_ROWS)
-            y[r] = FACTOR(note(load(b_term + r * rows.b_row), &beyond), (uint2)(1, 0));
-            add_products(totals, x, y, m);
-        }
-        reduce_totals(totals, m, &beyond);
-    } while (done < terms);
-    store_sums(totals, out, a, b, m, flags, terms, rows, beyond);
-}
-
-#else
-
-enum {
-    LOG2_TILE = 4,
-    TILE = 1 << LOG2_TILE,
-    PADDED_ROW = TILE + 1, /* other banks */
-    PADDED_TILE = TILE * PADDED_ROW,
-    TILE_TERMS = A_ROWS == 1 ? 4 : A_ROWS == 2 ? 2 : 1
-};
-#if LOCAL_SIZE != 256
-#error "A work-item has one place of a tile"
-#endif
-#define EACH_TERM(t, first, terms) \
-    UNROLL for (uint t = 0; t < TILE_TERMS; t++) if ((first) + t < (terms))
-
-/*
- * As modmul_axis_sum, with the inverse of its permutation, of 2^log2_n elements, at least
- * TILE * TILE. A work-group has those whose m has one number in the bits between the first
- * LOG2_TILE and the last, which is the last axis of the space; no operand moves along that. If bits
- * are reversed, their l have one number there, too: a is read along l, into tiles of local memory,
- * and found by m. Else a is read wherever it is.
- */
-FEW_TOGETHER KERNEL modmul_axis_sum_turned(SPACE(space), OPERANDS, uint flags,
-                              struct product_rows rows)
-{
-    TAKE_SPACE(space);
-    local uint2 tiles[TILE_TERMS * A_ROWS * PADDED_TILE];
-    const struct span span = span_at(&space, (count_t)get_group_id(0));
-    const struct modulus m = q[span.position[3]];
-    const uint terms = rows.terms;
-    const uint row = (uint)get_local_id(0) / TILE, column = (uint)get_local_id(0) % TILE;
-    const uint high = rows.log2_n - LOG2_TILE, place = row * PADDED_ROW + column;
-    const uint middle = (uint)span.index[RANK(space) - 1] << LOG2_TILE;
-    const bool reverses = perm[(uint)1 << rows.log2_n] & PERMUTATION_REVERSES_BITS;
-    const uint there = row << high | middle | column, other = perm[there];
-    const uint index = row << high | (reverses ? perm[middle] : middle) | column; /* m */
-    const uint to = reverses ? (other >> high) * PADDED_ROW + other % TILE : place;
+    const long out_apart = apart * rows.out_n, b_apart = apart * rows.b_n;
     out += span.position[0] + index * rows.out_n;
-    a += span.position[1];
-    b += span.position[2] + index * rows.b_n;
-    global const ELEMENT *a_term = a + (reverses ? there : other) * rows.a_n;
-    global const ELEMENT *b_term = b;
-    struct total totals[ROWS];
-    uint beyond = 0;
-    begin_totals(totals, out, rows.out_row, flags, &beyond);
-    for (uint first = 0; first < terms; first += TILE_TERMS) {
+    global const ELEMENT *b_term = b += span.position[2] + index * rows.b_n;
+    struct total totals[PLACES * ROWS];
+    uint beyond = 0, first = 0;
+    EACH_SUM(s) totals[s] = (struct total){0, 0, 0};
+    if (flags & PRODUCTS_ADDED)
+        EACH_SUM(s)
+        {
+            uint2 x = note(load(out + SUM_OFFSET(s)), &beyond);
+            totals[s] = (struct total){x.x, x.y, 0};
+        }
+    do {
+#ifdef TURNED
         barrier(CLK_LOCAL_MEM_FENCE);
         EACH_TERM(t, first, terms)
+        EACH_PLACE(p)
         {
-            EACH_ROW(r, A_ROWS)
-            tiles[(t * A_ROWS + r) * PADDED_TILE + to] = load(a_term + r * rows.a_row);
-            a_term += rows.a_term;
+            EACH_ROW(r, A_ROWS) to[p][TILE_PLACE(t, r, 0)] = load(from[p] + r * rows.a_row);
+            from[p] += rows.a_term;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+#endif
         EACH_TERM(t, first, terms)
         {
-            uint2 x[A_ROWS], y[B_ROWS];
-            EACH_ROW(r, A_ROWS)
-            x[r] = note(tiles[(t * A_ROWS + r) * PADDED_TILE + place], &beyond);
-            EACH_ROW(r, B_ROWS) y[r] = note(load(b_term + r * rows.b_row), &beyond);
-            add_products(totals, x, y, m);
+            EACH_PLACE(p)
+            {
+                uint2 x[A_ROWS], y[B_ROWS];
+                EACH_ROW(r, A_ROWS) x[r] = note(TAKE_A(t, r, p), &beyond);
+                EACH_ROW(r, B_ROWS)
+                y[r] = FACTOR(note(load(b_term + p * b_apart + r * rows.b_row), &beyond),
+                              (uint2)(1, 0));
+                EACH_ROW(r, ROWS)
+                add_product(&totals[p * ROWS + r], x[A_ROWS > 1 ? r : 0], y[B_ROWS > 1 ? r : 0], m);
+            }
+            a_term += rows.a_term;
             b_term += rows.b_term;
         }
-        if ((first + TILE_TERMS) % TERMS_AT_ONCE == 0 || first + TILE_TERMS >= terms)
+        first += TERMS_TOGETHER;
+        if (first % TERMS_AT_ONCE == 0 || first >= terms)
             reduce_totals(totals, m, &beyond);
+    } while (first < terms);
+    if (!are_beyond(beyond)) {
+        EACH_SUM(s) out[SUM_OFFSET(s)] = (ELEMENT)(totals[s].middle << 32 | totals[s].low);
+        return;
     }
-    if (are_beyond(beyond))
-        a += perm[index] * rows.a_n;
-    store_sums(totals, out, a, b, m, flags, terms, rows, beyond);
+    /* What was beyond the fast way is worked out again, exactly. */
+    _Pragma("unroll 1") for (uint s = 0; s < PLACES * ROWS; s++)
+    {
+        const long a_at = s % ROWS * rows.a_row + A_OFFSET(s / ROWS);
+        const long b_at = s % ROWS * rows.b_row + s / ROWS * b_apart;
+        struct wide sum = wide_zero();
+        if (flags & PRODUCTS_ADDED)
+            sum = wide_add(sum, WIDEN(out[SUM_OFFSET(s)]));
+        _Pragma("unroll 1") for (uint j = 0; j < terms; j++)
+            sum = wide_add_product(sum, WIDEN(a[a_at + j * rows.a_term]),
+                                   FACTOR(WIDEN(b[b_at + j * rows.b_term]), 1));
+        out[SUM_OFFSET(s)] = (ELEMENT)wide_reduce(sum, m);
+    }
 }
-#endif

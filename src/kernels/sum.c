@@ -135,11 +135,11 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
     return HEALCL_OK;
 }
 
-/* Of cl/sum/items.cl: work-items of a group with tiles, and the local memory of these at most. */
-enum { TILE_ITEMS = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * 8 };
+/* Of cl/sum/items.cl: elements of a tile, and the local memory of a group's at most. */
+enum { TILE = 256, ROWS_MAX = 9, TILES_BYTES = ROWS_MAX * 272 * 8 };
 
 /* Launches its kernel over the space of a job, of which each work-item, or place of a tile, has
- * count rows. */
+ * count rows. With a permutation the space lacks n, which is that of tiles. */
 static enum healcl_status launch_items(struct job *job, const struct step *step,
                                        const struct product_rows *rows, uint32_t count,
                                        struct healcl_error *error)
@@ -159,7 +159,8 @@ static enum healcl_status launch_items(struct job *job, const struct step *step,
     TRY(derive_inverse_permutation(self, step, 3, &job->launch.arguments[perm].buffer, error));
     job->launch.kernel = "modmul_axis_sum_turned";
     job_define(job, "TURNED", "");
-    return job_launch_groups(job, job->space.end, TILE_ITEMS, error);
+    const size_t places = count <= 2 ? 4 : count <= 4 ? 2 : 1; /* of a work-item, in a tile */
+    return job_launch_groups(job, (job->space.end << rows->log2_n) / TILE, TILE / places, error);
 }
 
 /* ---------------------------------------------------------------- along an axis */
@@ -571,7 +572,7 @@ static void add_axis(struct space *space, int64_t size, int64_t out, int64_t a, 
         space->operand[k].stride[axis] = strides[k];
 }
 
-/* The sums [batch,reps,k,n], where rows are permuted with tiles for n. */
+/* The sums [batch,reps,k,n], where rows are permuted without n. */
 static void set_sums(struct space *space, const struct product_sum *sum, bool permutes)
 {
     const struct layout *a = &sum->a, *b = &sum->b, *out = &sum->out;
@@ -582,9 +583,7 @@ static void set_sums(struct space *space, const struct product_sum *sum, bool pe
     add_axis(space, sum->batch, sum->out_distance, sum->a_distance, sum->b_distance, 0);
     add_axis(space, out->shape[0], out->stride[0], a->stride[0], b->stride[0], 0);
     add_axis(space, out->shape[1], out->stride[1], a->stride[2], b->stride[2], 1);
-    if (permutes)
-        space_insert_axis(space, space->rank, out->shape[2] / TILE_ITEMS);
-    else
+    if (!permutes)
         add_axis(space, out->shape[2], out->stride[2], a->stride[3], b->stride[3], 0);
     if (space->rank == 0)
         space_add_axis(space);
@@ -628,8 +627,7 @@ static const char *plan_items(const struct step *step, const struct healcl_devic
     plan->launches = 1;
     const int64_t n = plan->products.sum.out.shape[2];
     const char *obstacle = local_obstacle(step, device, plan->products.sum.a.shape[1]);
-    const bool fills_tiles = n >= TILE_ITEMS && (n & (n - 1)) == 0 &&
-                             device->tuning.local_size >= TILE_ITEMS &&
+    const bool fills_tiles = n >= TILE && (n & (n - 1)) == 0 && device->tuning.local_size >= TILE &&
                              device->info.local_memory_bytes >= TILES_BYTES;
     return obstacle                      ? obstacle
            : step->in[3] && !fills_tiles ? "permuted rows do not fill tiles"
@@ -638,7 +636,7 @@ static const char *plan_items(const struct step *step, const struct healcl_devic
 
 /* How many sums of a work-item share a factor, and the modulus: rows that divide an axis, as far
  * apart as they can be. That leaves enough of the items, and neighbours along the last axis. */
-static int64_t find_rows(const struct space *space, uint64_t items,
+static int64_t find_rows(const struct space *space, bool permutes, uint64_t items,
                          const struct healcl_device *device, uint32_t *found)
 {
     enum { ITEMS_MIN = ITEMS_OF_UNIT / 4, NEIGHBOURS = 64 };
@@ -647,7 +645,8 @@ static int64_t find_rows(const struct space *space, uint64_t items,
     int64_t most = 1;
     *found = 0;
     for (uint32_t axis = 0; axis < space->rank; axis++) {
-        const int64_t size = space->shape[axis], side = axis + 1 < space->rank ? 1 : NEIGHBOURS;
+        const int64_t size = space->shape[axis];
+        const int64_t side = permutes || axis + 1 < space->rank ? 1 : NEIGHBOURS;
         int64_t rows = spare < ROWS_MAX ? (int64_t)spare : ROWS_MAX;
         while (rows > 1 && (size % rows != 0 || size / rows < side))
             rows--;
@@ -670,9 +669,10 @@ static enum healcl_status launch_product_items(struct launcher *self,
     struct job job;
     TRY(begin_product(&job, self, plan, step_adds(plan->step), error));
     struct space *space = &job.space;
-    set_sums(space, sum, plan->step->in[3] != NULL);
+    const bool permutes = plan->step->in[3] != NULL;
+    set_sums(space, sum, permutes);
     const uint64_t sums = (uint64_t)layout_elements(&plan->step->out->layout);
-    const int64_t count = find_rows(space, sums, self->device, &axis);
+    const int64_t count = find_rows(space, permutes, sums, self->device, &axis);
     const int64_t apart = space->shape[axis] / count;
     const struct product_rows rows = {
         .out_row = apart * space->operand[0].stride[axis],
