@@ -55,6 +55,7 @@ typedef int signed_word;
 
 /* Products are in [0, TIMES_BOUND*q). */
 #define TIMES_BOUND (LIMIT == 2 ? 1u : 2u)
+#define LOADED_BOUND TIMES_BOUND
 
 /* x mod c for x in [0, 2c), c <= 2^(WORD_BITS - 1) */
 INLINE word subtract_once(word x, word c)
@@ -127,7 +128,7 @@ INLINE uint forward_round(word *a, const uint stages, uint bound, uint base, str
 /* Bound of elements after so many of these stages. */
 INLINE uint forward_bound(const uint stages)
 {
-    uint bound = 1;
+    uint bound = LOADED_BOUND;
     UNROLL for (uint s = 0; s < stages; s++)
         bound = min(bound, FORWARD_BOUND(bound)) + TIMES_BOUND;
     return bound;
@@ -234,17 +235,11 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     if (PERMUTED && !COLUMNS) /* blocks as far apart as they can be: see LOAD_FIRST */
         part.number = reversed(part.number, LOG2_N - STAGES);
     part.row = first_row + number / AROUND * rows + place;
-    part.is_there = place < rows && part.row < end_row;
+    part.is_there = (LOG2_LANES == 0 && !TOGETHER) || (place < rows && part.row < end_row);
     if (!part.is_there)
         part.row = end_row - 1;
     part.modulus = part.row - (uint)divide_by_axis(part.row, space, 2) * k;
     return part;
-}
-
-/* Number of the lane's twiddle at the first stage. */
-static inline uint first_twiddle(struct part part)
-{
-    return COLUMNS ? 1 : AROUND + part.number;
 }
 
 /* The place of element e of a lane in its row. */
@@ -261,7 +256,8 @@ INLINE uint element_of(struct part part, const uint low)
 /* Which twiddle such elements have first in the round. */
 INLINE uint twiddle_of(struct part part, const uint low)
 {
-    return (first_twiddle(part) << (LOG2_ITEMS - low)) + (part.u >> low);
+    uint first = COLUMNS ? 1 : AROUND + part.number; /* stage */
+    return (first << (LOG2_ITEMS - low)) + (part.u >> low);
 }
 
 static inline struct table table_of(struct part part, const struct space *space,
@@ -275,6 +271,26 @@ static inline struct table table_of(struct part part, const struct space *space,
     return table;
 }
 
+/* ---------------------------------------------------------------- permutations */
+
+/* One in memory, and whether it reverses bits: then nothing is read. */
+struct permutation {
+    global const uint *table;
+    uint reverses;
+};
+
+/* What it has at i, for i = first + step. The step is a constant, and has no bit of first. */
+INLINE uint permuted(uint first, uint step, struct permutation perm)
+{
+    return perm.reverses ? reversed(first, LOG2_N) + reversed(step, LOG2_N)
+                         : perm.table[first + step];
+}
+
+/* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
+ * it is the inverse, in global memory: so one side of each access is in order. */
+#define PERMUTES_LOCAL (PERMUTED && STAGES == LOG2_N)
+#define PERMUTES_PLACES (PERMUTED && STAGES < LOG2_N)
+
 /* ---------------------------------------------------------------- exchanges */
 
 #if WORD_BITS / PIECES == 64
@@ -286,25 +302,31 @@ typedef uint piece;
 #define LANE_SLOTS (SLOTS >> LOG2_LANES)
 #define SLOT(e) NTT_SLOT(e, WORD_BITS / PIECES)
 
+/* Where element i of a work-item is in local memory. */
+INLINE local piece *slot_of(local piece *x, struct part part, uint i, const uint low,
+                            const bool permutes, struct permutation perm)
+{
+    uint first = element_of(part, low);
+    x += part.lane * LANE_SLOTS;
+    return permutes ? x + SLOT(permuted(first, STEP(i, low), perm))
+                    : x + SLOT(first) + SLOT(STEP(i, low));
+}
+
 /* Piece p of a work-item's elements, to local memory and from there. */
-INLINE void put(local piece *x, const word *a, const uint p, struct part part, const uint low)
+INLINE void put(local piece *x, const word *a, const uint p, struct part part, const uint low,
+                const bool permutes, struct permutation perm)
 {
-    x += part.lane * LANE_SLOTS + SLOT(element_of(part, low));
     UNROLL for (uint i = 0; i < E; i++)
-        x[SLOT(STEP(i, low))] = (piece)(a[i] >> (p * (WORD_BITS / PIECES)));
+        *slot_of(x, part, i, low, permutes, perm) = (piece)(a[i] >> (p * (WORD_BITS / PIECES)));
 }
 
-INLINE void take_piece(word *a, piece value, const uint p)
+INLINE void take(local piece *x, word *a, const uint p, struct part part, const uint low,
+                 const bool permutes, struct permutation perm)
 {
-    word all = value;
-    *a = p == 0 ? all : *a | all << (p * (WORD_BITS / PIECES) % WORD_BITS);
-}
-
-INLINE void take(local const piece *x, word *a, const uint p, struct part part, const uint low)
-{
-    x += part.lane * LANE_SLOTS + SLOT(element_of(part, low));
-    UNROLL for (uint i = 0; i < E; i++)
-        take_piece(&a[i], x[SLOT(STEP(i, low))], p);
+    UNROLL for (uint i = 0; i < E; i++) {
+        word value = *slot_of(x, part, i, low, permutes, perm);
+        a[i] = p == 0 ? value : a[i] | value << (p * (WORD_BITS / PIECES) % WORD_BITS);
+    }
 }
 
 /* Elements put by `part` are taken by `next`, of which so many bits of the lane come first: other ones
@@ -327,109 +349,66 @@ INLINE void take(local const piece *x, word *a, const uint p, struct part part, 
         part = next;                                                                         \
     }
 
-/* ---------------------------------------------------------------- permutations */
-
-/* What the permutation has at i, for i = first + step; table: perm, if it is none that reverses bits.
- * The step is a constant, and has no bit of first. */
-INLINE uint permuted(uint first, uint step, bool reverses, global const uint *perm)
-{
-    return reverses ? reversed(first, LOG2_N) + reversed(step, LOG2_N) : perm[first + step];
-}
-
-/* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
- * it is the inverse, in global memory: so one side of each access is in order. */
-#define PERMUTES_LOCAL (PERMUTED && STAGES == LOG2_N)
-#define PERMUTES_PLACES (PERMUTED && STAGES < LOG2_N)
-
-/* As put and take, of a permuted row. */
-INLINE void put_permuted(local piece *x, const word *a, const uint p, struct part part,
-                         bool reverses, global const uint *perm)
-{
-    UNROLL for (uint i = 0; i < E; i++) {
-        uint e = permuted(element_of(part, TOP), STEP(i, TOP), reverses, perm);
-        x[part.lane * LANE_SLOTS + SLOT(e)] = (piece)(a[i] >> (p * (WORD_BITS / PIECES)));
-    }
-}
-
-INLINE void take_permuted(local const piece *x, word *a, const uint p, struct part part,
-                          bool reverses, global const uint *perm)
-{
-    UNROLL for (uint i = 0; i < E; i++) {
-        uint e = permuted(element_of(part, TOP), STEP(i, TOP), reverses, perm);
-        take_piece(&a[i], x[part.lane * LANE_SLOTS + SLOT(e)], p);
-    }
-}
-
 /* ---------------------------------------------------------------- global memory */
 
-/* AT would mask each index, and leave no address that is another one's plus a constant. */
 #ifndef LOAD
 #define LOAD(name, i) ((word)WIDEN((name)[i]))
 #define STORE(name, i, x) ((name)[i] = (OUT)(x))
 #endif
-#define IN_STRIDE(row) (IN_ORDER ? 1 : (row).stride)
-#define OUT_STRIDE(row) (OUT_ORDER ? 1 : (row).stride)
 
-/* Any elements mod q in [0, q). Few inputs have others: a loop that turns them around keeps this
- * short, and them in registers. */
-INLINE void reduce_all(word *a, struct modulus q)
+/* How far element i of a work-item is from its row's first. AT would mask this, and leave no address
+ * that is another one's plus a constant. */
+INLINE long place_of(struct part part, uint i, const uint low, long stride, const bool permutes,
+                     struct permutation perm)
 {
+    uint first = PLACE(part, element_of(part, low)), step = STEP(i, low) * PLACE_STEP;
+    return permutes ? (long)permuted(first, step, perm) * stride
+                    : (long)first * stride + (long)step * stride;
+}
+
+/* Any elements mod q in [0, LOADED_BOUND*q), by the product of each with floor((2^WORD_BITS - 1) / q).
+ * Few inputs have others: a loop that turns them around keeps this short, and them in registers. */
+INLINE void reduce_all(word *a, struct modulus modulus)
+{
+    word q = (word)modulus.value;
+    ulong of_64_bits = (modulus.reciprocal >> (64 - modulus.shift)) + ((ulong)1 << modulus.shift);
+    word reciprocal = (word)(of_64_bits >> (64 - WORD_BITS));
     /* Compilers that unroll loops do not know how often this one goes round. */
-    for (uint left = E + (q.value == 0); left > 0; left--) {
-        word first = (word)residue_of(WIDEN((signed_word)a[0]), q);
+    for (uint left = E + (q == 0); left > 0; left--) {
+        word x = a[0], rest = subtract_once(x - mul_hi(x, reciprocal) * q, q);
         UNROLL for (uint i = 0; i + 1 < E; i++)
             a[i] = a[i + 1];
-        a[E - 1] = first;
+        if ((signed_word)x < 0) /* it is 2^WORD_BITS less, mod q */
+            rest += (reciprocal + 1) * q;
+        a[E - 1] = lower(rest, 2, LOADED_BOUND, q);
     }
 }
 
 /* A work-item's elements of in, with low. */
 INLINE void load_all(word *a, global const IN *in, const struct space *space, struct part part,
-                     const uint low, global const struct modulus *q, bool reverses,
-                     global const uint *perm, const bool is_permuted)
+                     const uint low, global const struct modulus *q, const bool permutes,
+                     struct permutation perm)
 {
     struct row row = row_of(space, 1, part.row);
-    uint first = PLACE(part, element_of(part, low));
     in += row.position;
-    if (is_permuted) {
-        UNROLL for (uint i = 0; i < E; i++) {
-            uint place = permuted(first, STEP(i, low) * PLACE_STEP, reverses, perm);
-            a[i] = LOAD(in, (long)place * IN_STRIDE(row));
-        }
-    } else {
-        in += (long)first * IN_STRIDE(row);
-        UNROLL for (uint i = 0; i < E; i++)
-            a[i] = LOAD(in, (long)(STEP(i, low) * PLACE_STEP) * IN_STRIDE(row));
-    }
-#if !FROM_PASS
-    bool is_outside = false;
-    word value = (word)q[part.modulus].value;
     UNROLL for (uint i = 0; i < E; i++)
-        is_outside |= a[i] >= value;
-    if (is_outside)
+        a[i] = LOAD(in, place_of(part, i, low, IN_ORDER ? 1 : row.stride, permutes, perm));
+#if !FROM_PASS
+    word value = (word)q[part.modulus].value, all = 0;
+    UNROLL for (uint i = 0; i < E; i++)
+        all = LIMIT == 2 ? max(all, a[i]) : all | a[i];
+    if (LIMIT == 2 ? all >= value : (all & ~value) > value) /* whose highest bit is above q's */
         reduce_all(a, q[part.modulus]);
 #endif
 }
 
 INLINE void store_all(const word *a, global OUT *out, const struct space *space, struct part part,
-                      const uint low, bool reverses, global const uint *perm,
-                      const bool is_permuted)
+                      const uint low, const bool permutes, struct permutation perm)
 {
     struct row row = row_of(space, 0, part.row);
-    uint first = PLACE(part, element_of(part, low));
-    if (!part.is_there)
-        return;
     out += row.position;
-    if (is_permuted) {
-        UNROLL for (uint i = 0; i < E; i++) {
-            uint place = permuted(first, STEP(i, low) * PLACE_STEP, reverses, perm);
-            STORE(out, (long)place * OUT_STRIDE(row), a[i]);
-        }
-    } else {
-        out += (long)first * OUT_STRIDE(row);
-        UNROLL for (uint i = 0; i < E; i++)
-            STORE(out, (long)(STEP(i, low) * PLACE_STEP) * OUT_STRIDE(row), a[i]);
-    }
+    UNROLL for (uint i = 0; i < E && part.is_there; i++)
+        STORE(out, place_of(part, i, low, OUT_ORDER ? 1 : row.stride, permutes, perm), a[i]);
 }
 
 /* ---------------------------------------------------------------- kernels */
@@ -442,7 +421,7 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
 #define PARAMETERS                                                                             \
     uint first_row, uint end_row, global OUT *out, global const IN *in,                        \
         global const struct modulus *restrict q,                                               \
-        global const word_twiddle *restrict twiddles, global const uint *restrict perm
+        global const word_twiddle *restrict twiddles, global const uint *restrict table
 
 #define ENDS (!FOR_PASS)
 /* Between rounds the work-items of a block follow each other. */
@@ -458,14 +437,14 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     TAKE_SPACE(space);
     local piece x[SLOTS];
     word a[E];
-    bool reverses = PERMUTED ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
-    load_all(a, in, &space, part, TOP, q, reverses, perm, false);
-    uint bound = FROM_PASS ? forward_bound(LOG2_N - STAGES) : 1;
+    load_all(a, in, &space, part, TOP, q, false, perm);
+    uint bound = FROM_PASS ? forward_bound(LOG2_N - STAGES) : LOADED_BOUND;
 #define ROUND(r)                                                                               \
     if (r > 0 && r < ROUNDS)                                                                   \
-        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1)),                  \
-             take(x, taken, p, next, LOW_OF(r)))                                               \
+        TURN(ORDER_OF(r - 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r - 1), false, perm),     \
+             take(x, taken, p, next, LOW_OF(r), false, perm))                                               \
     if (r < ROUNDS)                                                                            \
         bound = forward_round(a, STAGES_OF(r), bound, twiddle_of(part, LOW_OF(r)),             \
                               table_of(part, &space, twiddles), (word)q[part.modulus].value,   \
@@ -475,17 +454,12 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     ROUND(2)
     ROUND(3)
     ROUND(4)
-#if FOR_PASS
-    store_all(a, out, &space, part, 0, reverses, perm, false);
-#else
-    UNROLL for (uint i = 0; i < E; i++)
+    UNROLL for (uint i = 0; i < E && ENDS; i++)
         a[i] = lower(a[i], bound, 1, (word)q[part.modulus].value);
-    if (TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1))
-        TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0),
-             PERMUTES_LOCAL ? take_permuted(x, taken, p, next, reverses, perm)
-                            : take(x, taken, p, next, TOP))
-    store_all(a, out, &space, part, TOP, reverses, perm, PERMUTES_PLACES);
-#endif
+    if (ENDS && (TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1)))
+        TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0, false, perm),
+             take(x, taken, p, next, TOP, PERMUTES_LOCAL, perm))
+    store_all(a, out, &space, part, ENDS ? TOP : 0, PERMUTES_PLACES, perm);
 }
 
 #else
@@ -499,18 +473,12 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     TAKE_SPACE(space);
     local piece x[SLOTS];
     word a[E];
-    bool reverses = PERMUTED ? perm[N] & PERMUTATION_REVERSES_BITS : false;
+    struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
-#if FROM_PASS
-    load_all(a, in, &space, part, 0, q, reverses, perm, false);
-#else
-    load_all(a, in, &space, part, TOP, q, reverses, perm, PERMUTES_PLACES);
-    if (TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1))
-        TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1),
-             PERMUTES_LOCAL ? put_permuted(x, a, p, part, reverses, perm)
-                            : put(x, a, p, part, TOP),
-             take(x, taken, p, next, 0))
-#endif
+    load_all(a, in, &space, part, FROM_PASS ? 0 : TOP, q, PERMUTES_PLACES, perm);
+    if (!FROM_PASS && (TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1)))
+        TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP, PERMUTES_LOCAL, perm),
+             take(x, taken, p, next, 0, false, perm))
     struct scale scale = {0, 0};
 /* Between an exchange's halves, where registers are free. */
 #define SCALE(r, of)                                                                         \
@@ -519,8 +487,8 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
                          q[(of).modulus]);
 #define ROUND(r)                                                                             \
     if (r + 1 < ROUNDS)                                                                      \
-        TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1));                \
-             SCALE(r, next), take(x, taken, p, next, LOW_OF(r)))                             \
+        TURN(ORDER_OF(r + 1), ORDER_OF(r), put(x, a, p, part, LOW_OF(r + 1), false, perm);    \
+             SCALE(r, next), take(x, taken, p, next, LOW_OF(r), false, perm))                             \
     else if (r < ROUNDS)                                                                     \
         SCALE(r, part)                                                                       \
     if (r < ROUNDS)                                                                          \
@@ -541,7 +509,7 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     if (ENDS && (n_inv[part.modulus].factor & TWIDDLE_NEGATIVE))
         UNROLL for (uint i = 0; i < E; i++)
             a[i] = 0 - a[i];
-    store_all(a, out, &space, part, TOP, reverses, perm, false);
+    store_all(a, out, &space, part, TOP, false, perm);
 }
 
 #endif

@@ -205,13 +205,14 @@ static bool fits_memory(struct transform_pass *pass, const struct step *step,
 }
 
 /* Fits a pass of so many stages to a device: work-groups of transform_local_size work-items, or
- * more up to `most`, with as many lanes as that makes of those that there are, or more or fewer but
- * for the least. Where it can be, neighbouring work-items have a line's elements. */
+ * more up to `most`, with as many lanes as that makes; where there are not so many, of 2^LOG2_LEAST
+ * work-items, which GPUs run at once in any case: so programs are few. There may be more or fewer
+ * lanes, but for the least. Where it can be, neighbouring work-items have a line's elements. */
 static bool fit_pass(struct transform_pass *pass, const struct step *step,
                      const struct healcl_device *device, uint32_t stages, uint32_t wanted,
                      uint32_t least, int64_t lanes, uint64_t most)
 {
-    enum { LOG2_NEIGHBOURS = 3, ROUNDS_MOST = 5 };
+    enum { LOG2_NEIGHBOURS = 3, ROUNDS_MOST = 5, LOG2_LEAST = 5 };
     const uint32_t radix = log2_of(device->tuning.transform_radix);
     const uint32_t local = log2_of(device->tuning.transform_local_size);
     uint32_t e = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
@@ -221,8 +222,11 @@ static bool fit_pass(struct transform_pass *pass, const struct step *step,
     if (stages > ROUNDS_MOST * e)
         return false;
     *pass = (struct transform_pass){stages, e, wanted, 0, 1};
-    while (stages - e + pass->log2_lanes < local && (int64_t)1 << pass->log2_lanes < lanes)
+    while (stages - e + pass->log2_lanes < local)
         pass->log2_lanes++;
+    if (lanes < (int64_t)1 << pass->log2_lanes)
+        while (pass->log2_lanes > wanted && stages - e + pass->log2_lanes > LOG2_LEAST)
+            pass->log2_lanes--;
     while ((uint64_t)1 << (stages - e + pass->log2_lanes) > most ||
            !fits_memory(pass, step, device))
         if (pass->log2_lanes-- <= least)
@@ -296,28 +300,30 @@ static uint32_t residue_limit(const struct launcher *self, const struct step *st
     return most == 0 || most >> (bits - 2) > 0 ? 2 : most >> (bits - 4) > 0 ? 4 : 16;
 }
 
-/* How many bits of a lane come first in blocks' work-items, so that neighbours have neighbours. */
-static uint32_t lane_first(const struct transform_pass *pass, const struct rows *rows,
-                           bool is_permuted)
+/* How many bits of a lane come first, so that neighbours have neighbours: all of them in columns,
+ * and where permuted blocks have places far apart. */
+static uint32_t lane_first(const struct transform_pass *pass, const struct rows *rows, bool all)
 {
-    return is_permuted ? pass->log2_lanes : rows_lie_closer(&rows->layout) ? pass->log2_rows : 0;
+    return all ? pass->log2_lanes : rows_lie_closer(&rows->layout) ? pass->log2_rows : 0;
 }
 
-/* The rows [first, end); with any that lie closer, of whole l. perm: NULL where values are in
- * order. */
+/* The rows [first, end); with any that lie closer, of whole l. perm, of blocks: NULL where
+ * values are in order. */
 static enum healcl_status launch_pass(struct launcher *self, const struct transform *transform,
-                                      const struct transform_pass *pass, bool is_columns,
+                                      const struct transform_passes *passes, bool is_columns,
                                       const struct rows *out, const struct rows *in,
                                       const struct buffer *perm, int64_t first, int64_t end,
                                       struct healcl_error *error)
 {
     const struct step *step = transform->step;
-    const struct rows *values = transform->inverse ? in : out;
+    const struct transform_pass *pass = is_columns ? &passes->columns : &passes->blocks;
+    if (is_columns)
+        perm = NULL;
     const uint32_t bits = word_bits(step), log2_n = log2_of((uint64_t)transform->n);
     const bool together = rows_lie_closer(&out->layout) || rows_lie_closer(&in->layout);
     const bool scatters = perm && pass->stages < log2_n;
-    const uint32_t load = lane_first(pass, in, scatters && values == in);
-    const uint32_t store = lane_first(pass, out, scatters && values == out);
+    const uint32_t load = lane_first(pass, in, is_columns || (scatters && transform->inverse));
+    const uint32_t store = lane_first(pass, out, is_columns || (scatters && !transform->inverse));
     const struct buffer *twiddles = transform->twiddles;
     if (bits == 32 || (is_columns && together))
         TRY(derive_pass_twiddles(self, step, transform->twiddles,
@@ -336,8 +342,8 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
     job_define_number(&job, "LOG2_E", pass->log2_e);
     job_define_number(&job, "LOG2_LANES", pass->log2_lanes);
     job_define_number(&job, "LOG2_ROWS", pass->log2_rows);
-    job_define_number(&job, "LOAD_FIRST", is_columns ? pass->log2_lanes : load);
-    job_define_number(&job, "STORE_FIRST", is_columns ? pass->log2_lanes : store);
+    job_define_number(&job, "LOAD_FIRST", load);
+    job_define_number(&job, "STORE_FIRST", store);
     job_define_number(&job, "PIECES", pass->pieces);
     job_define_number(&job, "INVERSE", transform->inverse);
     job_define_number(&job, "COLUMNS", is_columns);
@@ -367,22 +373,6 @@ static enum healcl_status launch_pass(struct launcher *self, const struct transf
                              (size_t)1 << (pass->stages - pass->log2_e + pass->log2_lanes), error);
 }
 
-/* The rows [first, end), of which blocks are permuted. */
-static enum healcl_status launch_both(struct launcher *self, const struct transform *transform,
-                                      const struct transform_passes *passes, const struct rows *out,
-                                      const struct rows *between, const struct rows *in,
-                                      const struct buffer *perm, int64_t first, int64_t end,
-                                      struct healcl_error *error)
-{
-    const struct transform_pass *columns = &passes->columns, *blocks = &passes->blocks;
-    if (transform->inverse) {
-        TRY(launch_pass(self, transform, blocks, false, between, in, perm, first, end, error));
-        return launch_pass(self, transform, columns, true, out, between, NULL, first, end, error);
-    }
-    TRY(launch_pass(self, transform, columns, true, between, in, NULL, first, end, error));
-    return launch_pass(self, transform, blocks, false, out, between, perm, first, end, error);
-}
-
 /* Rows by two passes. */
 static enum healcl_status launch_in_two(struct launcher *self, struct transform *transform,
                                         const struct transform_passes *passes,
@@ -396,6 +386,7 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
     const struct buffer *perm = NULL;
     int64_t at_once = rows / step_rows;
     struct rows between = *out;
+    const struct rows *const path[] = {in, &between, out};
     if (permutes)
         TRY(derive_inverse_permutation(self, step, 3, &perm, error));
     if (passes->needs_scratch) {
@@ -413,7 +404,9 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
             memcpy(between.layout.stride, strides, sizeof strides);
             between.layout.offset = -first * n;
         }
-        status = launch_both(self, transform, passes, out, &between, in, perm, first, end, error);
+        for (int pass = 0; status == HEALCL_OK && pass < 2; pass++)
+            status = launch_pass(self, transform, passes, (pass == 1) == transform->inverse,
+                                 path[pass + 1], path[pass], perm, first, end, error);
     }
     device_buffer_release(self->device, &transform->rows);
     return status;
@@ -432,7 +425,7 @@ static enum healcl_status launch_registers(struct launcher *self, const struct v
     TRY(launcher_buffer(self, a->storage, &in.buffer, error));
     if (plan->passes.columns.stages > 0)
         return launch_in_two(self, &transform, &plan->passes, &out, &in, error);
-    return launch_pass(self, &transform, &plan->passes.blocks, false, &out, &in,
+    return launch_pass(self, &transform, &plan->passes, false, &out, &in,
                        step->in[3] ? transform.perm : NULL, 0, transform_rows(step), error);
 }
 
