@@ -439,7 +439,7 @@ TRAFFIC = [Traffic(*row) for row in (
     ("permute --n 256 --batch 1 --r 1", "gather", MOST),
     ("ntt --n 1024 --batch 1", "ntt_pass", ROW + 5.9),
     ("ntt --n 4096 --batch 1", "ntt_pass", 2 * ROW + 6.9),
-    ("intt --n 1024 --batch 1", "intt_pass", ROW + INDEX + 5.6),
+    ("intt --n 1024 --batch 1", "intt_pass", ROW + INDEX + 6.1),
     ("ntt --n 256 --batch 1 --k 4 --r 2 --layout heal", "ntt_pass", ROW + 4.8),
     ("ntt --n 512 --batch 1 --k 4 --r 1 --layout heal", "ntt_pass", ROW + 5.3),
     ("ntt --n 1024 --batch 1 --k 4 --r 2 --layout heal", "ntt_pass", 2 * ROW + 6.5),
