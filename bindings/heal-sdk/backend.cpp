@@ -14,8 +14,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "lattica_hw_api.h"
-
 #include "functions.h"
 
 namespace
@@ -115,6 +113,8 @@ template <typename T> struct Tensor : DeviceTensor<T> {
 /* Doubles are only moved: their bits are integers. */
 template <typename T> healcl_dtype dtype_of()
 {
+    if (sizeof(T) == sizeof(int8_t))
+        return HEALCL_INT8;
     return sizeof(T) == sizeof(int32_t) ? HEALCL_INT32 : HEALCL_INT64;
 }
 
@@ -152,8 +152,8 @@ healcl_argument argument(int64_t integer)
     return healcl_int_argument(integer);
 }
 
-/* A tensor that results do not depend on. */
-template <typename T> healcl_argument hint(const Pointer<T> &tensor)
+/* A tensor that may be missing. */
+template <typename T> healcl_argument optional(const Pointer<T> &tensor)
 {
     return tensor ? argument(tensor) : healcl_no_argument();
 }
@@ -173,24 +173,28 @@ template <typename... Arguments> void call(const char *operation, const Argument
     call_into(operation, nullptr, arguments...);
 }
 
-/* A tensor becomes what the operation makes of it. */
-template <typename T, typename... Arguments>
-void become(DeviceTensor<T> &tensor, const char *operation, const Arguments &...arguments)
+/* A tensor becomes a view of itself. */
+template <typename T> void become(DeviceTensor<T> &tensor, healcl_tensor *view)
 {
-    healcl_tensor *result = nullptr;
-    call_into(operation, &result, healcl_tensor_argument(handle_of(tensor)), arguments...);
     Tensor<T> &self = static_cast<Tensor<T> &>(tensor);
     healcl_tensor_release(self.handle);
-    self.handle = result;
+    self.handle = view;
 }
 
 template <typename T, typename... Arguments>
 Pointer<T> view(const Pointer<T> &tensor, const char *operation, const Arguments &...arguments)
 {
-    if (!tensor)
-        throw std::invalid_argument("a tensor is a null pointer");
-    become(*tensor, operation, arguments...);
+    healcl_tensor *result = nullptr;
+    call_into(operation, &result, tensor, arguments...);
+    if (lattica_hw_api::views_are_new)
+        return std::make_shared<Tensor<T>>(result);
+    become(*tensor, result);
     return tensor;
+}
+
+healcl_argument shape_argument(const std::vector<int64_t> &dims)
+{
+    return healcl_shape_argument(static_cast<uint32_t>(dims.size()), dims.data());
 }
 
 /* Data errors belong to the call itself. */
@@ -220,11 +224,25 @@ template <typename T> torch::Tensor read(const DeviceTensor<T> &tensor)
 
 /* ---------------------------------------------------------------- DeviceTensor */
 
+#ifdef HEAL_SDK_TENSOR_HAS_RESHAPE
 template <typename T> void DeviceTensor<T>::reshape(const std::vector<int64_t> &new_dims)
 {
-    become(*this, "reshape",
-           healcl_shape_argument(static_cast<uint32_t>(new_dims.size()), new_dims.data()));
+    healcl_tensor *result = nullptr;
+    call_into("reshape", &result, healcl_tensor_argument(handle_of(*this)),
+              shape_argument(new_dims));
+    become(*this, result);
 }
+#endif
+
+#ifdef HEAL_SDK_TENSOR_HAS_NUMEL
+template <typename T> int64_t DeviceTensor<T>::numel() const
+{
+    int64_t product = 1;
+    for (const int64_t size : shape_of(handle_of(*this)))
+        product *= size;
+    return product;
+}
+#endif
 
 template <typename T> void DeviceTensor<T>::print() const
 {
@@ -241,6 +259,7 @@ template <typename T> void DeviceTensor<T>::print_metadata() const
     std::cout << (*separator == 's' ? "shape []" : "]") << '\n';
 }
 
+template struct DeviceTensor<int8_t>;
 template struct DeviceTensor<int32_t>;
 template struct DeviceTensor<int64_t>;
 template struct DeviceTensor<double>;
@@ -250,10 +269,15 @@ template struct DeviceTensor<double>;
 namespace lattica_hw_api
 {
 
-template <typename T> Pointer<T> allocate_on_hardware(const std::vector<int64_t> &dims)
-{
-    return create<T>(dims, nullptr);
-}
+#define ALLOCATION(name)                                                    \
+    template <typename T> Pointer<T> name(const std::vector<int64_t> &dims) \
+    {                                                                       \
+        return create<T>(dims, nullptr);                                    \
+    }
+
+ALLOCATION(allocate_on_hardware)
+ALLOCATION(zeros)
+ALLOCATION(empty)
 
 template <typename T> Pointer<T> host_to_device(const torch::Tensor &tensor)
 {
@@ -270,9 +294,16 @@ template <typename T> torch::Tensor device_to_host(const Pointer<T> &memory)
     return read(*memory);
 }
 
+template <typename T> Pointer<T> contiguous(const Pointer<T> &tensor)
+{
+    if (tensor && healcl_tensor_layout(handle_of(*tensor)).contiguous)
+        return tensor;
+    return view(tensor, "contiguous");
+}
+
 template <typename T> Pointer<T> make_contiguous(const Pointer<T> &tensor)
 {
-    return view(tensor, "contiguous");
+    return contiguous(tensor);
 }
 
 template <typename T> Pointer<T> expand(const Pointer<T> &tensor, int64_t axis, int64_t repeats)
@@ -288,6 +319,49 @@ template <typename T> Pointer<T> squeeze(const Pointer<T> &tensor, int64_t axis)
 template <typename T> Pointer<T> unsqueeze(const Pointer<T> &tensor, int64_t axis)
 {
     return view(tensor, "unsqueeze", axis);
+}
+
+template <typename T>
+Pointer<T> flatten(const Pointer<T> &tensor, int64_t first_axis, int64_t last_axis)
+{
+    return view(tensor, "flatten", first_axis, last_axis);
+}
+
+template <typename T> Pointer<T> moveaxis(const Pointer<T> &tensor, int64_t from, int64_t to)
+{
+    return view(tensor, "moveaxis", from, to);
+}
+
+template <typename T>
+Pointer<T> reshape(const Pointer<T> &tensor, const std::vector<int64_t> &new_dims)
+{
+    return view(tensor, "reshape", shape_argument(new_dims));
+}
+
+template <typename T>
+Pointer<T> get_slice(const Pointer<T> &tensor, const std::vector<SliceItem> &items)
+{
+    std::vector<healcl_index> index;
+    const auto append = [&](const auto &item) {
+        if constexpr (std::is_integral<std::decay_t<decltype(item)>>::value) {
+            index.push_back({HEALCL_INDEX_INT, item, false, false, false, 0, 0, 0});
+        } else {
+            const auto &[start, stop, step] = item;
+            index.push_back({HEALCL_INDEX_SLICE, 0, true, true, true, start, stop, step});
+        }
+    };
+    for (const SliceItem &item : items)
+        std::visit(append, item);
+    return view(tensor, "get_slice",
+                healcl_index_argument(static_cast<uint32_t>(index.size()), index.data()));
+}
+
+template <typename T> void set_const_val(const Pointer<T> &tensor, T value)
+{
+    int64_t bits = static_cast<int64_t>(value);
+    if (std::is_floating_point<T>::value)
+        std::memcpy(&bits, &value, sizeof value);
+    call("set_const_val", tensor, bits);
 }
 
 #define MODULAR(name)                                                                        \
@@ -320,14 +394,24 @@ template <typename T> void mod_tt(const Pointer<T> &a, const Pointer<T> &b, Poin
     call("mod", a, b, result);
 }
 
-template <typename T> void mod_tc(const Pointer<T> &a, int64_t b, Pointer<T> &result)
+template <typename T> void mod_tc(const Pointer<T> &a, MOD_INTEGER(T) b, Pointer<T> &result)
 {
     call("mod", a, b, result);
 }
 
-template <typename T> void mod_ct(int64_t a, const Pointer<T> &b, Pointer<T> &result)
+template <typename T> void mod_ct(MOD_INTEGER(T) a, const Pointer<T> &b, Pointer<T> &result)
 {
     call("mod", a, b, result);
+}
+
+template <typename T> void modneg_tt(const Pointer<T> &a, const Pointer<T> &p, Pointer<T> &result)
+{
+    call("modneg", a, p, result);
+}
+
+template <typename T> void modneg_tc(const Pointer<T> &a, T p, Pointer<T> &result)
+{
+    call("modneg", a, p, result);
 }
 
 template <typename T>
@@ -337,10 +421,101 @@ void axis_modsum(const Pointer<T> &a, const Pointer<T> &p, Pointer<T> &result, i
 }
 
 template <typename T>
+void axis_modsum(const Pointer<T> &a, const Pointer<T> &p, int64_t axis, Pointer<T> &result)
+{
+    call("axis_modsum", a, axis, p, result);
+}
+
+/* An index out of range is to be an exception of the call itself: functions with indices wait. */
+template <typename T>
+void modmul_axis_sum(const Pointer<T> &a, const Pointer<T> &b, const Pointer<T> &p,
+                     const Pointer<T> &perm, const Pointer<T> &log2p, const Pointer<T> &mu,
+                     int64_t axis, bool apply_perm, Pointer<T> &result)
+{
+    call("modmul_axis_sum", a, b, p, optional(log2p), optional(mu), optional(perm), result,
+         apply_perm, axis);
+    if (apply_perm)
+        wait();
+}
+
+template <typename T>
+void permute(const Pointer<T> &a, const Pointer<T> &perms, Pointer<T> &result,
+             int64_t elementwise_axis, int64_t perm_axis)
+{
+    call("permute", a, perms, result, elementwise_axis, perm_axis);
+    wait();
+}
+
+template <typename T>
+void take_along_axis(const Pointer<T> &a, const Pointer<int64_t> &indices, int64_t axis,
+                     Pointer<T> &result)
+{
+    call("take_along_axis", a, indices, axis, result);
+    wait();
+}
+
+template <typename T>
+void pad_single_axis(const Pointer<T> &a, int64_t pad, int64_t axis, Pointer<T> &result)
+{
+    call("pad_single_axis", a, pad, axis, result);
+}
+
+/* ---------------------------------------------------------------- digits */
+
+template <typename T, typename U>
+void apply_g_decomp(const Pointer<T> &a, size_t power, size_t base_bits, Pointer<U> &result)
+{
+    call("apply_g_decomp", a, static_cast<int64_t>(power), static_cast<int64_t>(base_bits), result);
+}
+
+template <typename T, typename U>
+void apply_g_decomp(const Pointer<T> &a, Pointer<U> &result, size_t power, size_t base_bits)
+{
+    apply_g_decomp<T, U>(a, power, base_bits, result);
+}
+
+template <typename T>
+void apply_g_decomp(const Pointer<T> &a, Pointer<T> &result, size_t power, size_t base_bits)
+{
+    apply_g_decomp<T, T>(a, power, base_bits, result);
+}
+
+template <typename T>
 void g_decomposition(const Pointer<T> &a, Pointer<T> &result, size_t power, size_t base_bits)
 {
-    call("g_decomposition", a, static_cast<int64_t>(power), static_cast<int64_t>(base_bits),
-         result);
+    apply_g_decomp<T, T>(a, power, base_bits, result);
+}
+
+#define FULL_Q(Integer)                                                                          \
+    template <typename T, typename U>                                                            \
+    void apply_g_decomp_relative_to_full_q(const Pointer<T> &a, const Pointer<T> &q,             \
+                                           Integer power, Integer base_bits, Pointer<U> &result) \
+    {                                                                                            \
+        call("apply_g_decomp_relative_to_full_q", a, q, power, base_bits, result);               \
+    }                                                                                            \
+    template <typename T>                                                                        \
+    void apply_g_decomp_relative_to_full_q(                                                      \
+        const Pointer<T> &a, const Pointer<T> &q, const Pointer<T> &q_inv, Integer power,        \
+        Integer base_bits, Integer level_bits, const Pointer<T> &level_inv, Pointer<T> &result)  \
+    {                                                                                            \
+        call("apply_g_decomp_relative_to_full_q", a, q, optional(q_inv), power, base_bits,       \
+             level_bits, optional(level_inv), result);                                           \
+    }
+
+FULL_Q(int)
+FULL_Q(int64_t)
+
+/* ---------------------------------------------------------------- transforms */
+
+template <typename T, typename U>
+void ntt(const Pointer<T> &a, const Pointer<U> &p, const Pointer<U> &perm,
+         const Pointer<U> &twiddles, const Pointer<U> &log2p, const Pointer<U> &mu, int64_t axis,
+         bool skip_perm, Pointer<U> &result)
+{
+    const healcl_argument pairs = healcl_no_argument();
+    const int64_t tile = 0;
+    call("ntt", a, axis, optional(perm), pairs, p, optional(log2p), optional(mu), twiddles, result,
+         tile, skip_perm);
 }
 
 template <typename T>
@@ -348,9 +523,14 @@ void ntt(const Pointer<T> &a, const Pointer<T> &p, const Pointer<T> &perm,
          const Pointer<T> &twiddles, const Pointer<T> &log2p, const Pointer<T> &mu,
          Pointer<T> &result)
 {
-    const healcl_argument pairs = healcl_no_argument();
-    const int64_t tile = 0, skip_perm = 0;
-    call("ntt", a, perm, pairs, p, hint(log2p), hint(mu), twiddles, result, tile, skip_perm);
+    ntt<T, T>(a, p, perm, twiddles, log2p, mu, -3, false, result);
+}
+
+template <typename T>
+void ntt(const Pointer<T> &a, const Pointer<T> &p, const Pointer<T> &perm,
+         const Pointer<T> &twiddles, Pointer<T> &result)
+{
+    ntt<T, T>(a, p, perm, twiddles, nullptr, nullptr, -3, false, result);
 }
 
 template <typename T>
@@ -360,24 +540,19 @@ void intt(const Pointer<T> &a, const Pointer<T> &p, const Pointer<T> &perm,
 {
     const healcl_argument pairs = healcl_no_argument();
     const int64_t tile = 0;
-    call("intt", a, perm, pairs, p, hint(log2p), hint(mu), inv_twiddles, m_inv, result, tile);
+    call("intt", a, perm, pairs, p, optional(log2p), optional(mu), inv_twiddles, m_inv, result,
+         tile);
 }
 
-/* An index out of range is to be an exception of this call, so it waits. */
 template <typename T>
-void permute(const Pointer<T> &a, const Pointer<T> &perms, Pointer<T> &result,
-             int64_t elementwise_axis, int64_t perm_axis)
+void intt(const Pointer<T> &a, const Pointer<T> &p, const Pointer<T> &perm,
+          const Pointer<T> &inv_twiddles, const Pointer<T> &m_inv, Pointer<T> &result)
 {
-    call("permute", a, perms, result, elementwise_axis, perm_axis);
-    wait();
+    intt<T>(a, p, perm, inv_twiddles, m_inv, nullptr, nullptr, result);
 }
 
-/* The SDK's declarations name these; where one has another type there, it does not compile. */
-#define INSTANTIATE(function, T) template decltype(function<T>) function<T>;
-MEMORY_FUNCTIONS(INSTANTIATE, int32_t)
-MEMORY_FUNCTIONS(INSTANTIATE, int64_t)
-MEMORY_FUNCTIONS(INSTANTIATE, double)
-COMPUTE_FUNCTIONS(INSTANTIATE, int32_t)
-COMPUTE_FUNCTIONS(INSTANTIATE, int64_t)
+#define INSTANTIATE(T, result, name, arguments) template result name<T> arguments;
+#define INSTANTIATE2(T, U, result, name, arguments) template result name<T, U> arguments;
+ALL_FUNCTIONS(INSTANTIATE, INSTANTIATE2)
 
 } // namespace lattica_hw_api

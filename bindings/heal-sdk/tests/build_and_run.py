@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the backend of HEAL's SDK with stand-ins for the SDK and torch, over healcl as it is
-installed, and runs its tests on the host reference and on a device.
+"""Builds the backend of HEAL's SDK with stand-ins for torch and for three versions of the SDK, over
+healcl as it is installed, and runs its tests on the host reference and on a device.
 
     build_and_run.py CMAKE BUILD
 
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+SOURCE = ROOT / "bindings/heal-sdk"
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
 
@@ -34,16 +35,19 @@ def main(cmake, build):
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         call(cmake, "--install", build, "--prefix", place / "healcl")
-        call(cmake, "-S", ROOT / "bindings/heal-sdk", "-B", place / "build", "-DHEAL_SDK_TESTS=ON",
-             f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_PREFIX_PATH={place / 'healcl'}",
-             "-DCMAKE_BUILD_TYPE=Debug")
-        call(cmake, "--build", place / "build")
-        test = place / "build/test_backend"
-        assert call(test, HEALCL_DEVICE="reference") == "passed\n"
-        if use_device(place / "healcl/bin/healcl"):
-            assert call(test) == "passed\n"
-        else:
-            print("no device: it ran on the host reference alone")
+        on_device = use_device(place / "healcl/bin/healcl")
+        if not on_device:
+            print("no device: they run on the host reference alone")
+        for sdk in "main", "between", "later":
+            build = place / sdk
+            call(cmake, "-S", SOURCE, "-B", build, "-DHEAL_SDK_TESTS=ON",
+                 f"-DHEAL_SDK={SOURCE / 'tests/stand_in' / sdk}",
+                 f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_PREFIX_PATH={place / 'healcl'}",
+                 "-DCMAKE_BUILD_TYPE=Debug")
+            call(cmake, "--build", build)
+            assert call(build / "test_backend", HEALCL_DEVICE="reference") == "passed\n"
+            if on_device:
+                assert call(build / "test_backend") == "passed\n"
     return 0
 
 

@@ -10,9 +10,12 @@
 namespace torch
 {
 
-enum class ScalarType { Int, Long, Double };
+enum class ScalarType { Char, Int, Long, Double };
 
 template <typename T> struct CppTypeToScalarType;
+template <> struct CppTypeToScalarType<int8_t> {
+    static constexpr ScalarType value = ScalarType::Char;
+};
 template <> struct CppTypeToScalarType<int32_t> {
     static constexpr ScalarType value = ScalarType::Int;
 };
@@ -72,7 +75,7 @@ class Tensor
     Sizes shape_;
     ScalarType type_;
     std::shared_ptr<std::vector<int64_t>>
-        data_; /* 8 bytes for each element, of which 4 may be used */
+        data_; /* 8 bytes for each element, of which 1 or 4 may be used */
 };
 
 inline Tensor empty(const std::vector<int64_t> &shape, ScalarType type)
