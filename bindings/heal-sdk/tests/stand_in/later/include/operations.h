@@ -1,6 +1,6 @@
 /*
- * A stand-in for the later headers of HEAL's SDK, which have one for each group of functions: names
- * and types, as of late 2025, of functions that are not as main's, and nothing else of it.
+ * A stand-in for headers of HEAL's SDK after June 2025, one for each group of functions: names and
+ * types of functions that are not as main's, and nothing else of it.
  */
 #ifndef OPERATIONS_STAND_IN_H
 #define OPERATIONS_STAND_IN_H
