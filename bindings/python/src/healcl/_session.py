@@ -161,9 +161,9 @@ class Session(Closed):
 
     def compare(self, name: Name) -> int:
         """How many elements of a result differ from those that the transcript expects."""
-        different = ffi.new("uint64_t *")
+        number, different = self.transcript.results.find(name), ffi.new("uint64_t *")
         with self._handle.lock:
-            call(lib.healcl_session_compare, self._handle.get(), self.transcript.results.find(name), different)
+            call(lib.healcl_session_compare, self._handle.get(), number, different)
         return int(different[0])
 
     def run(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:

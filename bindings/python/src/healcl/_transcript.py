@@ -316,8 +316,8 @@ class Transcript(Closed):
         finally:
             lib.healcl_report_free(report[0])
 
-    def session(self, device: AnyDevice = None, *, keep_inputs: bool = True, audit_share: float = 0.0,
-                audit_seed: int = 0) -> Session:
+    def session(self, device: AnyDevice = None, *, keep_inputs: bool = True,
+                audit_share: float = 0.0, audit_seed: int = 0) -> Session:
         """The transcript on a device, to run again and again with other inputs.
 
         device       or what open() takes, for this session alone

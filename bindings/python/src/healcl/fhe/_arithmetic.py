@@ -250,7 +250,8 @@ def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> np.nd
 
 
 @contextmanager
-def _on(device: AnyDevice, ring: Ring, special: int, dnum: int, rounding: str) -> Iterator[Arithmetic]:
+def _on(device: AnyDevice, ring: Ring, special: int, dnum: int,
+        rounding: str) -> Iterator[Arithmetic]:
     engine = heal_engine(device, expand="spec")
     with engine.queue:
         yield Arithmetic(engine, special_first(ring, special), special, dnum,
