@@ -139,6 +139,7 @@ if pid == 0:
             print("not told")
         except healcl.DeviceError as error:
             assert "forked" in str(error)
+    assert "forked" in repr(a)
     assert t.run(healcl.reference).verified
     r.run()
     assert r.compare(0) == 0

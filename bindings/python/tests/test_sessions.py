@@ -55,6 +55,8 @@ class Sessions(unittest.TestCase):
                          lambda: t.inputs["13"]):
                 with self.assertRaisesRegex(KeyError, r"the nearest of \d+ are '.*', '.*', '.*'$"):
                     work()
+            with self.assertRaisesRegex(KeyError, r"is no input '\\n': the nearest of \d+ are .*$"):
+                healcl.load(transcript("names.json")).inputs["\n"]
             with self.assertRaisesRegex(KeyError, "there is only '%s'" % result):
                 s.outputs["y"]
             for first, count in ((-1, None), (99, None), (0, 99), (1, -1)):

@@ -91,7 +91,7 @@ class Transcripts(unittest.TestCase):
         with self.assertRaisesRegex(healcl.ShapeError, r"\[3, 4\], but \[4, 3\] is expected"):
             t.results[1].data
         t = healcl.load(transcript("recognizer.json"))
-        wide = t.widen(3, [-1])
+        wide = t.widen(3, t.inputs[-1].name)
         self.assertIsNone(wide.inputs[-1].data)
         np.testing.assert_array_equal(wide.results[0].data, np.stack([t.results[0].data] * 3))
 
@@ -106,6 +106,9 @@ class Transcripts(unittest.TestCase):
         self.assertFalse(t.run(selector, inputs=inputs, verify=True).verified)
         with self.assertRaises(healcl.ShapeError):
             t.run(selector, inputs={0: np.zeros((1, 2, 3), t.inputs[0].dtype)})
+        self.assertTrue(t.run(selector, inputs={0: None}).verified)
+        with self.assertRaisesRegex(healcl.ArgumentError, "a dict of arrays, not list"):
+            t.run(selector, inputs=[inputs[0]])
         for wrong in (5, t):
             with self.assertRaisesRegex(healcl.ArgumentError, "takes a device, from healcl.open"):
                 t.run(wrong)

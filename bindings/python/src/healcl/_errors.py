@@ -111,8 +111,8 @@ _BY_CAUSE = {
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The end of a message about a name that is none: "the nearest of 75 are 'ct', 'key', 'x'"."""
-    known = sorted(set(names))
-    near = ", ".join("'%s'" % each for each in difflib.get_close_matches(name, known, 3, 0))
+    known = sorted({each if len(each) < 60 else each[:57] + "..." for each in names})
+    near = ", ".join(map(repr, difflib.get_close_matches(name[:60], known, 3, 0)))
     return "the nearest of %d are %s" % (len(known), near) if len(known) > 3 else \
         "there is only %s" % near if near else "there is none"
 

@@ -50,7 +50,8 @@ class Queue(Closed):
 
     def empty_like(self, tensor: Any) -> Tensor:
         """An empty tensor of the shape and dtype of a tensor, or an array."""
-        return self.empty(tensor.shape, tensor.dtype)
+        like = tensor if hasattr(tensor, "shape") else as_array(tensor)
+        return self.empty(like.shape, like.dtype)
 
     def wait(self) -> None:
         """Waits for all calls. Raises what only data have revealed."""

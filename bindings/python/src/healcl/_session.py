@@ -2,7 +2,9 @@
 """Sessions: a transcript on a device that runs again and again."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, TypeVar, Union
+import operator
+from typing import (TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, SupportsIndex, TypeVar,
+                    Union)
 
 import numpy as np
 
@@ -33,11 +35,8 @@ class _Named(Mapping[Name, _Value]):
         return iter(self._tensors.names())
 
     def __contains__(self, name: object) -> bool:
-        try:
-            self._tensors.find(name)  # type: ignore[arg-type]
-        except NameUnknownError:
-            return False
-        return True
+        return name in self._tensors.names() or (
+            isinstance(name, SupportsIndex) and -len(self) <= operator.index(name) < len(self))
 
     def __repr__(self) -> str:
         named = ["%r: %s %s" % (name, info.dtype, list(info.shape))
@@ -182,8 +181,8 @@ class Session(Closed):
         names = self.transcript.segments
         if isinstance(first, str):
             if first not in names:
-                raise NameUnknownError("there is no segment '%s': %s" % (first,
-                                                                         nearest(first, names)))
+                raise NameUnknownError("there is no segment %r: %s" % (first,
+                                                                       nearest(first, names)))
             first, count = names.index(first), 1 if count is None else count
         end = len(names) if count is None else first + count
         if not 0 <= first <= end <= len(names):

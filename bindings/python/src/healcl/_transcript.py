@@ -8,14 +8,15 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import (Any, Callable, Dict, Iterable, List, Mapping, Optional, SupportsIndex,
-                    Tuple, Union, overload)
+from typing import (Any, Callable, Dict, Iterable, List, Mapping, Optional, SupportsIndex, Tuple,
+                    Union, overload)
 
 import numpy as np
 
 from ._arrays import DTYPES, address, as_array, check_array
 from ._device import AnyDevice, device_of
-from ._errors import (CancelledError, NameUnknownError, StateError, c_string, call, nearest, text)
+from ._errors import (ArgumentError, CancelledError, NameUnknownError, StateError, c_string, call,
+                      nearest, text)
 from ._handle import Closed, Handle
 from ._native import ffi, lib
 from ._operations import Operations, limits_of, pointer_of
@@ -101,10 +102,10 @@ class Tensors(Tuple[TensorInfo, ...]):
                     len(self), self.what, name)) from None
         found = [number for number, info in enumerate(self) if info.name == name]
         if not found:
-            raise NameUnknownError("there is no %s '%s': %s" % (
+            raise NameUnknownError("there is no %s %r: %s" % (
                 self.what, name, nearest(name, [info.name for info in self])))
         if len(found) > 1:
-            raise NameUnknownError("%d %ss have the name '%s': take a number, such as %d or %d" % (
+            raise NameUnknownError("%d %ss have the name %r: take a number, such as %d or %d" % (
                 len(found), self.what, name, found[0], found[1]))
         return found[0]
 
@@ -283,8 +284,10 @@ class Transcript(Closed):
         Results that differ are in the report; all else that goes wrong is raised. Ctrl-C ends the
         run before its next operation.
         """
+        if not isinstance(inputs or {}, Mapping):
+            raise ArgumentError("inputs is a dict of arrays, not %s" % type(inputs).__name__)
         arrays = {self.inputs.find(name): as_array(value)
-                  for name, value in (inputs or {}).items()}
+                  for name, value in (inputs or {}).items() if value is not None}
         verify = not arrays if verify is None else verify
         bound = ffi.new("struct healcl_input[]", len(arrays))
         for into, (number, array) in zip(bound, arrays.items()):
@@ -330,7 +333,7 @@ class Transcript(Closed):
                                                 "audit_share": audit_share,
                                                 "audit_seed": audit_seed}))
 
-    def widen(self, batch: int, inputs: Iterable[Name]) -> Transcript:
+    def widen(self, batch: int, inputs: Union[Name, Iterable[Name]]) -> Transcript:
         """A transcript that does at once, for `batch` requests, what this one does for one.
 
         batch   requests together
@@ -338,7 +341,8 @@ class Transcript(Closed):
 
         These inputs, and results that depend on them, have a new first axis of `batch` requests.
         """
-        numbers = [self.inputs.find(name) for name in inputs]
+        names = [inputs] if isinstance(inputs, (str, int)) else inputs
+        numbers = [self.inputs.find(name) for name in names]
         pointer = ffi.new("struct healcl_transcript **")
         handle = self._file.get()
         with handle.lock:
