@@ -213,7 +213,8 @@ static enum healcl_status read_payload(const struct step *step, const struct ten
                    layout_shape_text(&payload->layout, expected));
     }
     TRY(payload_read(payload, tensor->storage->dtype, memory, error));
-    const size_t one = (size_t)layout_elements(&payload->layout) * dtype_size(tensor->storage->dtype);
+    const size_t one =
+        (size_t)layout_elements(&payload->layout) * dtype_size(tensor->storage->dtype);
     for (int64_t copy = 1; copy < payload->copies; copy++)
         memcpy((char *)memory + (size_t)copy * one, memory, one);
     return HEALCL_OK;
