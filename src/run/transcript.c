@@ -202,19 +202,20 @@ const struct healcl_tensor_info *healcl_transcript_results(
 }
 
 /* Reads the payload of an upload or a download as elements of its tensor. */
-static enum healcl_status read_payload(const struct step *step, const struct tensor *tensor,
+static enum healcl_status read_payload(const struct payload *payload, const struct tensor *tensor,
                                        void *memory, struct healcl_error *error)
 {
-    const struct payload *payload = step->payload;
-    if (!compare_same_shape(&tensor->layout, payload)) {
-        char shape[SHAPE_TEXT_SIZE], expected[SHAPE_TEXT_SIZE];
+    char shape[SHAPE_TEXT_SIZE], expected[SHAPE_TEXT_SIZE];
+    if (!compare_same_shape(&tensor->layout, payload))
         REFUSE_FOR(error, SHAPE, "the result has the shape %s, but %s is expected",
                    layout_shape_text(&tensor->layout, shape),
                    layout_shape_text(&payload->layout, expected));
-    }
-    TRY(payload_read(payload, tensor->storage->dtype, memory, error));
-    const size_t one =
-        (size_t)layout_elements(&payload->layout) * dtype_size(tensor->storage->dtype);
+    const enum dtype dtype = tensor->storage->dtype;
+    const size_t one = (size_t)layout_elements(&payload->layout) * dtype_size(dtype);
+    if (one == 0)
+        return HEALCL_OK;
+    NEED(memory, error);
+    TRY(payload_read(payload, dtype, memory, error));
     for (int64_t copy = 1; copy < payload->copies; copy++)
         memcpy((char *)memory + (size_t)copy * one, memory, one);
     return HEALCL_OK;
@@ -231,22 +232,20 @@ static enum healcl_status read_file(const struct healcl_transcript *transcript, 
         FAIL(error, HEALCL_USAGE, "there is no %s %zu, but %zu of them", what, number, count);
     const struct healcl_tensor_info *info =
         is_input ? &transcript->inputs[number] : &transcript->results[number];
-    const struct step *step =
-        is_input ? transcript->input_steps[number] : transcript->result_steps[number];
     if (!info->has_data)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "the file has no data for %s %zu", what, number);
     if (bytes != info->bytes)
         FAIL(error, HEALCL_USAGE, "%s %zu has %zu bytes, not %zu", what, number, info->bytes,
              bytes);
-    if (bytes == 0)
-        return HEALCL_OK;
-    NEED(memory, error);
+    const struct step *step =
+        is_input ? transcript->input_steps[number] : transcript->result_steps[number];
+    const struct source *source = transcript->plan->source;
     enum healcl_status status =
-        read_payload(step, is_input ? step->out : step->in[0], memory, error);
+        read_payload(step->payload, is_input ? step->out : step->in[0], memory, error);
     if (status != HEALCL_OK)
         error_prefix_step(error, step, NO_INPUT);
-    status = source_explain(transcript->plan->source, status, error);
-    return status == HEALCL_OK ? source_check(transcript->plan->source, error) : status;
+    status = source_explain(source, status, error);
+    return status == HEALCL_OK ? source_check(source, error) : status;
 }
 
 enum healcl_status healcl_transcript_read_input(const struct healcl_transcript *transcript,

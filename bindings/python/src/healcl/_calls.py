@@ -227,14 +227,12 @@ class Tensor(OnDevice, Uncopied):
             raise AttributeError("healcl.Tensor has no '%s'%s" % (name, advice))
 
     def __repr__(self) -> str:
-        parts = []
+        parts = ["<in use by another thread>"]
         if self._queue.lock.acquire(timeout=_PATIENCE):
             try:
                 parts = self._parts()
             finally:
                 self._queue.lock.release()
-        else:
-            parts = ["<in use by another thread>"]
         return "healcl.Tensor(%s, device=%r)" % (", ".join(parts), self._queue.device.selector)
 
     def _parts(self) -> List[str]:

@@ -81,7 +81,8 @@ class Session(Closed):
 
     An integer is the number of an input in transcript.inputs, or of a result in
     transcript.results; names that several have are not in the mappings, but their numbers are.
-    s[name] is an input where it is set, and a result where it is read.
+    s[name] is an input where it is set, and a result where it is read. s.transcript and s.device
+    are what it was opened on.
     """
 
     __iter__ = __contains__ = None  # which would read all results

@@ -129,17 +129,6 @@ def _tensors(what: str, describe: Callable[..., Any], read: Callable[..., int],
     return tensors
 
 
-def _bytes(count: float) -> str:
-    """A number of bytes: "1.5 MB"."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            break
-        count /= 1000
-    else:
-        unit = "GB"
-    return "%.3g %s" % (count, unit)
-
-
 @dataclass(frozen=True, repr=False)
 class Report:
     """The report of a run; print(report) has the most important of it.
@@ -185,9 +174,9 @@ class Report:
                 len(self.runs), min(self.runs), max(self.runs)))]
         lines.append("before: %.3f s to compile, %.3f s to warm up; after: %.3f s to compare" % (
             facts["compile_seconds"], facts["warm_up_seconds"], facts["verify_seconds"]))
-        lines.append("memory: %s up, %s down, at most %s at a time" % tuple(map(_bytes, (
-            sum(row["bytes_up"] for row in rows), sum(row["bytes_down"] for row in rows),
-            facts["device_bytes_peak"]))))
+        lines.append("memory: %.3f MB up, %.3f MB down, at most %.3f MB at a time" % (
+            sum(row["bytes_up"] for row in rows) / 1e6,
+            sum(row["bytes_down"] for row in rows) / 1e6, facts["device_bytes_peak"] / 1e6))
         if facts["fallbacks"]:
             lines.append("fallbacks: the host ran %d steps" % facts["fallbacks"])
         told = (self.differences + self.warnings)[:2]
@@ -284,10 +273,11 @@ class Transcript(Closed):
         Results that differ are in the report; all else that goes wrong is raised. Ctrl-C ends the
         run before its next operation.
         """
-        if not isinstance(inputs or {}, Mapping):
+        inputs = {} if inputs is None else inputs
+        if not isinstance(inputs, Mapping):
             raise ArgumentError("inputs is a dict of arrays, not %s" % type(inputs).__name__)
         arrays = {self.inputs.find(name): as_array(value)
-                  for name, value in (inputs or {}).items() if value is not None}
+                  for name, value in inputs.items() if value is not None}
         verify = not arrays if verify is None else verify
         bound = ffi.new("struct healcl_input[]", len(arrays))
         for into, (number, array) in zip(bound, arrays.items()):
