@@ -46,8 +46,8 @@ class Calls(unittest.TestCase):
                 healcl.record(os.path.join(folder, "t.json"), "reference") as recorder:
             for a in q.array(x), recorder.host_to_device(x):
                 for word, work in (
-                        ("'=='", lambda: a == a), ("'!='", lambda: a != None), ("'<'", lambda: a < 3),
-                        ("'in'", lambda: 3 in a), ("bool", lambda: not a), ("int", lambda: int(a)),
+                        ("'=='", lambda: a == a), ("'!='", lambda: a != None),
+                        ("'<'", lambda: a < 3), ("'in'", lambda: 3 in a), ("bool", lambda: not a), ("int", lambda: int(a)),
                         ("float().*item", lambda: float(a)), ("iteration", lambda: list(a)),
                         ("'[+]'.*modsum", lambda: a + a), ("'[*]'.*modmul", lambda: 3 * a),
                         ("'-'.*modneg", lambda: -a), ("abs", lambda: abs(a)),
@@ -153,8 +153,8 @@ class Calls(unittest.TestCase):
             self.assertNotIn("host_to_device", dir(q.ops))
             for name in dir(q.ops):
                 self.assertTrue(getattr(q.ops, name).__doc__)
-            with self.assertRaisesRegex(
-                    healcl.OperationError, r"'modmull': the nearest of \d+ are 'modmul', '.*', '.*'$"):
+            with self.assertRaisesRegex(healcl.OperationError, r"'modmull': the nearest of \d+ are "
+                                        "'modmul', '.*', '.*'$"):
                 q.ops.modmull
             self.assertFalse(hasattr(q.ops, "__wrapped__"))
 

@@ -37,7 +37,8 @@ class Transcripts(unittest.TestCase):
         self.assertIs(report.verified, False)
         self.assertEqual(report.results_different, 1)
         self.assertIn("expected", " ".join(report.differences))
-        self.assertRegex(str(report), r"(?s)^different: 3 of 3 .*1 different\n.*\n  \[2, 3\]: -39, expected -40\n")
+        self.assertRegex(str(report), r"(?s)^different: 3 of 3 .*1 different\n.*\n"
+                         r"  \[2, 3\]: -39, expected -40\n")
         self.assertIsNone(healcl.load(path).run(device, verify=False).verified)
 
     def test_a_transcript_from_memory(self):
