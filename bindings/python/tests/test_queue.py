@@ -47,7 +47,8 @@ class Calls(unittest.TestCase):
             for a in q.array(x), recorder.host_to_device(x):
                 for word, work in (
                         ("'=='", lambda: a == a), ("'!='", lambda: a != None),
-                        ("'<'", lambda: a < 3), ("'in'", lambda: 3 in a), ("bool", lambda: not a), ("int", lambda: int(a)),
+                        ("'<'", lambda: a < 3), ("'in'", lambda: 3 in a),
+                        ("bool", lambda: not a), ("int", lambda: int(a)),
                         ("float().*item", lambda: float(a)), ("iteration", lambda: list(a)),
                         ("'[+]'.*modsum", lambda: a + a), ("'[*]'.*modmul", lambda: 3 * a),
                         ("'-'.*modneg", lambda: -a), ("abs", lambda: abs(a)),
