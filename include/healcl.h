@@ -246,6 +246,21 @@ const struct healcl_tensor_info *healcl_transcript_results(
     const struct healcl_transcript *transcript, size_t *count);
 
 /*
+ * Copies the elements that the file has for an input, or that it expects of a result: packed and in
+ * C order, of the shape and dtype in struct healcl_tensor_info. Each call decodes them. bytes:
+ * exactly their size. Errors: HEALCL_USAGE for a number that does not exist, if has_data is false,
+ * and for another number of bytes; HEALCL_REFUSED for an expected tensor of another shape than the
+ * result, or with a value that the result's dtype does not hold, and for a file that has changed;
+ * HEALCL_NO_MEMORY.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_read_input(
+    const struct healcl_transcript *transcript, size_t input, void *memory, size_t bytes,
+    struct healcl_error *error);
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_read_expected(
+    const struct healcl_transcript *transcript, size_t result, void *memory, size_t bytes,
+    struct healcl_error *error);
+
+/*
  * Makes a transcript that processes `batch` requests at once. The given inputs, by number, whose
  * data come with each request, have a new first axis of `batch` requests. So has each result that
  * depends on them: request i is slice [i]. All other inputs are unchanged, and read once for all:

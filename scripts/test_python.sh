@@ -29,8 +29,8 @@ sys.exit(not os.path.exists(s.get_path("include") + "/Python.h"))' ||
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! $venv/bin/python -c 'import cffi, numpy, scikit_build_core' 2>/dev/null; then
-    $venv/bin/pip install -q cffi numpy scikit-build-core matplotlib >"$log" 2>&1 ||
+if ! $venv/bin/python -c 'import cffi, mypy, numpy, scikit_build_core' 2>/dev/null; then
+    $venv/bin/pip install -q cffi mypy numpy scikit-build-core matplotlib >"$log" 2>&1 ||
         { tail -n 3 "$log" && skip "no packages can be fetched from PyPI"; }
 fi
 $venv/bin/python -c 'import tenseal' 2>/dev/null || $venv/bin/pip install -q tenseal >"$log" 2>&1 ||

@@ -7,6 +7,7 @@
 #include "plan/passes.h"
 #include "plan/split.h"
 #include "plan/widen.h"
+#include "run/compare.h"
 
 _Static_assert((int)HEALCL_INT8 == DTYPE_INT8 && (int)HEALCL_INT32 == DTYPE_INT32 &&
                    (int)HEALCL_INT64 == DTYPE_INT64,
@@ -198,6 +199,67 @@ const struct healcl_tensor_info *healcl_transcript_results(
     if (count)
         *count = transcript ? transcript->plan->results : 0;
     return transcript ? transcript->results : NULL;
+}
+
+/* Reads the payload of an upload or a download as elements of its tensor. */
+static enum healcl_status read_payload(const struct payload *payload, const struct tensor *tensor,
+                                       void *memory, struct healcl_error *error)
+{
+    char shape[SHAPE_TEXT_SIZE], expected[SHAPE_TEXT_SIZE];
+    if (!compare_same_shape(&tensor->layout, payload))
+        REFUSE_FOR(error, SHAPE, "the result has the shape %s, but %s is expected",
+                   layout_shape_text(&tensor->layout, shape),
+                   layout_shape_text(&payload->layout, expected));
+    const enum dtype dtype = tensor->storage->dtype;
+    const size_t one = (size_t)layout_elements(&payload->layout) * dtype_size(dtype);
+    if (one == 0)
+        return HEALCL_OK;
+    NEED(memory, error);
+    TRY(payload_read(payload, dtype, memory, error));
+    for (int64_t copy = 1; copy < payload->copies; copy++)
+        memcpy((char *)memory + (size_t)copy * one, memory, one);
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_file(const struct healcl_transcript *transcript, bool is_input,
+                                    size_t number, void *memory, size_t bytes,
+                                    struct healcl_error *error)
+{
+    NEED(transcript, error);
+    const char *what = is_input ? "input" : "result";
+    const size_t count = is_input ? transcript->plan->uploads : transcript->plan->results;
+    if (number >= count)
+        FAIL(error, HEALCL_USAGE, "there is no %s %zu, but %zu of them", what, number, count);
+    const struct healcl_tensor_info *info =
+        is_input ? &transcript->inputs[number] : &transcript->results[number];
+    if (!info->has_data)
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "the file has no data for %s %zu", what, number);
+    if (bytes != info->bytes)
+        FAIL(error, HEALCL_USAGE, "%s %zu has %zu bytes, not %zu", what, number, info->bytes,
+             bytes);
+    const struct step *step =
+        is_input ? transcript->input_steps[number] : transcript->result_steps[number];
+    const struct source *source = transcript->plan->source;
+    enum healcl_status status =
+        read_payload(step->payload, is_input ? step->out : step->in[0], memory, error);
+    if (status != HEALCL_OK)
+        error_prefix_step(error, step, NO_INPUT);
+    status = source_explain(source, status, error);
+    return status == HEALCL_OK ? source_check(source, error) : status;
+}
+
+enum healcl_status healcl_transcript_read_input(const struct healcl_transcript *transcript,
+                                                size_t input, void *memory, size_t bytes,
+                                                struct healcl_error *error)
+{
+    return read_file(transcript, true, input, memory, bytes, error);
+}
+
+enum healcl_status healcl_transcript_read_expected(const struct healcl_transcript *transcript,
+                                                   size_t result, void *memory, size_t bytes,
+                                                   struct healcl_error *error)
+{
+    return read_file(transcript, false, result, memory, bytes, error);
 }
 
 size_t healcl_transcript_segment_count(const struct healcl_transcript *transcript)

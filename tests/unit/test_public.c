@@ -157,6 +157,14 @@ static void transcripts(void **state)
     transcript = open_transcript(&script);
     assert_non_null(healcl_transcript_inputs(transcript, NULL));
     assert_null(healcl_transcript_segment_name(transcript, SIZE_MAX));
+    int64_t w[ELEMENTS];
+    USAGE(healcl_transcript_read_input(NULL, 0, w, sizeof w, e));
+    USAGE(healcl_transcript_read_input(transcript, 2, w, sizeof w, e));
+    USAGE(healcl_transcript_read_input(transcript, 0, w, sizeof w - 1, e));
+    USAGE(healcl_transcript_read_input(transcript, 0, NULL, sizeof w, e));
+    USAGE(healcl_transcript_read_input(transcript, 1, w, sizeof w, e)); /* x has no data */
+    USAGE(healcl_transcript_read_expected(transcript, 0, w, sizeof w, e));
+    OK(healcl_transcript_read_input(transcript, 0, w, sizeof w, &error));
     struct healcl_transcript *wide = NULL;
     const size_t none = SIZE_MAX;
     USAGE(healcl_transcript_widen(NULL, NULL, 0, 1, &wide, e));

@@ -11,7 +11,6 @@
 #include "helper_share.h"
 #include "run/transcript.h"
 #include "tools/random.h"
-#include "transcript/payload.h"
 
 enum { BATCH_MOST = 8, INPUTS_MOST = 256, RESULTS_MOST = 512 };
 
@@ -33,7 +32,7 @@ static char *turned(const struct requests *requests, size_t input)
     char *one = malloc(bytes), *all = malloc(bytes * BATCH_MOST);
     assert_non_null(one);
     assert_non_null(all);
-    OK(payload_read(step->payload, step->out->storage->dtype, one, &error));
+    OK(healcl_transcript_read_input(requests->transcript, input, one, bytes, &error));
     for (size_t request = 0; request < (size_t)requests->batch; request++)
         for (size_t i = 0; i < count; i++)
             memcpy(all + request * bytes + i * size, one + (i + 7 * request) % count * size, size);
@@ -70,6 +69,19 @@ static bool one_is_refused(const struct requests *requests)
     return false;
 }
 
+/* What the file expects, of request 0, as often as there are requests. */
+static void expect_file(const struct requests *requests, const struct healcl_transcript *wide,
+                        size_t result, size_t copies)
+{
+    const size_t bytes = requests->results[result].bytes;
+    char *expected = malloc(copies * bytes + 1);
+    assert_non_null(expected);
+    OK(healcl_transcript_read_expected(wide, result, expected, copies * bytes, &error));
+    for (size_t i = 0; i < copies && bytes > 0; i++)
+        assert_memory_equal(expected + i * bytes, requests->expected[0][result], bytes);
+    free(expected);
+}
+
 /* The expected result of one request applies to all, or has a slice for each. */
 static void expect_result(const struct requests *requests, struct healcl_session *session,
                           const struct healcl_transcript *wide, size_t result)
@@ -83,6 +95,8 @@ static void expect_result(const struct requests *requests, struct healcl_session
     assert_int_equal(all->bytes, one->bytes * (size_t)(is_wide ? requests->batch : 1));
     if (is_wide)
         assert_int_equal(all->shape[0], requests->batch);
+    if (all->has_data)
+        expect_file(requests, wide, result, is_wide ? (size_t)requests->batch : 1);
     OK(healcl_session_map(session, result, &data, &error));
     for (size_t i = 0; i < (size_t)requests->batch; i++)
         if (one->bytes > 0)

@@ -2,10 +2,13 @@
 import inspect
 import os
 import re
+import subprocess
+import sys
 import unittest
 from unittest import mock
 
 import healcl
+from healcl import fhe
 from support import CLONE, device, python, transcript
 
 
@@ -35,15 +38,37 @@ class Devices(unittest.TestCase):
             dev.queue()
         self.assertEqual(queue.array([5]).item(), 5)  # it lives on
 
+    def check_documented(self, name, thing):
+        doc = inspect.getdoc(thing)
+        with self.subTest(name):
+            self.assertTrue(doc)
+            new = set(re.findall("[a-z]+", doc.lower())) - {"a", "an", "the", "of", "its", "is"}
+            self.assertTrue(new - set(re.findall("[a-z]+", name.lower())), "says what it is called")
+
     def test_all_that_is_public_is_documented(self):
-        for name in healcl.__all__:
-            thing = getattr(healcl, name)
-            with self.subTest(name):
-                self.assertTrue(inspect.getdoc(thing) or not callable(thing))
-            for each, member in vars(thing).items() if inspect.isclass(thing) else ():
-                if not each.startswith("_") and callable(member):
-                    with self.subTest(name + "." + each):
-                        self.assertTrue(inspect.getdoc(member))
+        for module in healcl, fhe:
+            self.assertEqual(set(module.__all__), {
+                name for name, thing in vars(module).items()
+                if name[0] != "_" and not inspect.ismodule(thing)})
+            for name in module.__all__:
+                thing = getattr(module, name)
+                self.check_documented(name, thing)
+                for each, member in inspect.getmembers(thing) if inspect.isclass(thing) else ():
+                    if each[0] != "_" and (callable(member) or isinstance(member, property)):
+                        self.check_documented(name + "." + each, member)
+
+    def test_types(self):
+        """The package's, and what a program that uses all of it sees of them."""
+        try:
+            import mypy
+        except ImportError:
+            self.skipTest("mypy is not installed")
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir",
+             os.path.join(sys.prefix, "mypy"), "src/healcl", "tests/typed_program.py"],
+            capture_output=True, text=True, check=False, env={**os.environ, "MYPYPATH": "src"},
+            cwd=os.path.join(CLONE, "bindings", "python"))
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("", "", 0))
 
     def test_the_version_is_the_library_s(self):
         with open(os.path.join(CLONE, "CMakeLists.txt"), encoding="utf-8") as file:

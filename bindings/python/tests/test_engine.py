@@ -101,7 +101,10 @@ class Recorders(unittest.TestCase):
         t = self.record(program, inputs=False)
         self.assertFalse(t.inputs[0].has_data)
         self.assertEqual((t.inputs[0].shape, t.results[0].has_data), ((1000,), True))
-        self.assertTrue(t.run(healcl.reference, inputs={0: key}).verified)
+        self.assertIsNone(t.inputs[0].data)
+        self.assertTrue(t.run("reference", inputs={0: key}, verify=True).verified)
+        with t.session("reference") as s:
+            self.assertEqual(list(s.inputs.values()), [None])
 
     def test_refused_calls_are_left_out(self):
         def program(engine):
@@ -141,6 +144,12 @@ class Recorders(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             self.record(lambda engine: 1 // 0)
         self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+
+    def test_what_is_no_engine_is_refused(self):
+        for wrong in (healcl.reference.queue(), 5, healcl.heal_engine):
+            with self.assertRaisesRegex(healcl.ArgumentError, "an engine, from healcl.heal_engine.*"
+                                        "not %s" % type(wrong).__name__):
+                healcl.record(self.path, wrong)
 
     def test_tensors_of_others_are_refused(self):
         engine = healcl.heal_engine(healcl.reference)

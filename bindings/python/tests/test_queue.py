@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
+import operator
+import os
 import pydoc
+import tempfile
+import threading
 import unittest
 from unittest import mock
 
 import numpy as np
 
 import healcl
-from support import both
+from support import both, device
 
 
 class Calls(unittest.TestCase):
@@ -20,20 +24,84 @@ class Calls(unittest.TestCase):
             for index in (0, -1, (1, 2), (Ellipsis, 1), slice(None, None, 2), np.int64(1),
                           (slice(0, 1), Ellipsis, slice(1, 3)), (1, -1, -2)):
                 np.testing.assert_array_equal(np.asarray(a[index]), x[index])
-            self.assertEqual([row.read().tolist() for row in a], x.tolist())
             self.assertEqual(q.array(7).item(), 7)
-            self.assertEqual(repr(a), "<healcl.Tensor int32 [2, 3, 4]>")
+            self.assertEqual((np.shape(a), np.ndim(a), np.size(a)), ((2, 3, 4), 3, 24))
+            self.assertIs(a.device, dev)
             self.assertEqual(np.asarray(a, dtype=np.float64).dtype, np.float64)
             out = np.empty_like(x)
             self.assertIs(a.read(out=out), out)
             np.testing.assert_array_equal(out, x)
-            for bad in ((9, 0), None, "x", 1.5):
+            for bad in ((9, 0), None, "x", 1.5, a, [0, 1], x > 3):
                 with self.assertRaises(healcl.Error):
                     a[bad]
-            with self.assertRaises(IndexError):
-                a[2]
+            for bad in (2, np.int64(-3)):
+                with self.assertRaises(IndexError):
+                    a[bad]
             with self.assertRaises(ValueError):
                 a.__array__(copy=False)
+
+    def test_what_would_copy_unseen_is_refused(self):
+        x = np.arange(6).reshape(2, 3)
+        with healcl.reference.queue() as q, tempfile.TemporaryDirectory() as folder, \
+                healcl.record(os.path.join(folder, "t.json"), "reference") as recorder:
+            for a in q.array(x), recorder.host_to_device(x):
+                for word, work in (
+                        ("'=='", lambda: a == a), ("'!='", lambda: a != None),
+                        ("'<'", lambda: a < 3), ("'in'", lambda: 3 in a),
+                        ("bool", lambda: not a), ("int", lambda: int(a)),
+                        ("float().*item", lambda: float(a)), ("iteration", lambda: list(a)),
+                        ("'[+]'.*modsum", lambda: a + a), ("'[*]'.*modmul", lambda: 3 * a),
+                        ("'-'.*modneg", lambda: -a), ("abs", lambda: abs(a)),
+                        ("'-'.*modsum", lambda: operator.isub(a, 1)), ("'//'", lambda: a // 2),
+                        ("np.add.*modsum", lambda: np.add(a, a)), ("np.add", lambda: x + a),
+                        ("(np.equal|'==')", lambda: x == a), ("np.less", lambda: x[0, 0] < a),
+                        ("np.multiply.*modmul", lambda: np.int64(3) * a),
+                        ("np.sum", lambda: np.sum(a)), ("np.linalg", lambda: np.linalg.norm(a)),
+                        ("np.concatenate", lambda: np.concatenate([x, a]))):
+                    with self.subTest(word), self.assertRaisesRegex(
+                            TypeError, "^healcl.%s takes no %s" % (type(a).__name__, word)):
+                        work()
+                for name, word in (("tolist", "asarray"), ("T", "asarray"), ("cpu", "asarray"),
+                                   ("reshape", "ops.reshape"), ("other", "'other'")):
+                    with self.assertRaisesRegex(AttributeError, word):
+                        getattr(a, name)
+                self.assertEqual({a: 1}[a], 1)
+                np.testing.assert_array_equal(np.array([a, a]), [x, x])
+
+    @both
+    def test_a_repr_shows_the_values(self, dev):
+        with dev.queue() as q:
+            a, end = q.array([[1, 20, 3], [4, 5, 6]], np.int32), ", device='%s')" % dev.selector
+            for tensor, text in (
+                    (a, "[[ 1, 20,  3],\n               [ 4,  5,  6]], shape=(2, 3), dtype=int32"),
+                    (a[:, ::2], "[[1, 3],\n               [4, 6]], shape=(2, 2), dtype=int32"),
+                    (a[0, 1], "20, shape=(), dtype=int32"),
+                    (q.zeros((0, 3)), "[], shape=(0, 3), dtype=int64"),
+                    (q.zeros((9, 999)), "shape=(9, 999), dtype=int64")):
+                self.assertEqual(repr(tensor), "healcl.Tensor(" + text + end)
+            a.release()
+            self.assertEqual(repr(a), "healcl.Tensor(<released>" + end)
+            b = q.array([1])
+            with q._handle.lock, mock.patch("healcl._calls._PATIENCE", 0.01):
+                texts = []
+                thread = threading.Thread(target=lambda: texts.append(repr(b)))
+                thread.start()
+                thread.join()
+            self.assertEqual(texts, ["healcl.Tensor(<in use by another thread>" + end])
+            with mock.patch("healcl._calls._PATIENCE", 0):
+                self.assertIn("<not computed yet>, shape=(1,)", repr(b))
+        self.assertIn("<the queue is closed>, shape=(1,), dtype=int64", repr(b))
+
+    def test_a_repr_leaves_errors_to_the_next_wait(self):
+        with device().queue() as q:
+            a, index = q.array([1, 2, 3]), q.array([0, 1, 9])
+            for wait in q.wait, a.read:
+                b = q.ops.take_along_axis(a, index, 0, q.zeros(3))
+                for _ in range(2):
+                    self.assertRegex(repr(b), r"<call \d+ \(take_along_axis.*>, shape=\(3,\)")
+                with self.assertRaises(healcl.DataError):
+                    wait()
+                self.assertEqual(a.read().tolist(), [1, 2, 3])
 
     @both
     def test_writing_into_tensors_and_views(self, dev):
@@ -86,8 +154,9 @@ class Calls(unittest.TestCase):
             self.assertNotIn("host_to_device", dir(q.ops))
             for name in dir(q.ops):
                 self.assertTrue(getattr(q.ops, name).__doc__)
-            with self.assertRaisesRegex(healcl.OperationError, "'no_such'"):
-                q.ops.no_such
+            with self.assertRaisesRegex(healcl.OperationError, r"'modmull': the nearest of \d+ are "
+                                        "'modmul', '.*', '.*'$"):
+                q.ops.modmull
             self.assertFalse(hasattr(q.ops, "__wrapped__"))
 
     @both
@@ -147,7 +216,6 @@ class Calls(unittest.TestCase):
         shape = a.shape
         q.close()
         self.assertEqual(a.shape, shape)
-        self.assertIn("closed", repr(a))
         for call in (lambda: q.array([1]), lambda: a.read(), lambda: q.ops.abs(a, a), q.wait,
                      lambda: a[0]):
             with self.assertRaisesRegex(healcl.StateError, "the queue is closed"):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import gzip
 import os
+import pickle
 import tempfile
 import unittest
 
 import numpy as np
 
 import healcl
-from support import CLONE, both, python, transcript, SETUP
+from support import CLONE, SETUP, array_of, both, device, entries, python, transcript
 
 
 class Transcripts(unittest.TestCase):
@@ -22,6 +23,12 @@ class Transcripts(unittest.TestCase):
         self.assertEqual(sum(row["results_compared"] for row in report.segments),
                          report.results_compared)
         self.assertIn("axis_modsum", {row["name"] for row in report.operations})
+        lines = str(report).split("\n")
+        self.assertRegex(lines[0], "^verified: 1 of 1 results compared, 0 different$")
+        self.assertRegex(lines[1], "^time: .* s, the median of 3 runs of ")
+        self.assertIn("segment compute_block_1", str(report))
+        self.assertLessEqual(len(lines), 10)
+        self.assertRegex(repr(report), r"^<healcl.Report: verified: [^\n]* s>$")
 
     @both
     def test_results_that_differ_are_told(self, device):
@@ -30,6 +37,8 @@ class Transcripts(unittest.TestCase):
         self.assertIs(report.verified, False)
         self.assertEqual(report.results_different, 1)
         self.assertIn("expected", " ".join(report.differences))
+        self.assertRegex(str(report), r"(?s)^different: 3 of 3 .*1 different\n.*\n"
+                         r"  \[2, 3\]: -39, expected -40\n")
         self.assertIsNone(healcl.load(path).run(device, verify=False).verified)
 
     def test_a_transcript_from_memory(self):
@@ -62,19 +71,56 @@ class Transcripts(unittest.TestCase):
         with self.assertRaises(healcl.FormatError):
             healcl.load(b"no json")
 
-    @both
-    def test_inputs_and_dumps(self, device):
-        t = healcl.load(transcript("modular.json"))
-        first = t.inputs[0]
-        with tempfile.TemporaryDirectory() as folder:
-            t.run(device, dump=folder)
-            expected = {name: np.load(os.path.join(folder, name))
-                        for name in os.listdir(folder) if name.endswith(".npy")}
-            t.run(device, inputs={0: np.zeros(first.shape, first.dtype)}, dump=folder)
-            self.assertTrue(any((np.load(os.path.join(folder, name)) != array).any()
-                                for name, array in expected.items()))
+    def test_data_are_the_file_s(self):
+        for name in ("payloads.json", "empty_shapes.json", "seal_multiply.json.gz"):
+            t, listed = healcl.load(transcript(name)), entries(transcript(name))
+            for info in t.inputs + t.results:
+                operation = listed[info.entry][1]
+                argument = operation["args"][0] if info in t.inputs else operation["out"]
+                expected = array_of(argument)
+                np.testing.assert_array_equal(info.data, expected)
+                self.assertEqual((info.data.shape, info.dtype), (expected.shape, info.data.dtype))
+        info.data[...] = 0  # of a copy
+        np.testing.assert_array_equal(info.data, expected)
+        t.close()
+        for info in (info, pickle.loads(pickle.dumps(info))):
+            with self.assertRaises(healcl.StateError):
+                info.data
+
+    def test_data_of_other_shapes_are_refused_and_wide_ones_repeated(self):
+        t = healcl.load(os.path.join(CLONE, "tests", "bad", "differs_in_shape.json"))
+        with self.assertRaisesRegex(healcl.ShapeError, r"\[3, 4\], but \[4, 3\] is expected"):
+            t.results[1].data
+        t = healcl.load(transcript("recognizer.json"))
+        wide = t.widen(3, t.inputs[-1].name)
+        self.assertIsNone(wide.inputs[-1].data)
+        np.testing.assert_array_equal(wide.results[0].data, np.stack([t.results[0].data] * 3))
+
+    def test_other_inputs_leave_nothing_to_compare(self):
+        t, selector = healcl.load(transcript("modular.json")), device().selector
+        inputs = {0: t.inputs[0].data}
+        report = t.run(selector, inputs=inputs)
+        self.assertIsNone(report.verified)
+        self.assertTrue(str(report).startswith("nothing to compare\n"))
+        self.assertTrue(t.run(selector, inputs=inputs, verify=True).verified)
+        inputs[0] += 1
+        self.assertFalse(t.run(selector, inputs=inputs, verify=True).verified)
         with self.assertRaises(healcl.ShapeError):
-            t.run(device, inputs={0: np.zeros((1, 2, 3), first.dtype)})
+            t.run(selector, inputs={0: np.zeros((1, 2, 3), t.inputs[0].dtype)})
+        self.assertTrue(t.run(selector, inputs={0: None}).verified)
+        with self.assertRaisesRegex(healcl.ArgumentError, "a dict of arrays, not list"):
+            t.run(selector, inputs=[inputs[0]])
+        for wrong in (5, t):
+            with self.assertRaisesRegex(healcl.ArgumentError, "takes a device, from healcl.open"):
+                t.run(wrong)
+
+    def test_dumps(self):
+        t = healcl.load(transcript("ntt.json"))
+        with tempfile.TemporaryDirectory() as folder:
+            t.run(device(), dump=folder)
+            for info in t.results:
+                np.testing.assert_array_equal(info.data, np.load(os.path.join(
+                    folder, "entry_%06d_%s.npy" % (info.entry, info.name))))
 
     def test_a_closed_transcript_says_so(self):
         t = healcl.load(transcript("ntt.json"))

@@ -24,4 +24,9 @@ from ._transcript import Report, TensorInfo, Transcript, load
 
 __version__ = _text(_lib.healcl_version())
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [  # in full, for type checkers
+    "ArgumentError", "CancelledError", "DataError", "Device", "DeviceError", "DeviceInfo",
+    "DifferenceError", "DtypeError", "Engine", "Error", "FileError", "FormatError", "LimitError",
+    "NameUnknownError", "OperationError", "Operations", "Ops", "OutOfMemoryError", "Queue",
+    "RecordedTensor", "Recorder", "Report", "Session", "ShapeError", "StateError", "Tensor",
+    "TensorInfo", "Transcript", "devices", "heal_engine", "load", "open", "record", "reference"]

@@ -6,7 +6,7 @@ import math
 import operator
 import struct
 from types import MethodType
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from ._errors import ArgumentError, DtypeError, Error, OperationError, StateErro
 from ._handle import Handle, Uncopied
 from ._native import ffi, lib
 from ._operations import Operation, Operations, find, operations_by_name, pointer_of
+from ._refused import OnDevice
+
+if TYPE_CHECKING:
+    from ._device import Device
 
 _TENSOR, _INT = lib.HEALCL_ARGUMENT_TENSOR, lib.HEALCL_ARGUMENT_INT
 _OUT, _INDEX = lib.HEALCL_PARAMETER_OUT, lib.HEALCL_PARAMETER_INDEX
@@ -23,6 +27,7 @@ _SHAPE, _DTYPE = lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_DTYPE
 _SPECIAL = (_SHAPE, _INDEX, _DTYPE)  # an integer is no integer there
 _INTEGERS = (int, bool)
 _LIMIT = 2**63
+_PATIENCE = 1.0  # seconds that a repr waits for elements
 _pack = struct.Struct("2q").pack  # what native_call takes for an argument
 _NOTHING = _pack(lib.HEALCL_ARGUMENT_NONE, 0)
 FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not calls
@@ -31,12 +36,14 @@ FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not ca
 class QueueHandle(Handle):
     """A queue as its tensors and operations know it."""
 
-    __slots__ = ("operations", "table", "error", "forked")
+    __slots__ = ("device", "operations", "table", "error", "noted", "forked")
 
-    def __init__(self, pointer: Any, on_device: bool, operations: Optional[Operations]) -> None:
+    def __init__(self, pointer: Any, device: Device, operations: Optional[Operations]) -> None:
         super().__init__("queue", pointer, lib.healcl_queue_close, lib.healcl_queue_cancel,
-                         on_device)
+                         device.info is not None)
+        self.device = device
         self.operations = operations
+        self.noted: Optional[Error] = None  # told by a repr, and to be raised by the next wait
         self.table = operations_by_name(operations)
         self.error = ffi.new("struct healcl_error *")
         self.forked = False
@@ -49,6 +56,12 @@ class QueueHandle(Handle):
         """Returns the error of a failed call, while the lock is held."""
         return error_of(self.error, pointer_of(self.operations)) if self.pointer else self.gone()
 
+    def raise_noted(self) -> None:
+        """While the lock is held."""
+        error, self.noted = self.noted, None
+        if error is not None:
+            raise error
+
     def find(self, name: str) -> Operation:
         operation = find(self.table, name)
         if not hasattr(operation, "function"):
@@ -59,11 +72,12 @@ class QueueHandle(Handle):
         return self.find(name).function(self, *arguments)
 
 
-class Tensor(Uncopied):
-    """A tensor of a queue, or a view of one.
+class Tensor(OnDevice, Uncopied):
+    """A tensor of a queue, or a view of one; from Queue.array() and operations.
 
     a[1::2, ...] is a view on the device, and a[...] = values writes into it. np.asarray(a) waits
-    for all calls and copies the elements. The memory is used again once no tensor views it.
+    for all calls and copies the elements; nothing else of NumPy's takes a tensor, nor does any
+    operator. The memory is used again once no tensor views it.
     """
 
     __slots__ = ("_queue", "_address", "_packed", "_shape", "_dtype", "__weakref__")
@@ -74,8 +88,11 @@ class Tensor(Uncopied):
         self._packed = _pack(_TENSOR, address)
 
     def __del__(self, release: Callable[[int], None] = lib.native_release) -> None:
-        if not self._queue.forked:
-            release(self._address)
+        try:
+            if not self._queue.forked:
+                release(self._address)
+        except AttributeError:  # __init__ was called with something else
+            pass
 
     def release(self) -> None:
         """Gives up the tensor's memory now, unless another tensor views it."""
@@ -97,6 +114,7 @@ class Tensor(Uncopied):
 
     def _call(self, function: Any, *arguments: Any) -> None:
         with self._queue.lock:
+            self._queue.raise_noted()
             if function(self._pointer(), *arguments, self._queue.error) != lib.HEALCL_OK:
                 raise self._queue.failed()
 
@@ -107,7 +125,13 @@ class Tensor(Uncopied):
             self._dtype = DTYPES[info.dtype]
 
     @property
+    def device(self) -> Device:
+        """The device of its queue, which may be closed."""
+        return self._queue.device
+
+    @property
     def shape(self) -> Tuple[int, ...]:
+        """The sizes of the axes."""
         try:
             return self._shape
         except AttributeError:
@@ -116,6 +140,7 @@ class Tensor(Uncopied):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype: int8, int32 or int64."""
         try:
             return self._dtype
         except AttributeError:
@@ -124,14 +149,17 @@ class Tensor(Uncopied):
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """How many elements there are."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """The bytes of the elements, without gaps."""
         return self.size * self.dtype.itemsize
 
     def __len__(self) -> int:
@@ -140,9 +168,11 @@ class Tensor(Uncopied):
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Tensor:
-        if isinstance(index, int) and self.ndim and not -len(self) <= index < len(self):
-            raise IndexError("index %d is out of the axis of size %d" %  # which ends loops
-                             (index, len(self)))
+        if isinstance(index, (int, np.integer)) and self.ndim and not (
+                -len(self) <= index < len(self)):
+            raise IndexError("index %d is out of the axis of size %d" % (index, len(self)))
+        if index is None or isinstance(index, Tensor):
+            index = (index,)
         view: Tensor = self._queue.call("get_slice", self, index)
         return view
 
@@ -183,10 +213,48 @@ class Tensor(Uncopied):
         """The one element."""
         return int(self.read().item())
 
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            if name[:1] == "_":
+                raise AttributeError(name)
+            advice = ""
+            if name in self._queue.table:
+                advice = ": queue.ops.%s does it on the device" % name
+            elif hasattr(np.ndarray, name):
+                advice = ": np.asarray(tensor).%s is that of a copy on the host" % name
+            elif name in ("cpu", "get", "numpy"):  # of PyTorch and CuPy
+                advice = ": np.asarray(tensor) copies to the host"
+            raise AttributeError("healcl.Tensor has no '%s'%s" % (name, advice))
+
     def __repr__(self) -> str:
+        parts = ["<in use by another thread>"]
+        if self._queue.lock.acquire(timeout=_PATIENCE):
+            try:
+                parts = self._parts()
+            finally:
+                self._queue.lock.release()
+        return "healcl.Tensor(%s, device=%r)" % (", ".join(parts), self._queue.device.selector)
+
+    def _parts(self) -> List[str]:
+        """What repr() says, while the queue's lock is held."""
+        if not self._address:
+            return ["<released>"]
+        kind = ["shape=%s" % (self.shape,), "dtype=%s" % self.dtype]
         if not self._queue.pointer:
-            return "<healcl.Tensor of a closed queue>"
-        return "<healcl.Tensor %s %s>" % (self.dtype, list(self.shape))
+            return ["<%s>" % self._queue.gone(), *kind]
+        if self.size > np.get_printoptions()["threshold"]:
+            return kind
+        for _ in range(round(_PATIENCE / 0.05)):
+            if lib.native_queue_settled(self._queue.pointer):
+                break
+        else:
+            return ["<not computed yet>", *kind]
+        try:
+            array = self.read()
+        except Error as error:
+            self._queue.noted = error
+            return ["<%s>" % error, *kind]
+        return [np.array2string(array, separator=", ", prefix="healcl.Tensor("), *kind]
 
 
 def _integer(value: Any) -> int:
@@ -219,6 +287,9 @@ def _index(index: Any) -> Any:
                     setattr(into, name, _integer(value))
         elif item is None:
             raise ArgumentError("an index has no new axes: use unsqueeze()")
+        elif isinstance(item, (list, np.ndarray, Tensor)):
+            raise ArgumentError("an index has integers, slices and '...': the operation "
+                                "take_along_axis takes elements by a tensor of indices")
         else:
             into.kind, into.value = lib.HEALCL_INDEX_INT, _integer(item)
     return result

@@ -56,6 +56,7 @@ class Device(Closed):
 
     def __init__(self, handle: Optional[Handle]) -> None:
         self._handle = handle
+        self._info = None if handle is None else _info(lib.healcl_device_describe(handle.pointer))
 
     def _call(self, function: Callable[..., int], *arguments: Any,
               operations: Any = ffi.NULL) -> None:
@@ -69,10 +70,12 @@ class Device(Closed):
     @property
     def info(self) -> Optional[DeviceInfo]:
         """The device's description of itself; None for the reference."""
-        if self._handle is None:
-            return None
-        with self._handle.lock:
-            return _info(lib.healcl_device_describe(self._handle.get()))
+        return self._info
+
+    @property
+    def selector(self) -> str:
+        """Its name for open(): "0:1", or "reference"."""
+        return self._info.selector if self._info else "reference"
 
     def queue(self, *, memory_limit: int = 0, work_limit: int = 0,
               operations: Optional[Operations] = None, expand: Optional[str] = None,
@@ -93,7 +96,7 @@ class Device(Closed):
         limits = limits_of(memory_limit, work_limit, operations, expand)
         self._call(lib.healcl_queue_open_with, ffi.new("struct healcl_queue_options *", {
             "limits": limits, "synchronous": synchronous}), queue)
-        return Queue(QueueHandle(queue[0], self._handle is not None, operations))
+        return Queue(QueueHandle(queue[0], self, operations))
 
     def close(self) -> None:
         """Closes the handle; sessions and queues of the device live on."""
@@ -104,16 +107,18 @@ class Device(Closed):
         return "reference" if self._handle is None else super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        if self._handle is None:
+        if self._handle is None or self._info is None:
             return "healcl.reference"
-        if not self._handle.pointer:
-            return "<healcl.Device, closed>"
-        info = self.info
-        return "<healcl.Device %r on %r>" % (info.name, info.platform) if info else ""
+        return "<healcl.Device %s: %r on %r%s>" % (
+            self.selector, self._info.name, self._info.platform,
+            "" if self._handle.pointer else ", closed")
 
 
 #: The host's plain C: exact, slow, and always there.
 reference = Device(None)
+
+#: A device, or what open() takes.
+AnyDevice = Union[Device, str, None]
 
 
 def open(selector: Optional[str] = None, *, fallback: bool = True,
@@ -138,6 +143,17 @@ def open(selector: Optional[str] = None, *, fallback: bool = True,
     device = ffi.new("struct healcl_device **")
     call(lib.healcl_device_open_with, options, device)
     return Device(Handle("device", device[0], lib.healcl_device_close, on_device=True))
+
+
+def device_of(device: AnyDevice, where: str) -> Device:
+    """A device, or what open() makes of it: that is closed with the last that refers to it. where:
+    what takes it, for errors."""
+    if device is None or isinstance(device, str):
+        return open(device)
+    if not isinstance(device, Device):
+        raise ArgumentError("%s takes a device, from healcl.open(), or what that takes, not %s" %
+                            (where, type(device).__name__))
+    return device
 
 
 def devices() -> List[DeviceInfo]:

@@ -6,7 +6,7 @@ from typing import Any, List, Optional
 
 from ._arrays import as_torch, is_torch
 from ._calls import FUNCTIONS, Tensor
-from ._device import Device
+from ._device import AnyDevice, device_of
 from ._handle import Uncopied
 from ._operations import Operations
 from ._queue import Queue
@@ -26,6 +26,9 @@ class Engine(Uncopied):
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self._uploads_torch = False
+
+    def __repr__(self) -> str:
+        return "<healcl.Engine on %s>" % self.queue.device.selector
 
     def __getattr__(self, name: str) -> Any:
         if name[:1] == "_" and name[1:] in FUNCTIONS:
@@ -53,11 +56,13 @@ class Engine(Uncopied):
         tensor.release()
 
 
-def heal_engine(device: Device, *, operations: Optional[Operations] = None,
+def heal_engine(device: AnyDevice = None, *, operations: Optional[Operations] = None,
                 expand: Optional[str] = None) -> Engine:
     """An engine for the HEAL SDK's runtime, its device_t_eng, on a device.
 
+    device      or what open() takes
     operations  those that may be called beside the built-in ones
     expand      the order of expand's integers, as for Device.queue()
     """
-    return Engine(device.queue(operations=operations, expand=expand))
+    on = device_of(device, "heal_engine()")
+    return Engine(on.queue(operations=operations, expand=expand))

@@ -2,8 +2,9 @@
 """Errors, and calls of the library that raise them."""
 from __future__ import annotations
 
+import difflib
 import os
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Iterable, Optional, Union
 
 from ._native import ffi, lib
 
@@ -106,6 +107,14 @@ _BY_CAUSE = {
     lib.HEALCL_CAUSE_DEVICE: DeviceError,
     lib.HEALCL_CAUSE_MEMORY: OutOfMemoryError,
 }
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The end of a message about a name that is none: "the nearest of 75 are 'ct', 'key', 'x'"."""
+    known = sorted({each if len(each) < 60 else each[:57] + "..." for each in names})
+    near = ", ".join(map(repr, difflib.get_close_matches(name[:60], known, 3, 0)))
+    return "the nearest of %d are %s" % (len(known), near) if len(known) > 3 else \
+        "there is only %s" % near if near else "there is none"
 
 
 def text(pointer: Any) -> str:

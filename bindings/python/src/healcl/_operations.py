@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._arrays import DTYPES
-from ._errors import ArgumentError, OperationError, c_string, call, text
+from ._errors import ArgumentError, OperationError, c_string, call, nearest, text
 from ._handle import Uncopied
 from ._native import ffi, lib
 
@@ -101,7 +101,7 @@ def operations_by_name(operations: Optional[Operations] = None) -> Dict[str, Ope
 def find(table: Dict[str, Operation], name: str) -> Operation:
     operation = table.get(name[1:] if name.startswith("_") else name)
     if operation is None:
-        raise OperationError("there is no operation '%s'" % name)
+        raise OperationError("there is no operation '%s': %s" % (name, nearest(name, table)))
     return operation
 
 

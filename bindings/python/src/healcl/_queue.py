@@ -8,6 +8,7 @@ import numpy as np
 
 from ._arrays import DTYPES, address, as_array, converted, dtype_number, shape_of
 from ._calls import Ops, QueueHandle, Tensor
+from ._device import Device
 from ._handle import Closed
 from ._native import ffi, lib
 
@@ -24,6 +25,11 @@ class Queue(Closed):
     def __init__(self, handle: QueueHandle) -> None:
         self._handle = handle
         self.ops = Ops(handle)
+
+    @property
+    def device(self) -> Device:
+        """The device that it was opened on, which may be closed."""
+        return self._handle.device
 
     def array(self, values: Any, dtype: Any = None) -> Tensor:
         """A tensor with a copy of an array's elements. dtype: another one, which holds all of
@@ -44,7 +50,8 @@ class Queue(Closed):
 
     def empty_like(self, tensor: Any) -> Tensor:
         """An empty tensor of the shape and dtype of a tensor, or an array."""
-        return self.empty(tensor.shape, tensor.dtype)
+        like = tensor if hasattr(tensor, "shape") else as_array(tensor)
+        return self.empty(like.shape, like.dtype)
 
     def wait(self) -> None:
         """Waits for all calls. Raises what only data have revealed."""
@@ -52,7 +59,9 @@ class Queue(Closed):
         with handle.lock:
             while not lib.native_queue_settled(handle.get()):
                 pass  # Python looks for signals here
-            if lib.healcl_queue_wait(handle.get(), handle.error) != lib.HEALCL_OK:
+            status = lib.healcl_queue_wait(handle.get(), handle.error)
+            handle.raise_noted()
+            if status != lib.HEALCL_OK:
                 raise handle.failed()
 
     def cancel(self) -> None:
@@ -62,6 +71,10 @@ class Queue(Closed):
     def close(self) -> None:
         """Ends what goes on, in other threads too. Its tensors can only be dropped then."""
         self._handle.close()
+
+    def __repr__(self) -> str:
+        return "<healcl.Queue on %s%s>" % (self.device.selector,
+                                           "" if self._handle.pointer else ", closed")
 
     def _create(self, shape: Tuple[int, ...], dtype: int, array: Optional[np.ndarray]) -> Tensor:
         handle = self._handle

@@ -16,15 +16,17 @@ import numpy as np
 
 from ._arrays import DTYPES, as_array, dtype_number
 from ._calls import FUNCTIONS, Tensor
-from ._engine import Engine
+from ._device import AnyDevice, Device
+from ._engine import Engine, heal_engine
 from ._errors import ArgumentError, StateError
 from ._handle import Uncopied
 from ._native import lib
+from ._refused import OnDevice
 
 _TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
 
 
-class RecordedTensor(Uncopied):
+class RecordedTensor(OnDevice, Uncopied):
     """A tensor of the engine's, under a name of the transcript's. Slices and np.asarray are
     recorded too; all else is the engine's tensor's."""
 
@@ -41,6 +43,9 @@ class RecordedTensor(Uncopied):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tensor, name)
+
+    def __repr__(self) -> str:
+        return "<recorded as %s: %r>" % (self._name or "a freed name", self._tensor)
 
     def __len__(self) -> int:
         return len(self._tensor)
@@ -70,6 +75,9 @@ class Recorder(Uncopied):
         self._names = 0
         self._entries = 0
         self._segment = False
+
+    def __repr__(self) -> str:
+        return "<healcl.Recorder of %r, %d entries>" % (self._path, self._entries)
 
     # ---- the program's side
 
@@ -246,10 +254,12 @@ def host_argument(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
     return _argument("HOST_TENSOR", {"__type__": "HostTensor", "tensor_base64": content})
 
 
-def record(path: Union[str, os.PathLike[str]], engine: Engine, *, inputs: bool = True) -> Recorder:
+def record(path: Union[str, os.PathLike[str]], engine: Union[Engine, AnyDevice] = None, *,
+           inputs: bool = True) -> Recorder:
     """An engine that writes what a program calls to a transcript, for use in a 'with'.
 
     path    of the transcript; packed where it ends in .gz
+    engine  from heal_engine(), or the device for one, or what open() takes
     inputs  whether uploads are written with their elements: without them, keys and messages stay
             out of the file, and whoever runs it supplies them
 
@@ -257,4 +267,9 @@ def record(path: Union[str, os.PathLike[str]], engine: Engine, *, inputs: bool =
     calls are left out. The host's decisions are frozen: the transcript has the calls that were
     made, with their integers. After an exception nothing is written.
     """
+    if engine is None or isinstance(engine, (Device, str)):
+        engine = heal_engine(engine)
+    if not isinstance(engine, Engine):
+        raise ArgumentError("record() takes an engine, from healcl.heal_engine(), or a device, not "
+                            "%s" % type(engine).__name__)
     return Recorder(path, engine, inputs)

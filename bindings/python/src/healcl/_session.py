@@ -2,37 +2,97 @@
 """Sessions: a transcript on a device that runs again and again."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Optional, Union
+import operator
+from typing import (TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, SupportsIndex, TypeVar,
+                    Union)
 
 import numpy as np
 
 from ._arrays import address, as_array, check_array, check_output
 from ._device import Device
-from ._errors import Error, NameUnknownError, OutOfMemoryError, call
+from ._errors import Error, NameUnknownError, OutOfMemoryError, call, nearest
 from ._handle import Closed, Handle
 from ._native import ffi, lib
 from ._rows import row, rows
 
 if TYPE_CHECKING:
-    from ._transcript import Name, Transcript
+    from ._transcript import Tensors, Transcript
+
+Name = Union[str, int]
+_Value = TypeVar("_Value", covariant=True)
+
+
+class _Named(Mapping[Name, _Value]):
+    """The inputs or results of a session by name, or by number."""
+
+    def __init__(self, session: Session, tensors: Tensors) -> None:
+        self._session, self._tensors = session, tensors
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._tensors.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors.names() or (
+            isinstance(name, SupportsIndex) and -len(self) <= operator.index(name) < len(self))
+
+    def __repr__(self) -> str:
+        named = ["%r: %s %s" % (name, info.dtype, list(info.shape))
+                 for name, info in zip(self, self._tensors[:10])]
+        return "{%s}" % ", ".join([*named, "..."][:len(self)])
+
+
+class Inputs(_Named[Optional[np.ndarray]]):
+    """The inputs of a session, which can be set."""
+
+    def __getitem__(self, name: Name) -> Optional[np.ndarray]:
+        """The array that the next run reads: the one that was set, else a copy of the file's. None
+        where there is neither."""
+        number = self._tensors.find(name)
+        bound = self._session._bound.get(number)
+        return self._tensors[number].data if bound is None else bound
+
+    def __setitem__(self, name: Name, value: Any) -> None:
+        """As session[name] = value."""
+        self._session[name] = value
+
+    def update(self, inputs: Mapping[Name, Any]) -> None:
+        """Sets several."""
+        for name, value in inputs.items():
+            self[name] = value
+
+
+class Outputs(_Named[np.ndarray]):
+    """The results of a session's last run."""
+
+    def __getitem__(self, name: Name) -> np.ndarray:
+        """A copy, as session.read(name)."""
+        return self._session.read(name)
 
 
 class Session(Closed):
     """A transcript on a device, from Transcript.session().
 
-        s["133"] = array      # in the place of the file's: read in each run, and not copied
+        s.inputs["133"] = array      # in the place of the file's: read in each run, and not copied
         s.run()
-        logits = s["240"]     # a copy
+        logits = s.outputs["240"]    # a copy
 
-    A name stands for an input where it is set, and for a result where it is read. An integer is the
-    number of an input in transcript.inputs, or of a result in transcript.results.
+    An integer is the number of an input in transcript.inputs, or of a result in
+    transcript.results; names that several have are not in the mappings, but their numbers are.
+    s[name] is an input where it is set, and a result where it is read. s.transcript and s.device
+    are what it was opened on.
     """
+
+    __iter__ = __contains__ = None  # which would read all results
 
     def __init__(self, transcript: Transcript, device: Device, options: Any) -> None:
         self.transcript = transcript
+        self.device = device  # which may be closed
         session = ffi.new("struct healcl_session **")
 
-        handle = transcript._open()
+        handle = transcript._file.get()
         device._call(lambda pointer, error: lib.healcl_session_open(
             handle.pointer, pointer, options, session, error))
         self._bound: Dict[int, np.ndarray] = {}  # what the library reads, by input
@@ -40,10 +100,20 @@ class Session(Closed):
         self._handle = SessionHandle(session[0], device._handle is not None,
                                      (self._bound, self._views))
 
+    @property
+    def inputs(self) -> Inputs:
+        """The inputs by name."""
+        return Inputs(self, self.transcript.inputs)
+
+    @property
+    def outputs(self) -> Outputs:
+        """The results by name."""
+        return Outputs(self, self.transcript.results)
+
     def __setitem__(self, name: Name, value: Any) -> None:
         """Takes an input's elements from an array, from the next run on. The array is not copied:
         each run reads what it then holds. None: from the file again."""
-        number = self._input(name)
+        number = self.transcript.inputs.find(name)
         array = None
         if value is not None:
             info = self.transcript.inputs[number]
@@ -63,7 +133,7 @@ class Session(Closed):
     def read(self, name: Name, out: Optional[Any] = None) -> np.ndarray:
         """Copies a result of the last run into out, an array in C order of its dtype and shape, or
         into a new array."""
-        number = self._result(name)
+        number = self.transcript.results.find(name)
         info = self.transcript.results[number]
         if out is None:
             array = np.empty(info.shape, info.dtype)
@@ -77,7 +147,7 @@ class Session(Closed):
         """A result of the last run, in an array that each further run writes to: nothing is copied
         from the second call on. The array may outlive the session. It is undefined while a run
         goes on, and after one that has failed."""
-        number = self._result(name)
+        number = self.transcript.results.find(name)
         if number not in self._views:
             array = self.read(name)
             with self._handle.lock:
@@ -91,9 +161,9 @@ class Session(Closed):
 
     def compare(self, name: Name) -> int:
         """How many elements of a result differ from those that the transcript expects."""
-        different = ffi.new("uint64_t *")
+        number, different = self.transcript.results.find(name), ffi.new("uint64_t *")
         with self._handle.lock:
-            call(lib.healcl_session_compare, self._handle.get(), self._result(name), different)
+            call(lib.healcl_session_compare, self._handle.get(), number, different)
         return int(different[0])
 
     def run(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
@@ -112,16 +182,18 @@ class Session(Closed):
         names = self.transcript.segments
         if isinstance(first, str):
             if first not in names:
-                raise NameUnknownError("there is no segment '%s', only %s" %
-                                       (first, ", ".join(names)))
+                raise NameUnknownError("there is no segment %r: %s" % (first,
+                                                                       nearest(first, names)))
             first, count = names.index(first), 1 if count is None else count
-        if count is None:
-            count = max(len(names) - first, 0)
+        end = len(names) if count is None else first + count
+        if not 0 <= first <= end <= len(names):
+            raise NameUnknownError("there are %d segments, counted from 0: not %d to %d" %
+                                   (len(names), first, end - 1))
         handle = self._handle
         with handle.lock:
             ran, handle.runs = handle.runs, True
             try:
-                call(lib.native_session_start, handle.get(), first, count, handle.event)
+                call(lib.native_session_start, handle.get(), first, end - first, handle.event)
             except Error:
                 handle.runs = ran
                 raise
@@ -165,13 +237,10 @@ class Session(Closed):
         """Ends what runs in the background."""
         self._handle.close()
 
-    def _input(self, name: Name) -> int:
-        from ._transcript import find
-        return find(self.transcript.inputs, name, "input")
-
-    def _result(self, name: Name) -> int:
-        from ._transcript import find
-        return find(self.transcript.results, name, "result")
+    def __repr__(self) -> str:
+        return "<healcl.Session on %s: %d inputs, %d results%s>" % (
+            self.device.selector, len(self.inputs), len(self.outputs),
+            "" if self._handle.pointer else ", closed")
 
 
 class SessionHandle(Handle):

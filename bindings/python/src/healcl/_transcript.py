@@ -2,23 +2,42 @@
 """Transcripts, and what runs of them report."""
 from __future__ import annotations
 
+import operator
 import os
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import (Any, Callable, Dict, Iterable, List, Mapping, Optional, SupportsIndex, Tuple,
+                    Union, overload)
 
 import numpy as np
 
 from ._arrays import DTYPES, address, as_array, check_array
-from ._device import Device
-from ._errors import CancelledError, NameUnknownError, StateError, c_string, call, text
+from ._device import AnyDevice, device_of
+from ._errors import (ArgumentError, CancelledError, NameUnknownError, StateError, c_string, call,
+                      nearest, text)
 from ._handle import Closed, Handle
 from ._native import ffi, lib
 from ._operations import Operations, limits_of, pointer_of
 from ._rows import row, rows
-from ._session import Session
+from ._session import Name, Session
 
-Name = Union[str, int]
+
+class _File:
+    """A transcript as its tensors know it. handle: None once it is closed."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle: Optional[Handle] = handle
+
+    def get(self) -> Handle:
+        if self.handle is None:
+            raise StateError("the transcript is closed")
+        return self.handle
+
+    def read(self, function: Callable[..., int], number: int, array: np.ndarray) -> None:
+        handle = self.get()
+        call(function, handle.pointer, number, address(array), array.nbytes)
 
 
 @dataclass(frozen=True)
@@ -39,30 +58,80 @@ class TensorInfo:
     bytes: int
     has_data: bool
 
+    @property
+    def data(self) -> Optional[np.ndarray]:
+        """The file's elements of an input, or those that it expects of a result, in an array of
+        the caller's own: decoded each time. None where the file has none."""
+        if not self.has_data:
+            return None
+        read = self.__dict__.get("_read")
+        if read is None:
+            raise StateError("a copy of a description has no data: ask the transcript")
+        array = np.empty(self.shape, self.dtype)
+        read(array)
+        return array
 
-def _infos(infos: Any, count: int) -> Tuple[TensorInfo, ...]:
-    return tuple(TensorInfo(text(info.name).strip('"'), info.entry, info.segment,
-                            DTYPES[info.dtype], tuple(info.shape[0:info.rank]), info.bytes,
-                            info.has_data) for info in infos[0:count])
-
-
-def find(infos: Tuple[TensorInfo, ...], name: Name, what: str) -> int:
-    """The number of an input or a result, by number or name."""
-    if isinstance(name, int):
-        if not 0 <= name < len(infos):
-            raise NameUnknownError("there are %d %ss, counted from 0: not %d" %
-                                   (len(infos), what, name))
-        return name
-    found = [number for number, info in enumerate(infos) if info.name == name]
-    if len(found) != 1:
-        raise NameUnknownError("there are %d %ss '%s', of %s: numbers name them, too" % (
-            len(found), what, name, ", ".join(info.name for info in infos) or "none"))
-    return found[0]
+    def __getstate__(self) -> Dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_read"}
 
 
-@dataclass(frozen=True)
+class Tensors(Tuple[TensorInfo, ...]):
+    """A transcript's inputs, or its results: t.inputs[-1], t.inputs["ct"].
+
+    what  "input" or "result"
+    """
+
+    what: str
+
+    @overload
+    def __getitem__(self, which: Union[SupportsIndex, str]) -> TensorInfo: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> Tuple[TensorInfo, ...]: ...
+
+    def __getitem__(self, which: Any) -> Any:
+        return super().__getitem__(self.find(which) if isinstance(which, str) else which)
+
+    def find(self, name: Name) -> int:
+        """The number of the tensor that has a name; or a number, of which -1 is the last."""
+        if not isinstance(name, str):
+            try:
+                return range(len(self))[operator.index(name)]
+            except (IndexError, TypeError):
+                raise NameUnknownError("there are %d %ss, counted from 0: not %r" % (
+                    len(self), self.what, name)) from None
+        found = [number for number, info in enumerate(self) if info.name == name]
+        if not found:
+            raise NameUnknownError("there is no %s %r: %s" % (
+                self.what, name, nearest(name, [info.name for info in self])))
+        if len(found) > 1:
+            raise NameUnknownError("%d %ss have the name %r: take a number, such as %d or %d" % (
+                len(found), self.what, name, found[0], found[1]))
+        return found[0]
+
+    def names(self) -> List[Name]:
+        """A name for each: its number, where it has none or another has the same."""
+        counts = Counter(info.name for info in self)
+        return [info.name if info.name and counts[info.name] == 1 else number
+                for number, info in enumerate(self)]
+
+
+def _tensors(what: str, describe: Callable[..., Any], read: Callable[..., int],
+             file: _File) -> Tensors:
+    count = ffi.new("size_t *")
+    infos = describe(file.get().pointer, count)
+    tensors = Tensors(TensorInfo(text(info.name).strip('"'), info.entry, info.segment,
+                                 DTYPES[info.dtype], tuple(info.shape[0:info.rank]), info.bytes,
+                                 info.has_data) for info in infos[0:count[0]])
+    tensors.what = what
+    for number, info in enumerate(tensors):
+        info.__dict__["_read"] = partial(file.read, read, number)
+    return tensors
+
+
+@dataclass(frozen=True, repr=False)
 class Report:
-    """The report of a run.
+    """The report of a run; print(report) has the most important of it.
 
     verified     whether all results are as expected; None where nothing was compared
     seconds      of a repetition with warm kernels: the median
@@ -83,9 +152,40 @@ class Report:
     results_different: int
     segments: List[Dict[str, Any]]
     operations: List[Dict[str, Any]]
-    differences: List[str] = field(repr=False)
-    warnings: List[str] = field(repr=False)
-    facts: Dict[str, Any] = field(repr=False)
+    differences: List[str]
+    warnings: List[str]
+    facts: Dict[str, Any]
+
+    def _verdict(self) -> str:
+        if self.verified is None:
+            return "nothing to compare"
+        return "%s: %d of %d results compared, %d different" % (
+            "verified" if self.verified else "different", self.results_compared, self.results,
+            self.results_different)
+
+    def __repr__(self) -> str:
+        return "<healcl.Report: %s, %.6f s>" % (self._verdict(), self.seconds)
+
+    def __str__(self) -> str:
+        """At most ten lines."""
+        facts, rows = self.facts, self.segments
+        lines = [self._verdict(), "time: %.6f s%s" % (self.seconds, "" if len(
+            self.runs) < 2 else ", the median of %d runs of %.6f to %.6f s" % (
+                len(self.runs), min(self.runs), max(self.runs)))]
+        lines.append("before: %.3f s to compile, %.3f s to warm up; after: %.3f s to compare" % (
+            facts["compile_seconds"], facts["warm_up_seconds"], facts["verify_seconds"]))
+        lines.append("memory: %.3f MB up, %.3f MB down, at most %.3f MB at a time" % (
+            sum(row["bytes_up"] for row in rows) / 1e6,
+            sum(row["bytes_down"] for row in rows) / 1e6, facts["device_bytes_peak"] / 1e6))
+        if facts["fallbacks"]:
+            lines.append("fallbacks: the host ran %d steps" % facts["fallbacks"])
+        told = (self.differences + self.warnings)[:2]
+        slowest = sorted(rows, key=lambda row: float(row["seconds"]), reverse=True)
+        lines += ["segment %-24s %9.6f s %6d operations" % (
+            row["name"] or "(none)", row["seconds"], row["operations"])
+            for row in slowest[:9 - len(lines) - len(told)]]
+        return "\n".join([*lines, *told, "more: report.segments, .operations, .differences, "
+                          ".warnings, .facts"])
 
 
 def _report(report: Any, differences: List[str], warnings: List[str]) -> Report:
@@ -139,31 +239,31 @@ for _function in (python_difference, python_warning, python_cancelled):
 class Transcript(Closed):
     """A transcript, checked whole and planned; from load().
 
-    inputs    the uploads
+    inputs    the uploads, by number or name: t.inputs[0].shape, t.inputs["ct"].data
     results   the downloads
     segments  the names of the segments; "" for what is outside of any
     """
 
     def __init__(self, handle: Handle, operations: Any) -> None:
-        self._handle: Optional[Handle] = handle
+        self._file = file = _File(handle)
         self._operations = operations  # by which the library numbers them
         pointer = handle.pointer
-        count = ffi.new("size_t *")
-        infos = lib.healcl_transcript_inputs(pointer, count)
-        self.inputs = _infos(infos, count[0])
-        infos = lib.healcl_transcript_results(pointer, count)
-        self.results = _infos(infos, count[0])
+        self.inputs = _tensors("input", lib.healcl_transcript_inputs,
+                               lib.healcl_transcript_read_input, file)
+        self.results = _tensors("result", lib.healcl_transcript_results,
+                                lib.healcl_transcript_read_expected, file)
         self.segments = tuple(text(lib.healcl_transcript_segment_name(pointer, i))
                               for i in range(lib.healcl_transcript_segment_count(pointer)))
 
-    def run(self, device: Device, *, repeat: int = 1, verify: bool = True, profile: bool = False,
-            warm_up: bool = True, inputs: Optional[Mapping[Name, Any]] = None,
-            device_memory: int = 0,
+    def run(self, device: AnyDevice = None, *, repeat: int = 1, verify: Optional[bool] = None,
+            profile: bool = False, warm_up: bool = True,
+            inputs: Optional[Mapping[Name, Any]] = None, device_memory: int = 0,
             dump: Union[str, os.PathLike[str], None] = None) -> Report:
         """Runs it, and compares each result with the one that it expects.
 
+        device         or what open() takes, for this run alone
         repeat         how often; the report has medians
-        verify         whether to compare
+        verify         whether to compare; None: unless there are other inputs than the file's
         profile        whether to take the times of operations
         warm_up        whether a first run in which kernels are compiled is left out of the times
         inputs         arrays in the place of the file's, by name or number
@@ -173,8 +273,12 @@ class Transcript(Closed):
         Results that differ are in the report; all else that goes wrong is raised. Ctrl-C ends the
         run before its next operation.
         """
-        arrays = {find(self.inputs, name, "input"): as_array(value)
-                  for name, value in (inputs or {}).items()}
+        inputs = {} if inputs is None else inputs
+        if not isinstance(inputs, Mapping):
+            raise ArgumentError("inputs is a dict of arrays, not %s" % type(inputs).__name__)
+        arrays = {self.inputs.find(name): as_array(value)
+                  for name, value in inputs.items() if value is not None}
+        verify = not arrays if verify is None else verify
         bound = ffi.new("struct healcl_input[]", len(arrays))
         for into, (number, array) in zip(bound, arrays.items()):
             info = self.inputs[number]
@@ -192,11 +296,10 @@ class Transcript(Closed):
                          "cancelled": ffi.addressof(lib, "native_cancelled")}})
         report = ffi.new("struct healcl_report **")
 
-        handle = self._open()
+        handle, on = self._file.get(), device_of(device, "run()")
         try:
-            device._call(lambda pointer, error: lib.healcl_run(handle.pointer, pointer, options,
-                                                               report, error),
-                         operations=self._operations)
+            on._call(lambda pointer, error: lib.healcl_run(handle.pointer, pointer, options, report,
+                                                           error), operations=self._operations)
         except CancelledError:
             if watch.interrupt is not None:
                 raise watch.interrupt from None
@@ -206,18 +309,21 @@ class Transcript(Closed):
         finally:
             lib.healcl_report_free(report[0])
 
-    def session(self, device: Device, *, keep_inputs: bool = True, audit_share: float = 0.0,
-                audit_seed: int = 0) -> Session:
+    def session(self, device: AnyDevice = None, *, keep_inputs: bool = True,
+                audit_share: float = 0.0, audit_seed: int = 0) -> Session:
         """The transcript on a device, to run again and again with other inputs.
 
+        device       or what open() takes, for this session alone
         keep_inputs  whether what is not bound stays on the device from run to run
         audit_share  of the time, from 0 to 1: steps are done again on the host and compared
         audit_seed   of the steps that are drawn
         """
-        return Session(self, device, ffi.new("struct healcl_session_options *", {
-            "keep_nothing": not keep_inputs, "audit_share": audit_share, "audit_seed": audit_seed}))
+        return Session(self, device_of(device, "session()"), ffi.new(
+            "struct healcl_session_options *", {"keep_nothing": not keep_inputs,
+                                                "audit_share": audit_share,
+                                                "audit_seed": audit_seed}))
 
-    def widen(self, batch: int, inputs: Iterable[Name]) -> Transcript:
+    def widen(self, batch: int, inputs: Union[Name, Iterable[Name]]) -> Transcript:
         """A transcript that does at once, for `batch` requests, what this one does for one.
 
         batch   requests together
@@ -225,9 +331,10 @@ class Transcript(Closed):
 
         These inputs, and results that depend on them, have a new first axis of `batch` requests.
         """
-        numbers = [find(self.inputs, name, "input") for name in inputs]
+        names = [inputs] if isinstance(inputs, (str, int)) else inputs
+        numbers = [self.inputs.find(name) for name in names]
         pointer = ffi.new("struct healcl_transcript **")
-        handle = self._open()
+        handle = self._file.get()
         with handle.lock:
             call(lib.healcl_transcript_widen, handle.get(), ffi.new("size_t[]", numbers),
                  len(numbers), batch, pointer, operations=self._operations)
@@ -236,12 +343,7 @@ class Transcript(Closed):
 
     def close(self) -> None:
         """Closes the file, once nothing runs it; sessions of the transcript live on."""
-        self._handle = None
-
-    def _open(self) -> Handle:
-        if self._handle is None:
-            raise StateError("the transcript is closed")
-        return self._handle
+        self._file.handle = None
 
     def __repr__(self) -> str:
         return "<healcl.Transcript: %d inputs, %d results, %d segments>" % (

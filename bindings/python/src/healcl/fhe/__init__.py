@@ -13,4 +13,5 @@ from ._evaluator import Ciphertext, Evaluator, Plaintext, from_arrays
 from ._ring import Ring
 from ._seal import SealEvaluator, from_seal
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = ["Ciphertext", "Evaluator", "Plaintext", "Ring", "SealEvaluator", "base_convert",
+           "from_arrays", "from_seal", "intt", "key_switch", "ntt", "rescale"]

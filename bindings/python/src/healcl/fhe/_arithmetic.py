@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Tupl
 
 import numpy as np
 
-from .._device import Device, reference
+from .._device import AnyDevice, reference
 from .._engine import heal_engine
 from .._errors import ArgumentError, ShapeError
 from ._ring import Ring, integer
@@ -250,14 +250,15 @@ def check_key(ring: Ring, special: int, dnum: int, key: Any, what: str) -> np.nd
 
 
 @contextmanager
-def _on(device: Device, ring: Ring, special: int, dnum: int, rounding: str) -> Iterator[Arithmetic]:
+def _on(device: AnyDevice, ring: Ring, special: int, dnum: int,
+        rounding: str) -> Iterator[Arithmetic]:
     engine = heal_engine(device, expand="spec")
     with engine.queue:
         yield Arithmetic(engine, special_first(ring, special), special, dnum,
                          rounding == "nearest")
 
 
-def ntt(coefficients: Any, ring: Ring, device: Device = reference) -> np.ndarray:
+def ntt(coefficients: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
     """Coefficients, int64 [k, n] in [0, q), of a polynomial -> its values, in the ring's order.
 
         fhe.ntt([[0, 1] + [0] * 254], ring)     # of x: psi to the power of 2 r + 1
@@ -268,7 +269,7 @@ def ntt(coefficients: Any, ring: Ring, device: Device = reference) -> np.ndarray
         return np.asarray(on.transform(x, 0, len(array), x).read()[0, 0])
 
 
-def intt(values: Any, ring: Ring, device: Device = reference) -> np.ndarray:
+def intt(values: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
     """Values, int64 [k, n] in [0, q), in the ring's order -> coefficients: the inverse of ntt().
 
         fhe.intt(fhe.ntt(a, ring), ring)        # a
@@ -280,7 +281,7 @@ def intt(values: Any, ring: Ring, device: Device = reference) -> np.ndarray:
 
 
 def base_convert(coefficients: Any, ring: Ring, source: int,
-                 device: Device = reference) -> np.ndarray:
+                 device: AnyDevice = reference) -> np.ndarray:
     """Fast base conversion of coefficients to other primes (Bajard, Eynard, Hasan, Zucca 2016).
 
     coefficients  int64 [source, n], residues of x in [0, D) modulo the first `source` primes of
@@ -306,7 +307,7 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
 
 
 def rescale(values: Any, ring: Ring, rounding: str = "nearest",
-            device: Device = reference) -> np.ndarray:
+            device: AnyDevice = reference) -> np.ndarray:
     """Divides polynomials by the ring's last prime, which is dropped.
 
     values    int64 [r, k, n] in [0, q), in the ring's order
@@ -323,7 +324,7 @@ def rescale(values: Any, ring: Ring, rounding: str = "nearest",
 
 
 def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Optional[int] = None,
-               rounding: str = "nearest", device: Device = reference) -> np.ndarray:
+               rounding: str = "nearest", device: AnyDevice = reference) -> np.ndarray:
     """Switches a part of a ciphertext to another key (Gentry, Halevi, Smart 2012; Han, Ki 2020).
 
     values    int64 [k, n] in [0, q): modulo the first k primes of the ring, in its order

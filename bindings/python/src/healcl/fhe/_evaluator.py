@@ -10,7 +10,7 @@ from typing import Any, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
 import numpy as np
 
-from .._device import Device
+from .._device import AnyDevice
 from .._engine import heal_engine
 from .._errors import ArgumentError, DtypeError, NameUnknownError, ShapeError, StateError
 from .._handle import Closed
@@ -411,7 +411,7 @@ class Evaluator(Closed):
             self.ring, self.special, self._dnum, self._keys[element], what)))
 
 
-def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization_key: Any = None,
+def from_arrays(device: AnyDevice, ring: Ring, *, special: int = 1, relinearization_key: Any = None,
                 galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
                 rounding: str = "nearest", generator: int = 3) -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.

@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Tuple, cast
 
 import numpy as np
 
-from .._device import Device
+from .._device import AnyDevice
 from .._engine import heal_engine
 from .._errors import ArgumentError, DtypeError, FormatError
 from ._arithmetic import check_layout
@@ -175,7 +175,7 @@ def _varint(value: int) -> bytes:
     return bytes(out + bytes([value]))
 
 
-def from_seal(context: Any, device: Device, *, relinearization_keys: Any = None,
+def from_seal(context: Any, device: AnyDevice, *, relinearization_keys: Any = None,
               galois_keys: Any = None) -> SealEvaluator:
     """An evaluator for ciphertexts of SEAL 4, CKKS, by way of TenSEAL.
 
