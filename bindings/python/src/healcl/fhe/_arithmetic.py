@@ -28,14 +28,15 @@ class Arithmetic:
     ring     the special primes first, so that the primes of each level are one range with them
     special  how many they are
     dnum     digits of the full modulus in key switching
-    nearest  whether division rounds to the nearest integer, or down (and further, by less than
-             the number of primes, where there are several)
+    nearest  whether rescale(), and switch(), round to the nearest integer, or down (and further,
+             by less than the number of special primes, where there are several)
 
     Tables and constants go to the device when they are first used. Few calls count: each launch
     takes a device about as long as 1,000 butterflies.
     """
 
-    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, nearest: bool) -> None:
+    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int,
+                 nearest: Tuple[bool, bool]) -> None:
         self.engine, self.ring, self.special, self.nearest = engine, ring, special, nearest
         self.digits = digit_ranges(len(ring.moduli) - special, dnum)
         self._kept: Dict[Hashable, Any] = {}
@@ -134,8 +135,8 @@ class Arithmetic:
         first, q = self.special, moduli[last]
         column, out = self.column(first, last), self.empty(r, 1, k - 1, self.ring.n)
         x = self.coefficients(a[:, :, k - 1:], last, last + 1, self.empty(r, 1, 1, self.ring.n),
-                              negative=self.nearest)
-        if self.nearest:  # -x in [-q/2, q/2], as (-x + q/2) modulo q, less q/2
+                              negative=self.nearest[0])
+        if self.nearest[0]:  # -x in [-q/2, q/2], as (-x + q/2) modulo q, less q/2
             engine.modsum(x, q >> 1, q, x)
             engine.modsum(x, self.constant(("half", last), lambda: [
                 [-(q >> 1) % m] for m in moduli[first:last]]), column, out)
@@ -169,24 +170,33 @@ class Arithmetic:
                       self.column(0, count), out)
         return engine.expand(engine.squeeze(self.transform(out, 0, count, out), 0), 0, 2)
 
-    def switch(self, c: Any, key: Any, added: Any) -> Any:
+    def turn(self, a: Any, indices: Any) -> Any:
+        """values[..., indices] of [..., n]; indices: int64 [1, 1, 1, n]."""
+        out = self.empty(*a.shape)
+        self.engine.take_along_axis(a, indices, 3, out)
+        return out
+
+    def switch(self, c: Any, key: Any, added: Any, indices: Any = None) -> Any:
         """c [1, 1, k, n] under the key's old secret -> [2, 1, k, n] under the new one, the first
-        parts of which are added to those of `added`, [1 or 2, 1, k, n]. key: from key()."""
+        parts of which are added to those of `added`, [1 or 2, 1, k, n]. key: from key(). indices:
+        of a turn before the division."""
         engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
         end, column = special + k, self.column(special, special + c.shape[2])
         spread = self._spread(c)
-        if self.nearest:
+        if self.nearest[1]:
             total = self.empty(2, end, n)
             start = self.keep(("start", end), lambda: self.keep("start", self._start)[:, :end])
             engine.modsum(start, 0, self.column(0, end), total)
         else:
             total = engine.zeros((2, end, n), np.int64)
-        rest = engine.unsqueeze(total, 1)
-        rest, x = rest[:, :, special:], rest[:, :, :special]
-        target = rest if added.shape[0] == 2 else rest[:1]
+        values = engine.unsqueeze(total, 1)
+        target = values[:added.shape[0], :, special:]
         engine.modsum(target, added, column, target)
         digits = spread.shape[0]
         engine.modmul_axis_sum(key[:, :digits, :end], spread, self._table("q", 0, end), total, -1)
+        if indices is not None:
+            values = self.turn(values, indices)
+        rest, x = values[:, :, special:], values[:, :, :special]
         self.coefficients(x, 0, special, x)
         self.prepare(x, [range(special)])
         out = self.empty(2, k, n) if special == 1 else engine.zeros((2, k, n), np.int64)
@@ -218,7 +228,8 @@ class Arithmetic:
 # ---- on arrays
 
 
-def check_layout(ring: Ring, special: int, dnum: Optional[int], rounding: str) -> Tuple[int, int]:
+def check_layout(ring: Ring, special: int, dnum: Optional[int],
+                 *roundings: str) -> Tuple[int, int]:
     """-> (special, dnum), checked."""
     special = integer(special, "the number of special primes")
     primes = len(ring.moduli) - special
@@ -228,8 +239,9 @@ def check_layout(ring: Ring, special: int, dnum: Optional[int], rounding: str) -
     dnum = primes if dnum is None else integer(dnum, "dnum")
     if not 1 <= dnum <= primes:
         raise ArgumentError("%d primes make 1 to %d digits, not %d" % (primes, primes, dnum))
-    if rounding not in ("nearest", "down"):
-        raise ArgumentError("rounding is 'nearest' or 'down', not %r" % (rounding,))
+    for each in roundings:
+        if each not in ("nearest", "down"):
+            raise ArgumentError("rounding is 'nearest' or 'down', not %r" % (each,))
     return special, dnum
 
 
@@ -254,7 +266,7 @@ def _on(device: Device, ring: Ring, special: int, dnum: int, rounding: str) -> I
     engine = heal_engine(device, expand="spec")
     with engine.queue:
         yield Arithmetic(engine, special_first(ring, special), special, dnum,
-                         rounding == "nearest")
+                         (rounding == "nearest",) * 2)
 
 
 def ntt(coefficients: Any, ring: Ring, device: Device = reference) -> np.ndarray:

@@ -122,17 +122,19 @@ class Evaluator(Closed):
     the device when they are first used.
     """
 
-    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, rounding: str,
-                 keys: Any, generator: int) -> None:
+    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, keys: Any,
+                 nearest: Tuple[bool, bool] = (True, True), generator: int = 3,
+                 turn: str = "before") -> None:
         self.ring, self.special = ring, special
-        self._dnum, self._rounding, self._keys, self._generator = dnum, rounding, keys, generator
+        self._dnum, self._keys, self._nearest = dnum, keys, nearest
+        self._generator, self._turn = generator, turn
         self._primes = ring.moduli[:len(ring.moduli) - special]
         self._start(engine)
 
     def _start(self, engine: Any) -> None:
         self._engine = engine
         self._on = Arithmetic(engine, special_first(self.ring, self.special), self.special,
-                              self._dnum, self._rounding == "nearest")
+                              self._dnum, self._nearest)
 
     def close(self) -> None:
         """Ends what goes on, and gives the device's memory back. Ciphertexts can only be dropped
@@ -372,7 +374,7 @@ class Evaluator(Closed):
         if element == 1:
             return a
         if element in self._keys:
-            return self._turn(a, element)
+            return self._turned(a, element)
         powers = naf(steps)
         if len(powers) == 1:
             raise NameUnknownError("there is no Galois key for %d steps, element %d" %
@@ -390,20 +392,21 @@ class Evaluator(Closed):
         element = 2 * self.ring.n - 1
         if element not in self._keys:
             raise NameUnknownError("there is no Galois key to conjugate, element %d" % element)
-        return self._turn(self._with_two_parts(a), element)
+        return self._turned(self._with_two_parts(a), element)
 
     def _with_two_parts(self, a: Any) -> Ciphertext:
         if self._ciphertext(a).size != 2:
             raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
         return cast(Ciphertext, a)
 
-    def _turn(self, a: Ciphertext, element: int) -> Ciphertext:
-        engine, on = self._engine, self._on
+    def _turned(self, a: Ciphertext, element: int) -> Ciphertext:
+        on, values, key = self._on, a._tensor, self._key(element)
         indices = on.constant(("indices", element),
                               lambda: self.ring.automorphism(element)[None, None, None])
-        turned = on.empty(*a._tensor.shape)
-        engine.take_along_axis(a._tensor, indices, 3, turned)
-        return self._new(a, on.switch(turned[1:], self._key(element), turned[:1]))
+        if self._turn == "before":
+            values = on.turn(values, indices)
+        values = on.switch(values[1:], key, values[:1], indices if self._turn == "within" else None)
+        return self._new(a, on.turn(values, indices) if self._turn == "after" else values)
 
     def _key(self, element: int) -> Any:
         what = "the key of element %d" % element if element else "the relinearization key"
@@ -413,7 +416,8 @@ class Evaluator(Closed):
 
 def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization_key: Any = None,
                 galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
-                rounding: str = "nearest", generator: int = 3) -> Evaluator:
+                rounding: str = "nearest", key_rounding: str = "nearest", generator: int = 3,
+                turn: str = "before") -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
 
     ring                 the primes of ciphertexts, then the special ones; its psi are the library's
@@ -421,14 +425,21 @@ def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization
     relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch()
     galois_keys          such keys by Galois element
     dnum                 digits of key switching; None: one for each prime of ciphertexts
-    rounding             of rescale() and key switching: "nearest", as in SEAL, or "down"
-    generator            of the Galois elements of rotations: 3 as in SEAL, 5 elsewhere
+    rounding             of rescale(): "nearest", as in SEAL and OpenFHE, or "down"
+    key_rounding         of key switching: "nearest", as in SEAL, or "down", as in OpenFHE
+    generator            of the Galois elements of rotations: 3 as in SEAL, 5 as in OpenFHE
+    turn                 when rotate() and conjugate() turn the slots: "before" key switching, as in
+                         SEAL, with keys from s(x^element) to s(x); "within" it, before the
+                         division, as in OpenFHE 1.6, or "after" it, as in OpenFHE 1.5, with keys
+                         from s(x) to s(x^(1/element))
 
         ring = fhe.Ring(32768, primes + special_primes)
         with fhe.from_arrays(dev, ring, special=2, relinearization_key=key, dnum=3) as he:
             result = he.store(he.relinearize(he.load(a, scale) * he.load(b, scale)))
     """
-    special, dnum = check_layout(ring, special, dnum, rounding)
+    special, dnum = check_layout(ring, special, dnum, rounding, key_rounding)
+    if turn not in ("before", "within", "after"):
+        raise ArgumentError("turn is 'before', 'within' or 'after', not %r" % (turn,))
     keys = {integer(element, "a Galois element"): key
             for element, key in (galois_keys or {}).items()}
     for element in keys:
@@ -437,5 +448,5 @@ def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization
         keys[RELINEARIZATION] = relinearization_key
     if keys and not special:
         raise ArgumentError("key switching takes at least one special prime")
-    return Evaluator(heal_engine(device, expand="spec"), ring, special, dnum, rounding, keys,
-                     generator)
+    return Evaluator(heal_engine(device, expand="spec"), ring, special, dnum, keys,
+                     (rounding == "nearest", key_rounding == "nearest"), generator, turn)

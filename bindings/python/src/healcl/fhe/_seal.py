@@ -60,8 +60,8 @@ class SealEvaluator(Evaluator):
         parameters = context.key_context_data().parms()
         ring = Ring(parameters.poly_modulus_degree(),
                     [q.value() for q in parameters.coeff_modulus()])
-        special, dnum = check_layout(ring, int(context.using_keyswitching()), None, "nearest")
-        super().__init__(engine, ring, special, dnum, "nearest", keys, 3)
+        special, dnum = check_layout(ring, int(context.using_keyswitching()), None)
+        super().__init__(engine, ring, special, dnum, keys)
         self._ids: List[List[int]] = []  # SEAL's names of the levels, from 0
         data = context.last_context_data()
         while data is not None and len(self._ids) < len(self._primes):
