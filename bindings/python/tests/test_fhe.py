@@ -119,6 +119,12 @@ class Arrays(unittest.TestCase):
                  lambda: fhe.key_switch(zeros[:2], zeros, ring, 2, 3)),
                 (healcl.ArgumentError, "odd", lambda: fhe.from_arrays(
                     healcl.reference, ring, galois_keys={4: zeros})),
+                (healcl.ArgumentError, "odd", lambda: fhe.from_arrays(
+                    healcl.reference, ring, generator=2)),
+                (healcl.ArgumentError, "turn", lambda: fhe.from_arrays(
+                    healcl.reference, ring, turn="first")),
+                (healcl.DtypeError, "a ring is", lambda: fhe.from_arrays(
+                    healcl.reference, PRIMES)),
                 (healcl.ShapeError, "two or more parts", lambda: he.load(zeros[None, :3], 1.0)),
                 (healcl.ArgumentError, "a scale is", lambda: he.load(zeros[:3])),
                 (healcl.ShapeError, "the relinearization key", lambda: he.relinearize(

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._device import Device, reference
 from .._engine import heal_engine
-from .._errors import ArgumentError, ShapeError
+from .._errors import ArgumentError, DtypeError, ShapeError
 from ._ring import Ring, integer
 
 
@@ -69,6 +69,10 @@ class Arithmetic:
         return self.keep((name, first, end), lambda: self.constant(
             name, lambda: self._tables[name])[first:end])
 
+    def moduli(self, first: int, end: int) -> Any:
+        """The moduli, int64 [k]."""
+        return self._table("q", first, end)
+
     def column(self, first: int, end: int) -> Any:
         """The moduli, int64 [k, 1]."""
         return self._table("column", first, end)
@@ -78,7 +82,7 @@ class Arithmetic:
     def transform(self, a: Any, first: int, end: int, out: Any) -> Any:
         """Coefficients [r, 1, k, n], or [r, 1, 1, n] to be read for all moduli -> values, to out
         [r, 1, k, n]."""
-        self.engine.ntt(a, -1, None, None, self._table("q", first, end), None, None,
+        self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
                         self._table("psi", first, end), out, int(a.shape[2] != out.shape[2]), 1)
         return out
 
@@ -86,7 +90,7 @@ class Arithmetic:
         """Values [r, 1, k, n] -> coefficients, or minus them, to out."""
         order = self.constant("order", lambda: np.arange(self.ring.n))
         scale = self._table("minus_n_inverse" if negative else "n_inverse", first, end)
-        self.engine.intt(a, -1, order, None, self._table("q", first, end), None, None,
+        self.engine.intt(a, -1, order, None, self.moduli(first, end), None, None,
                          self._table("inverse", first, end), scale, out, 0)
         return out
 
@@ -123,7 +127,7 @@ class Arithmetic:
         else:
             engine.modmul_axis_sum(engine.expand(engine.moveaxis(a, 1, 2), 2, end - first),
                                    engine.expand(column, 2, self.ring.n),
-                                   self._table("q", first, end), out, -1)
+                                   self.moduli(first, end), out, -1)
 
     # ---- division and key switching
 
@@ -193,7 +197,7 @@ class Arithmetic:
         target = values[:added.shape[0], :, special:]
         engine.modsum(target, added, column, target)
         digits = spread.shape[0]
-        engine.modmul_axis_sum(key[:, :digits, :end], spread, self._table("q", 0, end), total, -1)
+        engine.modmul_axis_sum(key[:, :digits, :end], spread, self.moduli(0, end), total, -1)
         if indices is not None:
             values = self.turn(values, indices)
         rest, x = values[:, :, special:], values[:, :, :special]
@@ -231,6 +235,8 @@ class Arithmetic:
 def check_layout(ring: Ring, special: int, dnum: Optional[int],
                  *roundings: str) -> Tuple[int, int]:
     """-> (special, dnum), checked."""
+    if not isinstance(ring, Ring):
+        raise DtypeError("a ring is a healcl.fhe.Ring, not %s" % type(ring).__name__)
     special = integer(special, "the number of special primes")
     primes = len(ring.moduli) - special
     if special < 0 or primes < 1:

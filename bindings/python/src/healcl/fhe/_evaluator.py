@@ -25,12 +25,28 @@ _Evaluator = TypeVar("_Evaluator", bound="Evaluator")
 
 
 class _Operand:
-    """What an evaluator has on its device. scale: of the numbers in it, which may be set."""
+    """What an evaluator has on its device."""
 
     __array_ufunc__ = None  # NumPy's arithmetic would copy, and knows no moduli
+    __hash__ = object.__hash__
 
     def __init__(self, evaluator: Evaluator, tensor: Any, scale: float, slots: int) -> None:
-        self._evaluator, self._tensor, self.scale, self._slots = evaluator, tensor, scale, slots
+        self._evaluator, self._tensor, self._scale, self._slots = evaluator, tensor, scale, slots
+
+    def __eq__(self, other: object) -> bool:
+        raise DtypeError("== does not compare what is encrypted: compare residues, from read()")
+
+    @property
+    def scale(self) -> float:
+        """The scale of the numbers in it, which may be set.
+
+            linear.scale = cubic.scale          # they differ by less than a millionth
+        """
+        return self._scale
+
+    @scale.setter
+    def scale(self, scale: float) -> None:
+        self._scale = self._evaluator._check_scale(scale, self.level + 1)
 
     @property
     def level(self) -> int:
@@ -49,7 +65,7 @@ class _Operand:
 
 
 class Plaintext(_Operand):
-    """A plaintext on a device, an operand of +, - and *; from Evaluator.encode() or load().
+    """A plaintext on a device, an operand of +, - and *; from load(), or SEAL's encode().
 
         c + he.encode([1.5, 2.5], c)
     """
@@ -81,6 +97,9 @@ class Ciphertext(_Operand):
 
     def __sub__(self, other: Any) -> Ciphertext:
         return self._evaluator.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Ciphertext:
+        return -self + other
 
     def __mul__(self, other: Any) -> Ciphertext:
         return self._evaluator.multiply(self, other)
@@ -129,6 +148,7 @@ class Evaluator(Closed):
         self._dnum, self._keys, self._nearest = dnum, keys, nearest
         self._generator, self._turn = generator, turn
         self._primes = ring.moduli[:len(ring.moduli) - special]
+        engine.queue._handle.what = "evaluator"  # in errors, after close()
         self._start(engine)
 
     def _start(self, engine: Any) -> None:
@@ -138,8 +158,12 @@ class Evaluator(Closed):
 
     def close(self) -> None:
         """Ends what goes on, and gives the device's memory back. Ciphertexts can only be dropped
-        then."""
-        self._engine.queue.close()
+        then. Nothing in a recording, which ends with its 'with'."""
+        if not isinstance(self._engine, SandboxRecorder):
+            self._engine.queue.close()
+
+    def __repr__(self) -> str:
+        return "<healcl.fhe.%s: %r, %d special>" % (type(self).__name__, self.ring, self.special)
 
     # ---- in and out
 
@@ -158,10 +182,9 @@ class Evaluator(Closed):
                              "a plaintext one" % (what, list(array.shape)))
         primes = self._primes[:array.shape[-2]]
         array = self.ring.check(array, primes, array.ndim, what)
-        self._check_scale(scale, len(primes))
+        scale = self._check_scale(scale, len(primes))
         kind = Ciphertext if array.ndim == 3 else Plaintext
-        return kind(self, self._on.upload(array.reshape(-1, 1, *array.shape[-2:])), float(scale),
-                    slots)
+        return kind(self, self._on.upload(array.reshape(-1, 1, *array.shape[-2:])), scale, slots)
 
     def store(self, a: Ciphertext) -> Any:
         """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
@@ -184,6 +207,8 @@ class Evaluator(Closed):
                 a = program.load(ciphertext)
                 program.expect(program.square(a), library_s_square)
         """
+        if isinstance(self._engine, SandboxRecorder):
+            raise StateError("recordings do not nest")
         with SandboxRecorder(path, self._engine, inputs) as recorder:
             program = object.__new__(type(self))
             program.__dict__.update(self.__dict__)
@@ -219,13 +244,14 @@ class Evaluator(Closed):
             raise DtypeError("a plaintext stands where a ciphertext is wanted")
         return cast(Ciphertext, operand)
 
-    def _check_scale(self, scale: Any, primes: int) -> None:
+    def _check_scale(self, scale: Any, primes: int) -> float:
         if not isinstance(scale, Real) or not 0 < float(scale) < math.inf:
             raise ArgumentError("a scale is a number above 0, not %r" % (scale,))
         bits = math.prod(self._primes[:primes]).bit_length()
         if int(math.log2(float(scale))) >= bits:
             raise ArgumentError("scale 2^%.2f does not fit in the %d bits of level %d" % (
                 math.log2(scale), bits, primes - 1))
+        return float(scale)
 
     def _pair(self, a: Any, b: Any, same_scale: bool) -> Tuple[Ciphertext, _Operand]:
         a, b = self._ciphertext(a), self._own(b)
@@ -290,7 +316,8 @@ class Evaluator(Closed):
             he.multiply(a, b)                   # or a * b
         """
         a, other = self._pair(a, b, False)
-        engine, column, primes = self._engine, self._column(a.level + 1), a.level + 1
+        engine, primes = self._engine, a.level + 1
+        column, moduli = self._column(primes), self._on.moduli(self.special, self.special + primes)
         scale = a.scale * other.scale
         self._check_scale(scale, primes)
         if isinstance(other, Plaintext):
@@ -299,18 +326,16 @@ class Evaluator(Closed):
             return self._new(a, out, scale)
         x, y = a._tensor, other._tensor
         parts = range(x.shape[0] + y.shape[0] - 1)
-        out, product = self._on.empty(len(parts), *x.shape[1:]), self._on.empty(1, *x.shape[1:])
+        out = self._on.empty(len(parts), *x.shape[1:])
         if len(parts) == 3:  # the outer ones at once
             engine.modmul(x, y, column, out[::2])
             parts = range(1, 2)
         for part in parts:
             target = out[part:part + 1]
-            pairs = [(i, part - i) for i in range(x.shape[0]) if 0 <= part - i < y.shape[0]]
-            for i, j in pairs:
-                to = target if (i, j) == pairs[0] else product
-                engine.modmul(x[i:i + 1], y[j:j + 1], column, to)
-                if to is product:
-                    engine.modsum(target, product, column, target)
+            first = max(0, part + 1 - y.shape[0])
+            engine.modmul(x[first:first + 1], y[part - first:part - first + 1], column, target)
+            for i in range(first + 1, min(part + 1, x.shape[0])):
+                engine.modmul_axis_sum(x[i:i + 1], y[part - i], moduli, target[0], -1)
         return self._new(a, out, scale)
 
     def square(self, a: Ciphertext) -> Ciphertext:
@@ -331,7 +356,7 @@ class Evaluator(Closed):
         if a.size > 3:
             raise ArgumentError("cannot relinearize %d parts: relinearize() each product" % a.size)
         if RELINEARIZATION not in self._keys:
-            raise NameUnknownError("there is no relinearization key")
+            raise NameUnknownError("there is no relinearization key: the evaluator takes it when it is made")
         return self._new(a, self._on.switch(a._tensor[2:], self._key(RELINEARIZATION),
                                             a._tensor[:2]))
 
@@ -369,19 +394,18 @@ class Evaluator(Closed):
 
             he.rotate(a, -3)                    # a key for -3, or keys for 1 and -4
         """
-        a = self._with_two_parts(a)
+        a = self._ciphertext(a)
         element = self.ring.galois_element(steps, self._generator)
-        if element == 1:
-            return a
-        if element in self._keys:
-            return self._turned(a, element)
-        powers = naf(steps)
-        if len(powers) == 1:
-            raise NameUnknownError("there is no Galois key for %d steps, element %d" %
-                                   (steps, element))
-        for power in powers:
-            if abs(power) != self.ring.n // 2:
-                a = self.rotate(a, power)
+        elements = [element]
+        if steps == 0 or element not in self._keys:
+            powers = [power for power in naf(steps) if abs(power) != self.ring.n // 2]
+            elements = [self.ring.galois_element(power, self._generator) for power in powers]
+            if not all(each in self._keys for each in elements):
+                raise NameUnknownError("there is no Galois key for %d steps, element %d%s" % (
+                    steps, element, "" if powers == [steps] else
+                    ", nor are there all for %s" % ", ".join(map(str, powers))))
+        for each in elements:
+            a = self._turned(a, each)
         return a
 
     def conjugate(self, a: Ciphertext) -> Ciphertext:
@@ -392,14 +416,11 @@ class Evaluator(Closed):
         element = 2 * self.ring.n - 1
         if element not in self._keys:
             raise NameUnknownError("there is no Galois key to conjugate, element %d" % element)
-        return self._turned(self._with_two_parts(a), element)
-
-    def _with_two_parts(self, a: Any) -> Ciphertext:
-        if self._ciphertext(a).size != 2:
-            raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
-        return cast(Ciphertext, a)
+        return self._turned(self._ciphertext(a), element)
 
     def _turned(self, a: Ciphertext, element: int) -> Ciphertext:
+        if a.size != 2:
+            raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
         on, values, key = self._on, a._tensor, self._key(element)
         indices = on.constant(("indices", element),
                               lambda: self.ring.automorphism(element)[None, None, None])
@@ -438,6 +459,7 @@ def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization
             result = he.store(he.relinearize(he.load(a, scale) * he.load(b, scale)))
     """
     special, dnum = check_layout(ring, special, dnum, rounding, key_rounding)
+    ring.automorphism(integer(generator, "a generator") % (2 * ring.n))
     if turn not in ("before", "within", "after"):
         raise ArgumentError("turn is 'before', 'within' or 'after', not %r" % (turn,))
     keys = {integer(element, "a Galois element"): key

@@ -144,12 +144,12 @@ class Ring:
 
             ring.check(values, ring.moduli, 2, "a polynomial")
         """
-        array, wanted = np.asarray(values), [len(moduli), self.n]
+        array, wanted = np.asarray(values), (len(moduli), self.n)
         if array.dtype.kind not in "iu":
             raise DtypeError("%s has integers, not %s" % (what, array.dtype))
-        if array.ndim != rank or list(array.shape[-2:]) != wanted:
-            raise ShapeError("%s has the shape %s, not %s of %d axes" % (
-                what, list(array.shape), ["..."] * (rank > 2) + wanted, rank))
+        if array.ndim != rank or array.shape[-2:] != wanted:
+            raise ShapeError("%s has the shape %s, not [%s%d, %d]" % (
+                what, list(array.shape), "..., " * (rank - 2), *wanted))
         bounds = np.array(moduli, np.uint64)[:, None]
         if array.size and (array.min() < 0 or (array.astype(np.uint64) >= bounds).any()):
             raise ArgumentError("%s has elements outside of [0, q)" % what)

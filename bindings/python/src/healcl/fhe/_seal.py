@@ -75,7 +75,7 @@ class SealEvaluator(Evaluator):
             a = he.load(tenseal.ckks_vector(context, [1.5, 2.5]))
         """
         slots, source = self._single(source)
-        plain = not hasattr(source, "coeff_modulus_size")
+        plain = hasattr(source, "significant_coeff_count")
         what = "the plaintext" if plain else "the ciphertext"
         if list(source.parms_id()) not in self._ids:
             raise ArgumentError("%s has other parameters than the context%s" % (
@@ -93,10 +93,11 @@ class SealEvaluator(Evaluator):
         if hasattr(source, "ciphertext"):
             parts = source.ciphertext()
             if len(parts) != 1:
-                raise ArgumentError("the vector has %d ciphertexts, because it is longer than %d "
-                                    "slots" % (len(parts), slots))
+                raise ArgumentError("it has %d ciphertexts: load() each of ciphertext()" %
+                                    len(parts))
             slots, source = source.size(), parts[0]
-        if not hasattr(source, "parms_id"):
+        if type(source).__name__ not in ("Ciphertext", "Plaintext") or \
+                not hasattr(source, "parms_id"):
             raise DtypeError("neither a ciphertext nor a plaintext of SEAL, but %s" %
                              type(source).__name__)
         return slots, source
@@ -106,7 +107,10 @@ class SealEvaluator(Evaluator):
 
             program.expect(product, seal_s_product)
         """
-        super().expect(a, _residues(self._api, self._single(source)[1]))
+        source = self._single(source)[1]
+        if not hasattr(source, "coeff_modulus_size"):
+            raise DtypeError("a plaintext is expected where a ciphertext is the result")
+        super().expect(a, _residues(self._api, source))
 
     def encode(self, values: Any, like: Ciphertext, scale: Optional[float] = None) -> Plaintext:
         """Numbers in slots as a plaintext of a ciphertext's level.
@@ -117,14 +121,17 @@ class SealEvaluator(Evaluator):
             a + he.encode(0.5, a)
         """
         plain, encoder = self._api.Plaintext(), self._api.CKKSEncoder(self._context)
-        scale = self._ciphertext(like).scale if scale is None else float(scale)
-        numbers = np.asarray(values)
-        if numbers.dtype.kind not in "iufc" or numbers.ndim > 1 or numbers.size > self.ring.n // 2:
-            raise ArgumentError("encode() takes at most %d numbers, not %s of shape %s" % (
-                self.ring.n // 2, numbers.dtype, list(numbers.shape)))
-        self._check_scale(scale, like.level + 1)
-        kind = complex if numbers.dtype.kind == "c" else float
-        encoder.encode(numbers.astype(kind).tolist(), self._ids[like.level], scale, plain)
+        level, default = self._ciphertext(like).level, like.scale
+        scale = self._check_scale(default if scale is None else scale, level + 1)
+        try:
+            numbers = np.asarray(values)
+            kind = complex if numbers.dtype.kind == "c" else float
+            if numbers.dtype.kind not in "iufc" or numbers.ndim > 1:
+                raise ValueError("%s of shape %s" % (numbers.dtype, list(numbers.shape)))
+            encoder.encode(numbers.astype(kind).tolist(), self._ids[level], scale, plain)
+        except ValueError as error:
+            raise ArgumentError("encode() takes a number or at most %d numbers: %s" % (
+                self.ring.n // 2, error)) from None
         return cast(Plaintext, self.load(plain))
 
     def store(self, a: Ciphertext) -> Any:
@@ -197,8 +204,15 @@ def from_seal(context: Any, device: Device, *, relinearization_keys: Any = None,
     if not hasattr(context, "key_context_data"):
         raise ArgumentError("a context is TenSEAL's or sealapi's, not %s" %
                             type(context).__name__)
+    if not context.parameters_set():
+        raise ArgumentError("SEAL refuses the context: " + context.parameters_error_message())
     scheme = context.key_context_data().parms().scheme().name
     if scheme != "CKKS":
         raise ArgumentError("the scheme is %s, not CKKS" % scheme)
+    for keys, kind in ((relinearization_keys, "RelinKeys"), (galois_keys, "GaloisKeys")):
+        if keys is not None and type(keys).__name__ != kind:
+            raise DtypeError("%s are wanted, not %s" % (kind, type(keys).__name__))
+        if keys is not None and list(keys.parms_id()) != list(context.key_parms_id()):
+            raise ArgumentError("the %s have other parameters than the context" % kind)
     return SealEvaluator(heal_engine(device, expand="spec"), api, context, vectors,
                          _Keys(api, relinearization_keys, galois_keys))
