@@ -113,7 +113,7 @@ class Arithmetic:
                 by: Optional[int] = None) -> None:
         """Fast base conversion (Bajard, Eynard, Hasan, Zucca 2016) of prepared coefficients
         [r, 1, s, n] modulo the source's primes, of product D: x + e D, 0 <= e < s, modulo the
-        primes first to end - 1, to out [r, k, n] of zeros. by: divided by -by."""
+        primes first to end - 1, to out [r, 1, k, n] of zeros. by: divided by -by."""
         engine, moduli = self.engine, self.ring.moduli
         full = math.prod(moduli[i] for i in source)
 
@@ -123,11 +123,11 @@ class Arithmetic:
 
         column = self.constant(("weights", source, first, end, by), weights)
         if len(source) == 1:
-            engine.modmul(a, column, self.column(first, end), engine.unsqueeze(out, 1))
+            engine.modmul(a, column, self.column(first, end), out)
         else:
             engine.modmul_axis_sum(engine.expand(engine.moveaxis(a, 1, 2), 2, end - first),
                                    engine.expand(column, 2, self.ring.n),
-                                   self.moduli(first, end), out, -1)
+                                   self.moduli(first, end), engine.squeeze(out, 1), -1)
 
     # ---- division and key switching
 
@@ -194,18 +194,19 @@ class Arithmetic:
         else:
             total = engine.zeros((2, end, n), np.int64)
         values = engine.unsqueeze(total, 1)
-        target = values[:added.shape[0], :, special:]
+        rest = values[:, :, special:]
+        target = rest if added.shape[0] == 2 else rest[:1]
         engine.modsum(target, added, column, target)
         digits = spread.shape[0]
         engine.modmul_axis_sum(key[:, :digits, :end], spread, self.moduli(0, end), total, -1)
         if indices is not None:
             values = self.turn(values, indices)
-        rest, x = values[:, :, special:], values[:, :, :special]
+            rest = values[:, :, special:]
+        x = values[:, :, :special]
         self.coefficients(x, 0, special, x)
         self.prepare(x, [range(special)])
-        out = self.empty(2, k, n) if special == 1 else engine.zeros((2, k, n), np.int64)
+        out = self.empty(2, 1, k, n) if special == 1 else engine.zeros((2, 1, k, n), np.int64)
         self.convert(x, range(special), special, end, out, math.prod(self.ring.moduli[:special]))
-        out = engine.unsqueeze(out, 1)
         engine.modsum(rest, self.transform(out, special, end, out), column, out)
         return out
 
@@ -220,13 +221,11 @@ class Arithmetic:
             return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end,
                                                  self.empty(1, k, end, n)), 0)
         self.prepare(x, digits)
-        spread = engine.zeros((len(digits), end, n), np.int64)
+        spread = engine.zeros((len(digits), 1, end, n), np.int64)
         for i, digit in enumerate(digits):
             self.convert(x[:, :, digit.start - special:digit.stop - special], digit, 0, end,
                          spread[i:i + 1])
-        values = engine.unsqueeze(spread, 1)
-        self.transform(values, 0, end, values)
-        return spread
+        return engine.squeeze(self.transform(spread, 0, end, spread), 1)
 
 
 # ---- on arrays
@@ -318,9 +317,9 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
     with _on(device, ring, 0, 1, "down") as on:
         x = on.upload(array[None, None])
         on.prepare(x, [range(source)])
-        out = on.engine.zeros((1, count - source, ring.n), np.int64)
+        out = on.engine.zeros((1, 1, count - source, ring.n), np.int64)
         on.convert(x, range(source), source, count, out)
-        return np.asarray(out.read()[0])
+        return np.asarray(out.read()[0, 0])
 
 
 def rescale(values: Any, ring: Ring, rounding: str = "nearest",

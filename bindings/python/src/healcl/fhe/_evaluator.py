@@ -99,7 +99,7 @@ class Ciphertext(_Operand):
         return self._evaluator.subtract(self, other)
 
     def __rsub__(self, other: Any) -> Ciphertext:
-        return -self + other
+        return self._evaluator.add(-self, other)
 
     def __mul__(self, other: Any) -> Ciphertext:
         return self._evaluator.multiply(self, other)
