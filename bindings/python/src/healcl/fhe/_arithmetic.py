@@ -344,12 +344,13 @@ def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Option
     """Switches a part of a ciphertext to another key (Gentry, Halevi, Smart 2012; Han, Ki 2020).
 
     values    int64 [k, n] in [0, q): modulo the first k primes of the ring, in its order
-    key       int64 [digits, 2, primes of the ring, n], likewise: encryptions of the old secret
-              times P times the integer that is 1 modulo a digit's primes and 0 modulo the others
+    key       int64 [digits, 2, primes of the ring, n], likewise: key[i, 0] + key[i, 1] s is a
+              small error more than P g t; s is the new secret, t the old one, and g the integer
+              that is 1 modulo the primes of digit i and 0 modulo the others
     ring      the primes of ciphertexts, then the special ones, of product P
     special   how many of them are special
-    dnum      into how many digits the primes of ciphertexts fall, of one size but for the last;
-              None: each is one, as in SEAL
+    dnum      into how many digits the primes of ciphertexts fall in their order, of one size but
+              for the last; None: each is one, as in SEAL
     rounding  of the division by P: "nearest", as SEAL does, or "down"
 
     Returns int64 [2, k, n], what is to be added to the other part.

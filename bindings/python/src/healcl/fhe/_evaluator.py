@@ -169,7 +169,8 @@ class Evaluator(Closed):
 
     def load(self, values: Any, scale: Optional[float] = None) -> Any:
         """A ciphertext of an array, int64 [parts, k, n] in [0, q), or a plaintext of [k, n]: values
-        in the ring's order, modulo its first k primes. scale: of the numbers in it.
+        in the ring's order, modulo its first k primes. A ciphertext is decrypted as parts[0] +
+        parts[1] s + parts[2] s^2. scale: of the numbers in it.
 
             a = he.load(array, 2.0**40)
         """
@@ -441,7 +442,8 @@ def from_arrays(device: Device, ring: Ring, *, special: int = 1, relinearization
                 turn: str = "before") -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
 
-    ring                 the primes of ciphertexts, then the special ones; its psi are the library's
+    ring                 the primes of ciphertexts, of which rescale() drops the last, then the
+                         special ones; its psi are the library's
     special              how many of them are special
     relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch()
     galois_keys          such keys by Galois element
