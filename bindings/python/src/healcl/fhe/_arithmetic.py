@@ -274,15 +274,19 @@ def _on(device: Device, ring: Ring, special: int, dnum: int, rounding: str) -> I
                          (rounding == "nearest",) * 2)
 
 
+def _transformed(how: Callable[..., Any], a: Any, ring: Ring, device: Device) -> np.ndarray:
+    array = ring.check(a, ring.moduli, 2, "the polynomial")
+    with _on(device, ring, 0, 1, "down") as on:
+        x = on.upload(array[None, None])
+        return np.asarray(how(on, x, 0, len(array), x).read()[0, 0])
+
+
 def ntt(coefficients: Any, ring: Ring, device: Device = reference) -> np.ndarray:
     """Coefficients, int64 [k, n] in [0, q), of a polynomial -> its values, in the ring's order.
 
         fhe.ntt([[0, 1] + [0] * 254], ring)     # of x: psi to the power of 2 r + 1
     """
-    array = ring.check(coefficients, ring.moduli, 2, "the polynomial")
-    with _on(device, ring, 0, 1, "down") as on:
-        x = on.upload(array[None, None])
-        return np.asarray(on.transform(x, 0, len(array), x).read()[0, 0])
+    return _transformed(Arithmetic.transform, coefficients, ring, device)
 
 
 def intt(values: Any, ring: Ring, device: Device = reference) -> np.ndarray:
@@ -290,10 +294,7 @@ def intt(values: Any, ring: Ring, device: Device = reference) -> np.ndarray:
 
         fhe.intt(fhe.ntt(a, ring), ring)        # a
     """
-    array = ring.check(values, ring.moduli, 2, "the polynomial")
-    with _on(device, ring, 0, 1, "down") as on:
-        x = on.upload(array[None, None])
-        return np.asarray(on.coefficients(x, 0, len(array), x).read()[0, 0])
+    return _transformed(Arithmetic.coefficients, values, ring, device)
 
 
 def base_convert(coefficients: Any, ring: Ring, source: int,

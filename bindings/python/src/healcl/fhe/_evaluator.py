@@ -291,12 +291,11 @@ class Evaluator(Closed):
         engine, column = self._engine, self._column(a.level + 1)
         x, y = a._tensor, self._negative(b._tensor) if negative else b._tensor
         few, many = sorted((x.shape[0], y.shape[0]))
-        out = self._on.empty(many, *x.shape[1:])
-        common = slice(0, few)
-        engine.modsum(x[common], y[common], column, out[common])
+        out = target = self._on.empty(many, *x.shape[1:])
         if few < many:
-            rest = slice(few, many)
-            engine.modsum((x if x.shape[0] == many else y)[rest], 0, column, out[rest])
+            engine.modsum((x if x.shape[0] == many else y)[few:], 0, column, out[few:])
+            x, y, target = x[:few], y[:few], out[:few]
+        engine.modsum(x, y, column, target)
         return self._new(a, out)
 
     def _negative(self, tensor: Any) -> Any:
