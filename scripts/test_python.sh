@@ -33,7 +33,8 @@ if ! $venv/bin/python -c 'import cffi, mypy, numpy, scikit_build_core' 2>/dev/nu
     $venv/bin/pip install -q cffi mypy numpy scikit-build-core matplotlib >"$log" 2>&1 ||
         { tail -n 3 "$log" && skip "no packages can be fetched from PyPI"; }
 fi
-$venv/bin/python -c 'import tenseal' 2>/dev/null || $venv/bin/pip install -q tenseal >"$log" 2>&1 ||
+$venv/bin/python -c 'import tenseal, zstandard' 2>/dev/null ||
+    $venv/bin/pip install -q tenseal zstandard >"$log" 2>&1 ||
     echo "test_python.sh: no TenSEAL for this Python: nothing is compared with SEAL"
 CMAKE_BUILD_PARALLEL_LEVEL=$(jobs_count) $venv/bin/pip install -q --no-build-isolation \
     --no-deps --force-reinstall ./bindings/python >"$log" 2>&1 ||

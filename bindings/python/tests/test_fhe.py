@@ -119,6 +119,12 @@ class Arrays(unittest.TestCase):
                  lambda: fhe.key_switch(zeros[:2], zeros, ring, 2, 3)),
                 (healcl.ArgumentError, "odd", lambda: fhe.from_arrays(
                     healcl.reference, ring, galois_keys={4: zeros})),
+                (healcl.ArgumentError, "odd", lambda: fhe.from_arrays(
+                    healcl.reference, ring, generator=2)),
+                (healcl.ArgumentError, "turn", lambda: fhe.from_arrays(
+                    healcl.reference, ring, turn="first")),
+                (healcl.DtypeError, "a ring is", lambda: fhe.from_arrays(
+                    healcl.reference, PRIMES)),
                 (healcl.ShapeError, "two or more parts", lambda: he.load(zeros[None, :3], 1.0)),
                 (healcl.ArgumentError, "a scale is", lambda: he.load(zeros[:3])),
                 (healcl.ShapeError, "the relinearization key", lambda: he.relinearize(
@@ -166,11 +172,13 @@ class Hybrid(unittest.TestCase):
                       (a, b, turned, product, scheme.divide(product, scheme.by_last))]
             galois, relinearization = (np.moveaxis(t.array(key), 0, 1)[..., order] for key in keys)
             special, secret = len(scheme.parameters.special), t.secret.values[:, order]
-            for rounding in ("down", "nearest"):
-                with self.subTest(limbs=limbs, dnum=dnum, rounding=rounding), fhe.from_arrays(
+            backward = ring.automorphism(pow(element, -1, 128))
+            for rounding, turn in (("down", "before"), ("nearest", "within"), ("nearest", "after")):
+                with self.subTest(limbs=limbs, dnum=dnum, turn=turn), fhe.from_arrays(
                         dev, ring, special=special, relinearization_key=relinearization,
-                        galois_keys={element: galois}, dnum=dnum, rounding=rounding,
-                        generator=5) as he:
+                        galois_keys={element: galois if turn == "before" else galois[..., backward]},
+                        dnum=dnum, rounding=rounding, key_rounding=rounding, generator=5,
+                        turn=turn) as he:
                     x, y = (he.load(array, 2.0**40) for array in wanted[:2])
                     found = [he.rotate(x, 5)]
                     found.append(he.relinearize(found[0] * y))
@@ -178,7 +186,7 @@ class Hybrid(unittest.TestCase):
                     if rounding == "down":
                         for array, ciphertext in zip(wanted[2:], found):
                             np.testing.assert_array_equal(he.store(ciphertext), array)
-                    # Other levels and roundings: the same but for noise, whose secret is known.
+                    # Other levels and variants: the same but for noise, whose secret is known.
                     low = he.mod_switch(x, limbs - 2)
                     some, moduli = ring.pick(range(limbs - 1)), ring.moduli[:limbs - 1]
                     (c0, c1), (d0, d1) = (he.store(each).astype(object) for each in

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """healcl.fhe against SEAL, by way of TenSEAL: all bits are equal."""
+import gc
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
 import healcl
 from healcl import fhe
+from healcl._recorder import Recorder
 from support import CLONE, array_of, both, device, entries, transcript
 
 try:
@@ -76,6 +79,7 @@ class Keys:
         return {
             "add": call("add", a, b), "subtract": call("sub", a, b), "negate": call("negate", a),
             "multiply": product, "relinearize": relinearized, "rescale": rescaled,
+            "of four parts": call("multiply", product, b),
             "product and ciphertext": call("add", product, call("multiply_plain", b, plain)),
             "ciphertext less product": call("sub", call("multiply_plain", b, plain), product),
             "mod_switch": call("mod_switch_to_next", a),
@@ -95,10 +99,11 @@ class Keys:
         return {
             "add": a + b, "subtract": a - b, "negate": -a, "multiply": product,
             "relinearize": relinearized, "rescale": rescaled,
+            "of four parts": b * product,
             "product and ciphertext": product + b * plain,
             "ciphertext less product": plain * b - product,
             "mod_switch": he.mod_switch(a), "plus plain": a + he.encode(self.numbers, a),
-            "less plain": a - plain, "times plain": a * plain, "rotate by 1": he.rotate(a, 1),
+            "less plain": -(plain - a), "times plain": a * plain, "rotate by 1": he.rotate(a, 1),
             "rotate by 5": he.rotate(rescaled, 5), "rotate by -3": he.rotate(a, -3),
             "conjugate": he.conjugate(a), "depth 2": he.relinearize(he.square(rescaled))}
 
@@ -174,6 +179,24 @@ class Seal(unittest.TestCase):
             np.testing.assert_array_equal(he.load(turned).read(), he.rotate(a, steps).read())
             self.assertEqual(repr(a), "<healcl.fhe.Ciphertext: 2 parts, level 1, scale 2^28.00>")
 
+    def test_a_tensor_dropped_while_the_recording_is_written(self):
+        keys = Keys(64, [30, 25, 30], 20)
+
+        def segment(recorder, name, original=Recorder.segment):
+            gc.collect()
+            return original(recorder, name)
+
+        with tempfile.TemporaryDirectory() as folder, keys.evaluator(healcl.reference) as he:
+            path = os.path.join(folder, "dropped.json")
+            with mock.patch.object(Recorder, "segment", segment), he.record(path) as program:
+                gc.disable()
+                self.addCleanup(gc.enable)
+                cycle = [program.load(keys.a)]
+                cycle.append(cycle)
+                del cycle
+                program.expect(program.load(keys.b), keys.b)
+            self.assertTrue(healcl.load(path).run(healcl.reference).verified)
+
     def test_mistakes(self):
         keys = Keys(1024, [30, 25, 30], 20)
         other = Keys(2048, [30, 25, 30], 20)
@@ -198,21 +221,32 @@ class Seal(unittest.TestCase):
                 (healcl.ArgumentError, "4 parts", lambda: he.relinearize(small * small * small)),
                 (healcl.NameUnknownError, "2 steps, element 9", lambda: he.rotate(a, 2)),
                 (healcl.NameUnknownError, "conjugate", lambda: bare.conjugate(foreign)),
+                (healcl.NameUnknownError, "3 steps, element 27, .* for -1, 4",
+                 lambda: he.rotate(a, 3)),
                 (healcl.ArgumentError, "512 slots by 512", lambda: he.rotate(a, 512)),
                 (healcl.ArgumentError, "relinearize", lambda: he.rotate(product, 1)),
                 (healcl.ArgumentError, "n = 2048, not 1024", lambda: he.load(other.a)),
                 (healcl.ArgumentError, "another evaluator", lambda: a + foreign),
                 (healcl.DtypeError, "encode", lambda: a * 2.5),
+                (healcl.DtypeError, "encode", lambda: 1 - a),
+                (healcl.DtypeError, "residues", lambda: a == a),
+                (healcl.ArgumentError, "above 0", lambda: setattr(a, "scale", 0)),
                 (healcl.DtypeError, "plaintext", lambda: he.negate(plain)),
                 (healcl.DtypeError, "neither", lambda: he.load([1, 2])),
-                (healcl.ArgumentError, "513", lambda: he.encode(range(513), a)),
+                (healcl.ArgumentError, "at most 512", lambda: he.encode(range(513), a)),
+                (healcl.ArgumentError, "finite", lambda: he.encode(np.nan, a)),
+                (healcl.ArgumentError, r"shape \[1, 1\]", lambda: he.encode([[1]], a)),
+                (healcl.DtypeError, "RelinKeys", lambda: fhe.from_seal(
+                    keys.context, healcl.reference, relinearization_keys=keys.galois)),
+                (healcl.ArgumentError, "other parameters", lambda: fhe.from_seal(
+                    keys.context, healcl.reference, galois_keys=other.galois)),
                 (healcl.ArgumentError, "2 ciphertexts",
                  lambda: he.load(SimpleNamespace(ciphertext=lambda: [keys.a, keys.b]))),
                 (healcl.ArgumentError, "BFV", lambda: fhe.from_seal(bfv, healcl.reference)),
                 (healcl.ArgumentError, "context", lambda: fhe.from_seal(7, healcl.reference)),
                 (healcl.StateError, "record", lambda: he.expect(a, keys.a)),
                 (TypeError, "ufunc", lambda: np.add(a, a)),
-                (healcl.StateError, "closed", lambda: (bare.close(), foreign.read()))):
+                (healcl.StateError, "evaluator is closed", lambda: (bare.close(), foreign.read()))):
             with self.subTest(word), self.assertRaisesRegex(error, word):
                 make()
 

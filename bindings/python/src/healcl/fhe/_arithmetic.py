@@ -10,7 +10,7 @@ import numpy as np
 
 from .._device import AnyDevice, reference
 from .._engine import heal_engine
-from .._errors import ArgumentError, ShapeError
+from .._errors import ArgumentError, DtypeError, ShapeError
 from ._ring import Ring, integer
 
 
@@ -28,14 +28,15 @@ class Arithmetic:
     ring     the special primes first, so that the primes of each level are one range with them
     special  how many they are
     dnum     digits of the full modulus in key switching
-    nearest  whether division rounds to the nearest integer, or down (and further, by less than
-             the number of primes, where there are several)
+    nearest  whether rescale(), and switch(), round to the nearest integer, or down (and further,
+             by less than the number of special primes, where there are several)
 
     Tables and constants go to the device when they are first used. Few calls count: each launch
     takes a device about as long as 1,000 butterflies.
     """
 
-    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, nearest: bool) -> None:
+    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int,
+                 nearest: Tuple[bool, bool]) -> None:
         self.engine, self.ring, self.special, self.nearest = engine, ring, special, nearest
         self.digits = digit_ranges(len(ring.moduli) - special, dnum)
         self._kept: Dict[Hashable, Any] = {}
@@ -68,6 +69,10 @@ class Arithmetic:
         return self.keep((name, first, end), lambda: self.constant(
             name, lambda: self._tables[name])[first:end])
 
+    def moduli(self, first: int, end: int) -> Any:
+        """The moduli, int64 [k]."""
+        return self._table("q", first, end)
+
     def column(self, first: int, end: int) -> Any:
         """The moduli, int64 [k, 1]."""
         return self._table("column", first, end)
@@ -77,7 +82,7 @@ class Arithmetic:
     def transform(self, a: Any, first: int, end: int, out: Any) -> Any:
         """Coefficients [r, 1, k, n], or [r, 1, 1, n] to be read for all moduli -> values, to out
         [r, 1, k, n]."""
-        self.engine.ntt(a, -1, None, None, self._table("q", first, end), None, None,
+        self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
                         self._table("psi", first, end), out, int(a.shape[2] != out.shape[2]), 1)
         return out
 
@@ -85,7 +90,7 @@ class Arithmetic:
         """Values [r, 1, k, n] -> coefficients, or minus them, to out."""
         order = self.constant("order", lambda: np.arange(self.ring.n))
         scale = self._table("minus_n_inverse" if negative else "n_inverse", first, end)
-        self.engine.intt(a, -1, order, None, self._table("q", first, end), None, None,
+        self.engine.intt(a, -1, order, None, self.moduli(first, end), None, None,
                          self._table("inverse", first, end), scale, out, 0)
         return out
 
@@ -108,7 +113,7 @@ class Arithmetic:
                 by: Optional[int] = None) -> None:
         """Fast base conversion (Bajard, Eynard, Hasan, Zucca 2016) of prepared coefficients
         [r, 1, s, n] modulo the source's primes, of product D: x + e D, 0 <= e < s, modulo the
-        primes first to end - 1, to out [r, k, n] of zeros. by: divided by -by."""
+        primes first to end - 1, to out [r, 1, k, n] of zeros. by: divided by -by."""
         engine, moduli = self.engine, self.ring.moduli
         full = math.prod(moduli[i] for i in source)
 
@@ -118,11 +123,11 @@ class Arithmetic:
 
         column = self.constant(("weights", source, first, end, by), weights)
         if len(source) == 1:
-            engine.modmul(a, column, self.column(first, end), engine.unsqueeze(out, 1))
+            engine.modmul(a, column, self.column(first, end), out)
         else:
             engine.modmul_axis_sum(engine.expand(engine.moveaxis(a, 1, 2), 2, end - first),
                                    engine.expand(column, 2, self.ring.n),
-                                   self._table("q", first, end), out, -1)
+                                   self.moduli(first, end), engine.squeeze(out, 1), -1)
 
     # ---- division and key switching
 
@@ -134,8 +139,8 @@ class Arithmetic:
         first, q = self.special, moduli[last]
         column, out = self.column(first, last), self.empty(r, 1, k - 1, self.ring.n)
         x = self.coefficients(a[:, :, k - 1:], last, last + 1, self.empty(r, 1, 1, self.ring.n),
-                              negative=self.nearest)
-        if self.nearest:  # -x in [-q/2, q/2], as (-x + q/2) modulo q, less q/2
+                              negative=self.nearest[0])
+        if self.nearest[0]:  # -x in [-q/2, q/2], as (-x + q/2) modulo q, less q/2
             engine.modsum(x, q >> 1, q, x)
             engine.modsum(x, self.constant(("half", last), lambda: [
                 [-(q >> 1) % m] for m in moduli[first:last]]), column, out)
@@ -169,29 +174,39 @@ class Arithmetic:
                       self.column(0, count), out)
         return engine.expand(engine.squeeze(self.transform(out, 0, count, out), 0), 0, 2)
 
-    def switch(self, c: Any, key: Any, added: Any) -> Any:
+    def turn(self, a: Any, indices: Any) -> Any:
+        """values[..., indices] of [..., n]; indices: int64 [1, 1, 1, n]."""
+        out = self.empty(*a.shape)
+        self.engine.take_along_axis(a, indices, 3, out)
+        return out
+
+    def switch(self, c: Any, key: Any, added: Any, indices: Any = None) -> Any:
         """c [1, 1, k, n] under the key's old secret -> [2, 1, k, n] under the new one, the first
-        parts of which are added to those of `added`, [1 or 2, 1, k, n]. key: from key()."""
+        parts of which are added to those of `added`, [1 or 2, 1, k, n]. key: from key(). indices:
+        of a turn before the division."""
         engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
         end, column = special + k, self.column(special, special + c.shape[2])
         spread = self._spread(c)
-        if self.nearest:
+        if self.nearest[1]:
             total = self.empty(2, end, n)
             start = self.keep(("start", end), lambda: self.keep("start", self._start)[:, :end])
             engine.modsum(start, 0, self.column(0, end), total)
         else:
             total = engine.zeros((2, end, n), np.int64)
-        rest = engine.unsqueeze(total, 1)
-        rest, x = rest[:, :, special:], rest[:, :, :special]
+        values = engine.unsqueeze(total, 1)
+        rest = values[:, :, special:]
         target = rest if added.shape[0] == 2 else rest[:1]
         engine.modsum(target, added, column, target)
         digits = spread.shape[0]
-        engine.modmul_axis_sum(key[:, :digits, :end], spread, self._table("q", 0, end), total, -1)
+        engine.modmul_axis_sum(key[:, :digits, :end], spread, self.moduli(0, end), total, -1)
+        if indices is not None:
+            values = self.turn(values, indices)
+            rest = values[:, :, special:]
+        x = values[:, :, :special]
         self.coefficients(x, 0, special, x)
         self.prepare(x, [range(special)])
-        out = self.empty(2, k, n) if special == 1 else engine.zeros((2, k, n), np.int64)
+        out = self.empty(2, 1, k, n) if special == 1 else engine.zeros((2, 1, k, n), np.int64)
         self.convert(x, range(special), special, end, out, math.prod(self.ring.moduli[:special]))
-        out = engine.unsqueeze(out, 1)
         engine.modsum(rest, self.transform(out, special, end, out), column, out)
         return out
 
@@ -206,20 +221,21 @@ class Arithmetic:
             return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end,
                                                  self.empty(1, k, end, n)), 0)
         self.prepare(x, digits)
-        spread = engine.zeros((len(digits), end, n), np.int64)
+        spread = engine.zeros((len(digits), 1, end, n), np.int64)
         for i, digit in enumerate(digits):
             self.convert(x[:, :, digit.start - special:digit.stop - special], digit, 0, end,
                          spread[i:i + 1])
-        values = engine.unsqueeze(spread, 1)
-        self.transform(values, 0, end, values)
-        return spread
+        return engine.squeeze(self.transform(spread, 0, end, spread), 1)
 
 
 # ---- on arrays
 
 
-def check_layout(ring: Ring, special: int, dnum: Optional[int], rounding: str) -> Tuple[int, int]:
+def check_layout(ring: Ring, special: int, dnum: Optional[int],
+                 *roundings: str) -> Tuple[int, int]:
     """-> (special, dnum), checked."""
+    if not isinstance(ring, Ring):
+        raise DtypeError("a ring is a healcl.fhe.Ring, not %s" % type(ring).__name__)
     special = integer(special, "the number of special primes")
     primes = len(ring.moduli) - special
     if special < 0 or primes < 1:
@@ -228,8 +244,9 @@ def check_layout(ring: Ring, special: int, dnum: Optional[int], rounding: str) -
     dnum = primes if dnum is None else integer(dnum, "dnum")
     if not 1 <= dnum <= primes:
         raise ArgumentError("%d primes make 1 to %d digits, not %d" % (primes, primes, dnum))
-    if rounding not in ("nearest", "down"):
-        raise ArgumentError("rounding is 'nearest' or 'down', not %r" % (rounding,))
+    for each in roundings:
+        if each not in ("nearest", "down"):
+            raise ArgumentError("rounding is 'nearest' or 'down', not %r" % (each,))
     return special, dnum
 
 
@@ -255,7 +272,14 @@ def _on(device: AnyDevice, ring: Ring, special: int, dnum: int,
     engine = heal_engine(device, expand="spec")
     with engine.queue:
         yield Arithmetic(engine, special_first(ring, special), special, dnum,
-                         rounding == "nearest")
+                         (rounding == "nearest",) * 2)
+
+
+def _transformed(how: Callable[..., Any], a: Any, ring: Ring, device: Device) -> np.ndarray:
+    array = ring.check(a, ring.moduli, 2, "the polynomial")
+    with _on(device, ring, 0, 1, "down") as on:
+        x = on.upload(array[None, None])
+        return np.asarray(how(on, x, 0, len(array), x).read()[0, 0])
 
 
 def ntt(coefficients: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
@@ -263,10 +287,7 @@ def ntt(coefficients: Any, ring: Ring, device: AnyDevice = reference) -> np.ndar
 
         fhe.ntt([[0, 1] + [0] * 254], ring)     # of x: psi to the power of 2 r + 1
     """
-    array = ring.check(coefficients, ring.moduli, 2, "the polynomial")
-    with _on(device, ring, 0, 1, "down") as on:
-        x = on.upload(array[None, None])
-        return np.asarray(on.transform(x, 0, len(array), x).read()[0, 0])
+    return _transformed(Arithmetic.transform, coefficients, ring, device)
 
 
 def intt(values: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
@@ -274,10 +295,7 @@ def intt(values: Any, ring: Ring, device: AnyDevice = reference) -> np.ndarray:
 
         fhe.intt(fhe.ntt(a, ring), ring)        # a
     """
-    array = ring.check(values, ring.moduli, 2, "the polynomial")
-    with _on(device, ring, 0, 1, "down") as on:
-        x = on.upload(array[None, None])
-        return np.asarray(on.coefficients(x, 0, len(array), x).read()[0, 0])
+    return _transformed(Arithmetic.coefficients, values, ring, device)
 
 
 def base_convert(coefficients: Any, ring: Ring, source: int,
@@ -301,9 +319,9 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
     with _on(device, ring, 0, 1, "down") as on:
         x = on.upload(array[None, None])
         on.prepare(x, [range(source)])
-        out = on.engine.zeros((1, count - source, ring.n), np.int64)
+        out = on.engine.zeros((1, 1, count - source, ring.n), np.int64)
         on.convert(x, range(source), source, count, out)
-        return np.asarray(out.read()[0])
+        return np.asarray(out.read()[0, 0])
 
 
 def rescale(values: Any, ring: Ring, rounding: str = "nearest",
@@ -328,12 +346,13 @@ def key_switch(values: Any, key: Any, ring: Ring, special: int = 1, dnum: Option
     """Switches a part of a ciphertext to another key (Gentry, Halevi, Smart 2012; Han, Ki 2020).
 
     values    int64 [k, n] in [0, q): modulo the first k primes of the ring, in its order
-    key       int64 [digits, 2, primes of the ring, n], likewise: encryptions of the old secret
-              times P times the integer that is 1 modulo a digit's primes and 0 modulo the others
+    key       int64 [digits, 2, primes of the ring, n], likewise: key[i, 0] + key[i, 1] s is a
+              small error more than P g t; s is the new secret, t the old one, and g the integer
+              that is 1 modulo the primes of digit i and 0 modulo the others
     ring      the primes of ciphertexts, then the special ones, of product P
     special   how many of them are special
-    dnum      into how many digits the primes of ciphertexts fall, of one size but for the last;
-              None: each is one, as in SEAL
+    dnum      into how many digits the primes of ciphertexts fall in their order, of one size but
+              for the last; None: each is one, as in SEAL
     rounding  of the division by P: "nearest", as SEAL does, or "down"
 
     Returns int64 [2, k, n], what is to be added to the other part.

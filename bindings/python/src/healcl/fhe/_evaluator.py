@@ -25,12 +25,28 @@ _Evaluator = TypeVar("_Evaluator", bound="Evaluator")
 
 
 class _Operand:
-    """What an evaluator has on its device. scale: of the numbers in it, which may be set."""
+    """What an evaluator has on its device."""
 
     __array_ufunc__ = None  # NumPy's arithmetic would copy, and knows no moduli
+    __hash__ = object.__hash__
 
     def __init__(self, evaluator: Evaluator, tensor: Any, scale: float, slots: int) -> None:
-        self._evaluator, self._tensor, self.scale, self._slots = evaluator, tensor, scale, slots
+        self._evaluator, self._tensor, self._scale, self._slots = evaluator, tensor, scale, slots
+
+    def __eq__(self, other: object) -> bool:
+        raise DtypeError("== does not compare what is encrypted: compare residues, from read()")
+
+    @property
+    def scale(self) -> float:
+        """The scale of the numbers in it, which may be set.
+
+            linear.scale = cubic.scale          # they differ by less than a millionth
+        """
+        return self._scale
+
+    @scale.setter
+    def scale(self, scale: float) -> None:
+        self._scale = self._evaluator._check_scale(scale, self.level + 1)
 
     @property
     def level(self) -> int:
@@ -49,7 +65,7 @@ class _Operand:
 
 
 class Plaintext(_Operand):
-    """A plaintext on a device, an operand of +, - and *; from Evaluator.encode() or load().
+    """A plaintext on a device, an operand of +, - and *; from load(), or SEAL's encode().
 
         c + he.encode([1.5, 2.5], c)
     """
@@ -81,6 +97,9 @@ class Ciphertext(_Operand):
 
     def __sub__(self, other: Any) -> Ciphertext:
         return self._evaluator.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Ciphertext:
+        return self._evaluator.add(-self, other)
 
     def __mul__(self, other: Any) -> Ciphertext:
         return self._evaluator.multiply(self, other)
@@ -122,28 +141,36 @@ class Evaluator(Closed):
     the device when they are first used.
     """
 
-    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, rounding: str,
-                 keys: Any, generator: int) -> None:
+    def __init__(self, engine: Any, ring: Ring, special: int, dnum: int, keys: Any,
+                 nearest: Tuple[bool, bool] = (True, True), generator: int = 3,
+                 turn: str = "before") -> None:
         self.ring, self.special = ring, special
-        self._dnum, self._rounding, self._keys, self._generator = dnum, rounding, keys, generator
+        self._dnum, self._keys, self._nearest = dnum, keys, nearest
+        self._generator, self._turn = generator, turn
         self._primes = ring.moduli[:len(ring.moduli) - special]
+        engine.queue._handle.what = "evaluator"  # in errors, after close()
         self._start(engine)
 
     def _start(self, engine: Any) -> None:
         self._engine = engine
         self._on = Arithmetic(engine, special_first(self.ring, self.special), self.special,
-                              self._dnum, self._rounding == "nearest")
+                              self._dnum, self._nearest)
 
     def close(self) -> None:
         """Ends what goes on, and gives the device's memory back. Ciphertexts can only be dropped
-        then."""
-        self._engine.queue.close()
+        then. Nothing in a recording, which ends with its 'with'."""
+        if not isinstance(self._engine, SandboxRecorder):
+            self._engine.queue.close()
+
+    def __repr__(self) -> str:
+        return "<healcl.fhe.%s: %r, %d special>" % (type(self).__name__, self.ring, self.special)
 
     # ---- in and out
 
     def load(self, values: Any, scale: Optional[float] = None) -> Any:
         """A ciphertext of an array, int64 [parts, k, n] in [0, q), or a plaintext of [k, n]: values
-        in the ring's order, modulo its first k primes. scale: of the numbers in it.
+        in the ring's order, modulo its first k primes. A ciphertext is decrypted as parts[0] +
+        parts[1] s + parts[2] s^2. scale: of the numbers in it.
 
             a = he.load(array, 2.0**40)
         """
@@ -156,10 +183,9 @@ class Evaluator(Closed):
                              "a plaintext one" % (what, list(array.shape)))
         primes = self._primes[:array.shape[-2]]
         array = self.ring.check(array, primes, array.ndim, what)
-        self._check_scale(scale, len(primes))
+        scale = self._check_scale(scale, len(primes))
         kind = Ciphertext if array.ndim == 3 else Plaintext
-        return kind(self, self._on.upload(array.reshape(-1, 1, *array.shape[-2:])), float(scale),
-                    slots)
+        return kind(self, self._on.upload(array.reshape(-1, 1, *array.shape[-2:])), scale, slots)
 
     def store(self, a: Ciphertext) -> Any:
         """The residues, int64 [parts, level + 1, n] in [0, q), in the ring's order.
@@ -182,6 +208,8 @@ class Evaluator(Closed):
                 a = program.load(ciphertext)
                 program.expect(program.square(a), library_s_square)
         """
+        if isinstance(self._engine, SandboxRecorder):
+            raise StateError("recordings do not nest")
         with SandboxRecorder(path, self._engine, inputs) as recorder:
             program = object.__new__(type(self))
             program.__dict__.update(self.__dict__)
@@ -217,13 +245,14 @@ class Evaluator(Closed):
             raise DtypeError("a plaintext stands where a ciphertext is wanted")
         return cast(Ciphertext, operand)
 
-    def _check_scale(self, scale: Any, primes: int) -> None:
+    def _check_scale(self, scale: Any, primes: int) -> float:
         if not isinstance(scale, Real) or not 0 < float(scale) < math.inf:
             raise ArgumentError("a scale is a number above 0, not %r" % (scale,))
         bits = math.prod(self._primes[:primes]).bit_length()
         if int(math.log2(float(scale))) >= bits:
             raise ArgumentError("scale 2^%.2f does not fit in the %d bits of level %d" % (
                 math.log2(scale), bits, primes - 1))
+        return float(scale)
 
     def _pair(self, a: Any, b: Any, same_scale: bool) -> Tuple[Ciphertext, _Operand]:
         a, b = self._ciphertext(a), self._own(b)
@@ -262,12 +291,11 @@ class Evaluator(Closed):
         engine, column = self._engine, self._column(a.level + 1)
         x, y = a._tensor, self._negative(b._tensor) if negative else b._tensor
         few, many = sorted((x.shape[0], y.shape[0]))
-        out = self._on.empty(many, *x.shape[1:])
-        common = slice(0, few)
-        engine.modsum(x[common], y[common], column, out[common])
+        out = target = self._on.empty(many, *x.shape[1:])
         if few < many:
-            rest = slice(few, many)
-            engine.modsum((x if x.shape[0] == many else y)[rest], 0, column, out[rest])
+            engine.modsum((x if x.shape[0] == many else y)[few:], 0, column, out[few:])
+            x, y, target = x[:few], y[:few], out[:few]
+        engine.modsum(x, y, column, target)
         return self._new(a, out)
 
     def _negative(self, tensor: Any) -> Any:
@@ -288,7 +316,8 @@ class Evaluator(Closed):
             he.multiply(a, b)                   # or a * b
         """
         a, other = self._pair(a, b, False)
-        engine, column, primes = self._engine, self._column(a.level + 1), a.level + 1
+        engine, primes = self._engine, a.level + 1
+        column, moduli = self._column(primes), self._on.moduli(self.special, self.special + primes)
         scale = a.scale * other.scale
         self._check_scale(scale, primes)
         if isinstance(other, Plaintext):
@@ -297,18 +326,16 @@ class Evaluator(Closed):
             return self._new(a, out, scale)
         x, y = a._tensor, other._tensor
         parts = range(x.shape[0] + y.shape[0] - 1)
-        out, product = self._on.empty(len(parts), *x.shape[1:]), self._on.empty(1, *x.shape[1:])
+        out = self._on.empty(len(parts), *x.shape[1:])
         if len(parts) == 3:  # the outer ones at once
             engine.modmul(x, y, column, out[::2])
             parts = range(1, 2)
         for part in parts:
             target = out[part:part + 1]
-            pairs = [(i, part - i) for i in range(x.shape[0]) if 0 <= part - i < y.shape[0]]
-            for i, j in pairs:
-                to = target if (i, j) == pairs[0] else product
-                engine.modmul(x[i:i + 1], y[j:j + 1], column, to)
-                if to is product:
-                    engine.modsum(target, product, column, target)
+            first = max(0, part + 1 - y.shape[0])
+            engine.modmul(x[first:first + 1], y[part - first:part - first + 1], column, target)
+            for i in range(first + 1, min(part + 1, x.shape[0])):
+                engine.modmul_axis_sum(x[i:i + 1], y[part - i], moduli, target[0], -1)
         return self._new(a, out, scale)
 
     def square(self, a: Ciphertext) -> Ciphertext:
@@ -329,7 +356,7 @@ class Evaluator(Closed):
         if a.size > 3:
             raise ArgumentError("cannot relinearize %d parts: relinearize() each product" % a.size)
         if RELINEARIZATION not in self._keys:
-            raise NameUnknownError("there is no relinearization key")
+            raise NameUnknownError("there is no relinearization key: the evaluator takes it when it is made")
         return self._new(a, self._on.switch(a._tensor[2:], self._key(RELINEARIZATION),
                                             a._tensor[:2]))
 
@@ -367,19 +394,18 @@ class Evaluator(Closed):
 
             he.rotate(a, -3)                    # a key for -3, or keys for 1 and -4
         """
-        a = self._with_two_parts(a)
+        a = self._ciphertext(a)
         element = self.ring.galois_element(steps, self._generator)
-        if element == 1:
-            return a
-        if element in self._keys:
-            return self._turn(a, element)
-        powers = naf(steps)
-        if len(powers) == 1:
-            raise NameUnknownError("there is no Galois key for %d steps, element %d" %
-                                   (steps, element))
-        for power in powers:
-            if abs(power) != self.ring.n // 2:
-                a = self.rotate(a, power)
+        elements = [element]
+        if steps == 0 or element not in self._keys:
+            powers = [power for power in naf(steps) if abs(power) != self.ring.n // 2]
+            elements = [self.ring.galois_element(power, self._generator) for power in powers]
+            if not all(each in self._keys for each in elements):
+                raise NameUnknownError("there is no Galois key for %d steps, element %d%s" % (
+                    steps, element, "" if powers == [steps] else
+                    ", nor are there all for %s" % ", ".join(map(str, powers))))
+        for each in elements:
+            a = self._turned(a, each)
         return a
 
     def conjugate(self, a: Ciphertext) -> Ciphertext:
@@ -390,20 +416,18 @@ class Evaluator(Closed):
         element = 2 * self.ring.n - 1
         if element not in self._keys:
             raise NameUnknownError("there is no Galois key to conjugate, element %d" % element)
-        return self._turn(self._with_two_parts(a), element)
+        return self._turned(self._ciphertext(a), element)
 
-    def _with_two_parts(self, a: Any) -> Ciphertext:
-        if self._ciphertext(a).size != 2:
+    def _turned(self, a: Ciphertext, element: int) -> Ciphertext:
+        if a.size != 2:
             raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
-        return cast(Ciphertext, a)
-
-    def _turn(self, a: Ciphertext, element: int) -> Ciphertext:
-        engine, on = self._engine, self._on
+        on, values, key = self._on, a._tensor, self._key(element)
         indices = on.constant(("indices", element),
                               lambda: self.ring.automorphism(element)[None, None, None])
-        turned = on.empty(*a._tensor.shape)
-        engine.take_along_axis(a._tensor, indices, 3, turned)
-        return self._new(a, on.switch(turned[1:], self._key(element), turned[:1]))
+        if self._turn == "before":
+            values = on.turn(values, indices)
+        values = on.switch(values[1:], key, values[:1], indices if self._turn == "within" else None)
+        return self._new(a, on.turn(values, indices) if self._turn == "after" else values)
 
     def _key(self, element: int) -> Any:
         what = "the key of element %d" % element if element else "the relinearization key"
@@ -413,22 +437,32 @@ class Evaluator(Closed):
 
 def from_arrays(device: AnyDevice, ring: Ring, *, special: int = 1, relinearization_key: Any = None,
                 galois_keys: Optional[Mapping[int, Any]] = None, dnum: Optional[int] = None,
-                rounding: str = "nearest", generator: int = 3) -> Evaluator:
+                rounding: str = "nearest", key_rounding: str = "nearest", generator: int = 3,
+                turn: str = "before") -> Evaluator:
     """An evaluator for ciphertexts and keys in arrays, as an adapter of a library has them.
 
-    ring                 the primes of ciphertexts, then the special ones; its psi are the library's
+    ring                 the primes of ciphertexts, of which rescale() drops the last, then the
+                         special ones; its psi are the library's
     special              how many of them are special
     relinearization_key  int64 [digits, 2, primes of the ring, n] in [0, q): see key_switch()
     galois_keys          such keys by Galois element
     dnum                 digits of key switching; None: one for each prime of ciphertexts
-    rounding             of rescale() and key switching: "nearest", as in SEAL, or "down"
-    generator            of the Galois elements of rotations: 3 as in SEAL, 5 elsewhere
+    rounding             of rescale(): "nearest", as in SEAL and OpenFHE, or "down"
+    key_rounding         of key switching: "nearest", as in SEAL, or "down", as in OpenFHE
+    generator            of the Galois elements of rotations: 3 as in SEAL, 5 as in OpenFHE
+    turn                 when rotate() and conjugate() turn the slots: "before" key switching, as in
+                         SEAL, with keys from s(x^element) to s(x); "within" it, before the
+                         division, as in OpenFHE 1.6, or "after" it, as in OpenFHE 1.5, with keys
+                         from s(x) to s(x^(1/element))
 
         ring = fhe.Ring(32768, primes + special_primes)
         with fhe.from_arrays(dev, ring, special=2, relinearization_key=key, dnum=3) as he:
             result = he.store(he.relinearize(he.load(a, scale) * he.load(b, scale)))
     """
-    special, dnum = check_layout(ring, special, dnum, rounding)
+    special, dnum = check_layout(ring, special, dnum, rounding, key_rounding)
+    ring.automorphism(integer(generator, "a generator") % (2 * ring.n))
+    if turn not in ("before", "within", "after"):
+        raise ArgumentError("turn is 'before', 'within' or 'after', not %r" % (turn,))
     keys = {integer(element, "a Galois element"): key
             for element, key in (galois_keys or {}).items()}
     for element in keys:
@@ -437,5 +471,5 @@ def from_arrays(device: AnyDevice, ring: Ring, *, special: int = 1, relinearizat
         keys[RELINEARIZATION] = relinearization_key
     if keys and not special:
         raise ArgumentError("key switching takes at least one special prime")
-    return Evaluator(heal_engine(device, expand="spec"), ring, special, dnum, rounding, keys,
-                     generator)
+    return Evaluator(heal_engine(device, expand="spec"), ring, special, dnum, keys,
+                     (rounding == "nearest", key_rounding == "nearest"), generator, turn)

@@ -34,6 +34,10 @@ class SandboxRecorder(Recorder):
         with self._lock:
             self._operation("device_to_host", [self._pointer(tensor)], host_argument(array, True))
 
+    def _frees(self) -> None:
+        if not self._writes:  # what is dropped from then on may be a tensor of a later entry
+            super()._frees()
+
     def _entry(self, entry: List[Any]) -> None:
         if self._writes:
             super()._entry(entry)

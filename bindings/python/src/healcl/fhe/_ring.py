@@ -70,7 +70,7 @@ class Ring:
 
     Values of a polynomial a are int64 [..., k, n], in [0, q) for each of the k moduli: place i of
     an axis n holds a(psi^(2 r + 1)), r the bits of i in reverse order. That is HEAL's order without
-    a permutation, and SEAL's. values[..., ring.bit_reversal] are those of a(psi^(2 i + 1)).
+    a permutation, SEAL's and OpenFHE's. values[..., ring.bit_reversal] are those of a(psi^(2 i + 1)).
 
     psi_table, inverse_table  int64 [k, n]: place i has psi, or its inverse, to the power of
                               bit_reversal[i]
@@ -144,12 +144,12 @@ class Ring:
 
             ring.check(values, ring.moduli, 2, "a polynomial")
         """
-        array, wanted = np.asarray(values), [len(moduli), self.n]
+        array, wanted = np.asarray(values), (len(moduli), self.n)
         if array.dtype.kind not in "iu":
             raise DtypeError("%s has integers, not %s" % (what, array.dtype))
-        if array.ndim != rank or list(array.shape[-2:]) != wanted:
-            raise ShapeError("%s has the shape %s, not %s of %d axes" % (
-                what, list(array.shape), ["..."] * (rank > 2) + wanted, rank))
+        if array.ndim != rank or array.shape[-2:] != wanted:
+            raise ShapeError("%s has the shape %s, not [%s%d, %d]" % (
+                what, list(array.shape), "..., " * (rank - 2), *wanted))
         bounds = np.array(moduli, np.uint64)[:, None]
         if array.size and (array.min() < 0 or (array.astype(np.uint64) >= bounds).any()):
             raise ArgumentError("%s has elements outside of [0, q)" % what)
