@@ -21,6 +21,7 @@ from ._queue import Queue
 from ._recorder import RecordedTensor, Recorder, record
 from ._samples import sample
 from ._session import Session
+from ._signatures import SignatureError
 from ._transcript import Report, TensorInfo, Transcript, load
 
 __version__ = _text(_lib.healcl_version())

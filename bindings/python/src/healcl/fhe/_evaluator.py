@@ -271,9 +271,7 @@ class Evaluator(Closed):
         return self._new(a, out)
 
     def _negative(self, tensor: Any) -> Any:
-        out = self._on.empty(*tensor.shape)
-        self._engine.modneg(tensor, self._column(tensor.shape[2]), out)
-        return out
+        return self._engine.modneg(tensor, self._column(tensor.shape[2]))
 
     def negate(self, a: Ciphertext) -> Ciphertext:
         """-a.
@@ -292,23 +290,20 @@ class Evaluator(Closed):
         scale = a.scale * other.scale
         self._check_scale(scale, primes)
         if isinstance(other, Plaintext):
-            out = self._on.empty(*a._tensor.shape)
-            engine.modmul(a._tensor, other._tensor, column, out)
-            return self._new(a, out, scale)
+            return self._new(a, engine.modmul(a._tensor, other._tensor, column), scale)
         x, y = a._tensor, other._tensor
         parts = range(x.shape[0] + y.shape[0] - 1)
-        out, product = self._on.empty(len(parts), *x.shape[1:]), self._on.empty(1, *x.shape[1:])
+        out = self._on.empty(len(parts), *x.shape[1:])
         if len(parts) == 3:  # the outer ones at once
             engine.modmul(x, y, column, out[::2])
             parts = range(1, 2)
         for part in parts:
             target = out[part:part + 1]
-            pairs = [(i, part - i) for i in range(x.shape[0]) if 0 <= part - i < y.shape[0]]
-            for i, j in pairs:
-                to = target if (i, j) == pairs[0] else product
-                engine.modmul(x[i:i + 1], y[j:j + 1], column, to)
-                if to is product:
-                    engine.modsum(target, product, column, target)
+            pairs = [(x[i:i + 1], y[part - i:part - i + 1])
+                     for i in range(x.shape[0]) if 0 <= part - i < y.shape[0]]
+            engine.modmul(*pairs[0], column, target)
+            for pair in pairs[1:]:
+                engine.modsum(target, engine.modmul(*pair, column), column, target)
         return self._new(a, out, scale)
 
     def square(self, a: Ciphertext) -> Ciphertext:
@@ -401,8 +396,7 @@ class Evaluator(Closed):
         engine, on = self._engine, self._on
         indices = on.constant(("indices", element),
                               lambda: self.ring.automorphism(element)[None, None, None])
-        turned = on.empty(*a._tensor.shape)
-        engine.take_along_axis(a._tensor, indices, 3, turned)
+        turned = engine.take_along_axis(a._tensor, indices, 3)
         return self._new(a, on.switch(turned[1:], self._key(element), turned[:1]))
 
     def _key(self, element: int) -> Any:
