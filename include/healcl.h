@@ -1091,10 +1091,11 @@ static inline struct healcl_argument healcl_dtype_argument(enum healcl_dtype dty
 /*
  * Calls an operation by any of its names in docs/OPS.md. *result becomes a handle of the tensor
  * that it makes or views, which the caller releases, or NULL if there is none; for an operation
- * with an `out` it views that. result may be NULL. host_to_device, device_to_host and
- * free_device_tensor are refused; they have their own functions. Errors: HEALCL_REFUSED for
- * arguments that break the operation's rules, with nothing enqueued; HEALCL_USAGE for a tensor of
- * another queue; HEALCL_DEVICE; HEALCL_NO_MEMORY.
+ * with an `out` it views that. healcl_no_argument() for the `out` of a built-in operation makes a
+ * new tensor, of the shape and dtype that the others imply; modmul_axis_sum adds to zeros then.
+ * result may be NULL. host_to_device, device_to_host and free_device_tensor are refused; they have
+ * their own functions. Errors: HEALCL_REFUSED for arguments that break the operation's rules, with
+ * nothing enqueued; HEALCL_USAGE for a tensor of another queue; HEALCL_DEVICE; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation,
                                                  size_t count,

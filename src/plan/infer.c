@@ -64,22 +64,32 @@ static enum healcl_status check_dtype(const struct call *call, uint32_t i, enum 
                         dtype_name(dtype), dtype_name(values));
 }
 
-/* The values are of out's dtype, or where there is no out, of the first tensor's. */
-static enum healcl_status check_dtypes(const struct call *call, struct healcl_error *error)
+/* The parameter whose dtype the values have: out, or where there is no out, the first tensor. -1:
+ * none. */
+static int values_parameter(const struct call *call)
 {
     const struct form *form = call->form;
     int first = form_parameter(form, "out");
-    if (first >= 0 && !holds_values(form, (uint32_t)first))
+    if (first >= 0 && !(call->tensors[first] && holds_values(form, (uint32_t)first)))
         first = -1;
     for (uint32_t i = 0; first < 0 && i < form->parameter_count; i++)
-        if (holds_values(form, i))
+        if (call->tensors[i] && holds_values(form, i))
             first = (int)i;
+    return first;
+}
+
+static enum healcl_status check_dtypes(const struct call *call, struct healcl_error *error)
+{
+    const struct form *form = call->form;
+    int first = values_parameter(call);
     if (first < 0)
         return HEALCL_OK;
     enum dtype values = call->tensors[first]->storage->dtype;
     TRY(check_dtype(call, (uint32_t)first, values, error));
     for (uint32_t i = 0; i < form->parameter_count; i++) {
         enum healcl_parameter_kind kind = form->parameters[i].kind;
+        if (!call->tensors[i])
+            continue;
         if (kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT)
             TRY(check_dtype(call, i, values, error));
         else if (kind == HEALCL_PARAMETER_INDICES)
@@ -109,6 +119,18 @@ enum healcl_status want_shape(const struct call *call, const char *name,
                             layout_shape_text(layout, text),
                             layout_shape_text(&wanted, text_wanted));
     }
+    return HEALCL_OK;
+}
+
+enum healcl_status find_out(struct call *call, uint32_t rank, const int64_t *shape,
+                            const struct tensor **out, struct healcl_error *error)
+{
+    *out = tensor_of(call, "out");
+    if (*out)
+        return want_shape(call, "out", &(*out)->layout, rank, shape, error);
+    enum dtype dtype = call->tensors[values_parameter(call)]->storage->dtype;
+    TRY_ARGUMENT("out", planner_new_tensor(call, dtype, rank, shape, out, error));
+    call->tensors[index_of(call, "out")] = call->result = *out;
     return HEALCL_OK;
 }
 

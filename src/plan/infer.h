@@ -56,6 +56,11 @@ enum healcl_status want_shape(const struct call *call, const char *name,
                               const struct layout *layout, uint32_t rank, const int64_t *shape,
                               struct healcl_error *error);
 
+/* The tensor `out`, which has this shape. It is new, of the dtype of the values, where the call has
+ * left it out. */
+enum healcl_status find_out(struct call *call, uint32_t rank, const int64_t *shape,
+                            const struct tensor **out, struct healcl_error *error);
+
 /* An index or permutation tensor. */
 enum healcl_status want_index(const struct call *call, const char *name,
                               struct healcl_error *error);

@@ -12,9 +12,14 @@ enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error 
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     /* Off the axis, both broadcast to out's shape; along it, idx does. */
-    TRY(want_rank(call, "out", out, a->layout.rank, error));
-    struct layout a_view = a->layout, idx_view;
+    struct layout a_view = a->layout, idx_view, shape;
     a_view.shape[axis] = 1;
+    if (out) {
+        TRY(want_rank(call, "out", out, a->layout.rank, error));
+    } else {
+        TRY_ARGUMENT("idx", layout_broadcast_shape(&a_view, &idx->layout, &shape, error));
+        TRY(find_out(call, shape.rank, shape.shape, &out, error));
+    }
     TRY_ARGUMENT("a", layout_broadcast(&a_view, &out->layout, &a_view, error));
     TRY_ARGUMENT("idx", layout_broadcast(&idx->layout, &out->layout, &idx_view, error));
     a_view.shape[axis] = a->layout.shape[axis];
@@ -30,7 +35,7 @@ enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error 
 enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a"), *perms = tensor_of(call, "perms");
-    const struct tensor *out = tensor_of(call, "out");
+    const struct tensor *out;
     uint32_t row_axis, perm_axis;
     TRY(axis_of(call, "elementwise_axis", a->layout.rank, &row_axis, error));
     TRY(axis_of(call, "perm_axis", a->layout.rank, &perm_axis, error));
@@ -38,7 +43,7 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
         REFUSE_ARGUMENT("perm_axis", "is the elementwise axis too");
     TRY(want_shape(call, "perms", &perms->layout, 2,
                    (int64_t[]){a->layout.shape[row_axis], a->layout.shape[perm_axis]}, error));
-    TRY(want_shape(call, "out", &out->layout, a->layout.rank, a->layout.shape, error));
+    TRY(find_out(call, a->layout.rank, a->layout.shape, &out, error));
 
     struct layout perms_view = out->layout;
     memset(perms_view.stride, 0, sizeof perms_view.stride);
@@ -53,14 +58,14 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
 }
 
 /* The axis argument; out must be a with that axis grown to size. */
-static enum healcl_status want_grown_axis(const struct call *call, uint32_t axis, int64_t size,
-                                          struct healcl_error *error)
+static enum healcl_status find_grown_out(struct call *call, uint32_t axis, int64_t size,
+                                         const struct tensor **out, struct healcl_error *error)
 {
     const struct layout *a = &tensor_of(call, "a")->layout;
     int64_t shape[LAYOUT_RANK];
     memcpy(shape, a->shape, sizeof shape);
     shape[axis] = size;
-    return want_shape(call, "out", &tensor_of(call, "out")->layout, a->rank, shape, error);
+    return find_out(call, a->rank, shape, out, error);
 }
 
 /* Adds the copy of one view to another. */
@@ -85,7 +90,7 @@ enum healcl_status infer_copy(struct call *call, struct healcl_error *error)
 
 enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error *error)
 {
-    const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
+    const struct tensor *a = tensor_of(call, "a"), *out;
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     int64_t pad = integer_of(call, "pad", 0), size = a->layout.shape[axis], grown;
@@ -93,7 +98,7 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
         REFUSE_ARGUMENT("pad", "%" PRId64 " is negative", pad);
     if (__builtin_add_overflow(size, pad, &grown))
         REFUSE_ARGUMENT("pad", "%" PRId64 " is too large", pad);
-    TRY(want_grown_axis(call, axis, grown, error));
+    TRY(find_grown_out(call, axis, grown, &out, error));
 
     struct layout head = layout_narrow(&out->layout, axis, 0, size);
     struct layout tail_layout = layout_narrow(&out->layout, axis, size, pad);
@@ -106,7 +111,7 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
 
 enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_error *error)
 {
-    const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
+    const struct tensor *a = tensor_of(call, "a"), *out;
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     int64_t repeats = integer_of(call, "repeats", 1), size = a->layout.shape[axis], grown;
@@ -114,7 +119,7 @@ enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_erro
         REFUSE_ARGUMENT("repeats", "%" PRId64 " is negative", repeats);
     if (__builtin_mul_overflow(size, repeats, &grown))
         REFUSE_ARGUMENT("repeats", "%" PRId64 " is too large", repeats);
-    TRY(want_grown_axis(call, axis, grown, error));
+    TRY(find_grown_out(call, axis, grown, &out, error));
 
     /* Element i of the axis becomes the row i of an axis split into [size, repeats]. */
     int64_t stride = out->layout.stride[axis];

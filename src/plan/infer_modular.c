@@ -19,14 +19,13 @@ static enum step_kind kind_of(const struct call *call)
 enum healcl_status infer_elementwise(struct call *call, struct healcl_error *error)
 {
     static const char *const operand_names[] = {"a", "b", "p", NULL};
-    const struct tensor *out = tensor_of(call, "out");
-
+    const struct tensor *out;
     struct layout shape = {.rank = 0};
     for (const char *const *name = operand_names; *name; name++)
         if (tensor_of(call, *name))
             TRY_ARGUMENT(*name, layout_broadcast_shape(&shape, &tensor_of(call, *name)->layout,
                                                        &shape, error));
-    TRY(want_shape(call, "out", &out->layout, shape.rank, shape.shape, error));
+    TRY(find_out(call, shape.rank, shape.shape, &out, error));
 
     struct step step = planner_step(call->planner, kind_of(call), out);
     const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b has the moduli */
@@ -50,15 +49,14 @@ enum healcl_status infer_elementwise(struct call *call, struct healcl_error *err
 
 enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *error)
 {
-    const struct tensor *a = tensor_of(call, "a"), *q = tensor_of(call, "q");
-    const struct tensor *out = tensor_of(call, "out");
+    const struct tensor *a = tensor_of(call, "a"), *q = tensor_of(call, "q"), *out;
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     if (axis == a->layout.rank - 1)
         REFUSE_ARGUMENT("axis", "the last axis cannot be summed");
     TRY(want_shape(call, "q", &q->layout, 1, &a->layout.shape[a->layout.rank - 1], error));
     struct layout summed = layout_drop_axis(&a->layout, axis);
-    TRY(want_shape(call, "out", &out->layout, summed.rank, summed.shape, error));
+    TRY(find_out(call, summed.rank, summed.shape, &out, error));
 
     struct step step = planner_step(call->planner, STEP_AXIS_MODSUM, out);
     step.value[0] = axis;
@@ -93,25 +91,27 @@ static enum healcl_status want_permutation(const struct call *call, int64_t n,
 enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a"), *b = tensor_of(call, "b");
-    const struct tensor *q = tensor_of(call, "q"), *out = tensor_of(call, "out");
+    const struct tensor *q = tensor_of(call, "q"), *out;
+    const bool is_new = !tensor_of(call, "out");
     TRY(want_rank(call, "a", a, 4, error));
     TRY(want_rank(call, "b", b, 3, error));
-    TRY(want_rank(call, "out", out, 3, error));
     bool is_last;
     TRY(transform_axis(call, -1, &is_last, error));
 
     /* From here on: a [reps,s,k,n], b [s,k,n], out [reps,k,n]. */
     struct layout a_view = is_last ? a->layout : layout_move_axis(&a->layout, 1, 3);
     struct layout b_view = is_last ? b->layout : layout_move_axis(&b->layout, 0, 2);
-    struct layout out_view = is_last ? out->layout : layout_move_axis(&out->layout, 1, 2);
     int64_t reps = a_view.shape[0], k = a_view.shape[2], n = a_view.shape[3];
     int64_t b_shape[3], out_shape[3];
     memcpy(b_shape, is_last ? a_view.shape + 1 : a->layout.shape + 1, sizeof b_shape);
     memcpy(out_shape, is_last ? (int64_t[]){reps, k, n} : (int64_t[]){reps, n, k},
            sizeof out_shape);
     TRY(want_shape(call, "b", &b->layout, 3, b_shape, error));
-    TRY(want_shape(call, "out", &out->layout, 3, out_shape, error));
     TRY(want_shape(call, "q", &q->layout, 1, &k, error));
+    TRY(find_out(call, 3, out_shape, &out, error));
+    if (is_new)
+        TRY(add_fill(call, out, 0, error));
+    struct layout out_view = is_last ? out->layout : layout_move_axis(&out->layout, 1, 2);
 
     struct step step = planner_step(call->planner, STEP_MODMUL_AXIS_SUM, NULL);
     TRY(set_output(call, &step, &out_view, error));
@@ -132,16 +132,14 @@ static enum healcl_status infer_transform(struct call *call, bool inverse,
 {
     const char *twiddle_name = inverse ? "ipsi" : "psi";
     const struct tensor *a = tensor_of(call, "a"), *q = tensor_of(call, "q");
-    const struct tensor *twiddles = tensor_of(call, twiddle_name), *out = tensor_of(call, "out");
+    const struct tensor *twiddles = tensor_of(call, twiddle_name), *out;
     TRY(want_rank(call, "a", a, 4, error));
-    TRY(want_rank(call, "out", out, 4, error));
     TRY(want_rank(call, "q", q, 1, error));
     bool is_last;
     TRY(transform_axis(call, -3, &is_last, error));
 
     /* From here on: a and out [l,r,k,n]. */
     struct layout a_view = is_last ? a->layout : layout_move_axis(&a->layout, 1, 3);
-    struct layout out_view = is_last ? out->layout : layout_move_axis(&out->layout, 1, 3);
     int64_t k = q->layout.shape[0], n = a_view.shape[3];
     if (n < 1 || (n & (n - 1)) != 0)
         REFUSE_ARGUMENT_FOR(SHAPE, "a", "transform length %" PRId64 " is not a power of two", n);
@@ -154,12 +152,11 @@ static enum healcl_status infer_transform(struct call *call, bool inverse,
         a_view.stride[2] = 0;
     a_view.shape[2] = k;
     int64_t out_shape[4];
-    memcpy(out_shape, out->layout.shape, sizeof out_shape);
-    for (uint32_t axis = 0; axis < 4; axis++)
-        out_shape[axis] = a->layout.shape[axis];
+    memcpy(out_shape, a->layout.shape, sizeof out_shape);
     out_shape[is_last ? 2 : 3] = k;
-    TRY(want_shape(call, "out", &out->layout, 4, out_shape, error));
     TRY(want_shape(call, twiddle_name, &twiddles->layout, 2, (int64_t[]){k, n}, error));
+    TRY(find_out(call, 4, out_shape, &out, error));
+    struct layout out_view = is_last ? out->layout : layout_move_axis(&out->layout, 1, 3);
 
     struct step step = planner_step(call->planner, inverse ? STEP_INTT : STEP_NTT, NULL);
     TRY(set_output(call, &step, &out_view, error));

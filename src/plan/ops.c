@@ -326,11 +326,20 @@ int form_parameter(const struct form *form, const char *name)
     return -1;
 }
 
+/* Whether an argument is an `out` that is left out. Rules of manifests do not tell its shape. */
+static bool is_out_to_make(const struct form *form, const struct entry *entry, uint32_t i)
+{
+    return entry->makes_out && entry->arguments[i].kind == ARGUMENT_NONE &&
+           strcmp(form->parameters[i].name, "out") == 0 && form_id(form) < OPERATION_COUNT;
+}
+
 /* Index of the first argument that a form does not accept, or -1. */
 static int first_unaccepted(const struct form *form, const struct entry *entry)
 {
     for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (!(parameter_traits[form->parameters[i].kind].accepted >> entry->arguments[i].kind & 1))
+        if (!(parameter_traits[form->parameters[i].kind].accepted >> entry->arguments[i].kind &
+              1) &&
+            !is_out_to_make(form, entry, i))
             return (int)i;
     return -1;
 }

@@ -316,7 +316,8 @@ static enum healcl_status resolve_argument(struct call *call, uint32_t i,
         REFUSE(error, "modulus %" PRId64 " is not positive", argument->integer);
     if (kind == HEALCL_PARAMETER_FLAG && argument->integer != 0 && argument->integer != 1)
         REFUSE(error, "flag %" PRId64 " is neither 0 nor 1", argument->integer);
-    if (kind == HEALCL_PARAMETER_OUT && layout_overlaps_itself(&call->tensors[i]->layout))
+    if (call->result && kind == HEALCL_PARAMETER_OUT &&
+        layout_overlaps_itself(&call->result->layout))
         REFUSE(error, "the output overlaps itself (stride 0 on an axis longer than 1)");
     return HEALCL_OK;
 }

@@ -51,7 +51,7 @@ struct call {
     const struct entry *entry;
     const struct form *form;
     const struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
-    const struct tensor *result; /* the OUT parameter's; infer sets it if RESULT_NEW */
+    const struct tensor *result; /* the OUT parameter's; infer sets it if RESULT_NEW, or left out */
 };
 
 /* One that plans within limits, which may be NULL. */

@@ -157,6 +157,7 @@ enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *ope
     queue->entry.name = operation;
     queue->entry.argument_count = count;
     queue->entry.out.kind = ARGUMENT_NONE;
+    queue->entry.makes_out = true;
     return HEALCL_OK;
 }
 

@@ -69,6 +69,7 @@ struct entry {
     uint32_t argument_count; /* may exceed ENTRY_ARGUMENTS_MAX */
     struct argument arguments[ENTRY_ARGUMENTS_MAX];
     struct argument out; /* ARGUMENT_NONE where there is none */
+    bool makes_out;      /* a call, whose argument `out` may be NONE for a new tensor */
 };
 
 /* Reads the entries of a source, one at a time, in bounded memory: an entry may hold 1 MiB of text

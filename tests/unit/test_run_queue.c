@@ -31,6 +31,28 @@ static void calls_operations_on(struct healcl_device *on)
         assert_int_equal(got[i], (int64_t)((square + values[i]) % 97));
     }
     healcl_tensor_release(view);
+    /* An out that is left out is made; a sum of products begins at 0 there. */
+    struct healcl_tensor *made = NULL, *sum = NULL;
+    OK(CALL(queue, "modmul", &made, TENSOR(a), TENSOR(a), INT(q), healcl_no_argument()));
+    OK(CALL(queue, "_modsum_ttc", &view, TENSOR(made), TENSOR(a), INT(97), healcl_no_argument()));
+    int64_t same[12];
+    OK(healcl_tensor_read(view, same, sizeof same, &error));
+    OK(healcl_tensor_read(out, got, sizeof got, &error));
+    assert_memory_equal(same, got, sizeof got);
+    healcl_tensor_release(view);
+    healcl_tensor_release(made);
+    struct healcl_tensor *row = create_tensor(queue, 4, (int64_t[]){1, 1, 1, 3}, values);
+    struct healcl_tensor *ones =
+        create_tensor(queue, 3, (int64_t[]){1, 1, 3}, (int64_t[]){1, 1, 1});
+    struct healcl_tensor *modulus = create_tensor(queue, 1, (int64_t[]){1}, (int64_t[]){7});
+    OK(CALL(queue, "modmul_axis_sum", &sum, TENSOR(row), TENSOR(ones), TENSOR(modulus),
+            healcl_no_argument(), INT(-1)));
+    OK(healcl_tensor_read(sum, got, 3 * sizeof *got, &error));
+    assert_memory_equal(got, ((int64_t[]){5, 1, 0}), 3 * sizeof *got);
+    healcl_tensor_release(sum);
+    healcl_tensor_release(row);
+    healcl_tensor_release(ones);
+    healcl_tensor_release(modulus);
     /* Views share memory, and outlive what they view. */
     struct healcl_index index[2] = {
         {.kind = HEALCL_INDEX_ELLIPSIS},
@@ -72,6 +94,10 @@ static void refuses_wrong_calls_on(struct healcl_device *on)
             CALL(queue, "moveaxis", NULL, TENSOR(a), INT(2), INT(0)));
     REFUSED("call 1 (modmul): argument 'p': modulus 0 is not positive",
             CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(a), INT(0), TENSOR(a)));
+    REFUSED("call 1 (set_const_val): argument 'a': must be a tensor to write, not NONE",
+            CALL(queue, "set_const_val", NULL, healcl_no_argument(), INT(7)));
+    REFUSED("call 1 (apply_g_decomp): argument 'g_exp': -1 is negative",
+            CALL(queue, "apply_g_decomp", NULL, TENSOR(a), INT(-1), INT(4), healcl_no_argument()));
     assert_int_equal(CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(foreign), INT(7), TENSOR(a)),
                      HEALCL_USAGE);
     assert_string_equal(error.message,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,22 +10,25 @@ from support import CLONE, device, transcript
 
 
 class Examples(unittest.TestCase):
-    def run_example(self, name, *arguments):
+    def run_example(self, name, *arguments, copied_to=None):
         transcript("recognizer.json")
         path = os.path.join(CLONE, "examples", "python", name)
+        if copied_to:
+            path = shutil.copy(path, copied_to)
         return subprocess.run([sys.executable, "-B", path, *arguments], capture_output=True,
-                              text=True, timeout=300, check=False)
+                              text=True, timeout=300, check=False, cwd=copied_to)
 
     def test_an_encrypted_digit_is_recognized_and_plotted(self):
         device()
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:  # the package has all that it needs
             path = os.path.join(folder, "digit.png")
             try:
                 import matplotlib
                 plot = ["--plot", path]
             except ImportError:
                 plot = []
-            done = self.run_example("encrypted_digit.py", "--device", device().info.selector, *plot)
+            done = self.run_example("encrypted_digit.py", "--device", device().info.selector, *plot,
+                                    copied_to=folder)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("recognized as 7, which it is", done.stdout)
             if not plot:

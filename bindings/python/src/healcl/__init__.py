@@ -19,7 +19,9 @@ from ._native import lib as _lib
 from ._operations import Operations
 from ._queue import Queue
 from ._recorder import RecordedTensor, Recorder, record
+from ._samples import sample
 from ._session import Session
+from ._signatures import SignatureError
 from ._transcript import Report, TensorInfo, Transcript, load
 
 __version__ = _text(_lib.healcl_version())
@@ -28,5 +30,6 @@ __all__ = [  # in full, for type checkers
     "ArgumentError", "CancelledError", "DataError", "Device", "DeviceError", "DeviceInfo",
     "DifferenceError", "DtypeError", "Engine", "Error", "FileError", "FormatError", "LimitError",
     "NameUnknownError", "OperationError", "Operations", "Ops", "OutOfMemoryError", "Queue",
-    "RecordedTensor", "Recorder", "Report", "Session", "ShapeError", "StateError", "Tensor",
-    "TensorInfo", "Transcript", "devices", "heal_engine", "load", "open", "record", "reference"]
+    "RecordedTensor", "Recorder", "Report", "Session", "ShapeError", "SignatureError",
+    "StateError", "Tensor", "TensorInfo", "Transcript", "devices", "heal_engine", "load", "open",
+    "record", "reference", "sample"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import operator
 import struct
+import weakref
+from inspect import Parameter, Signature as PythonSignature
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from ._handle import Handle, Uncopied
 from ._native import ffi, lib
 from ._operations import Operation, Operations, find, operations_by_name, pointer_of
 from ._refused import OnDevice
+from ._signatures import Signature
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -30,13 +33,14 @@ _LIMIT = 2**63
 _PATIENCE = 1.0  # seconds that a repr waits for elements
 _pack = struct.Struct("2q").pack  # what native_call takes for an argument
 _NOTHING = _pack(lib.HEALCL_ARGUMENT_NONE, 0)
+_PACKED = {value: _pack(_INT, value) for value in range(-16, 257)}  # axes, flags, counts
 FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not calls
 
 
 class QueueHandle(Handle):
     """A queue as its tensors and operations know it."""
 
-    __slots__ = ("device", "operations", "table", "error", "noted", "forked")
+    __slots__ = ("device", "operations", "table", "error", "noted", "forked", "_rings")
 
     def __init__(self, pointer: Any, device: Device, operations: Optional[Operations]) -> None:
         super().__init__("queue", pointer, lib.healcl_queue_close, lib.healcl_queue_cancel,
@@ -47,6 +51,12 @@ class QueueHandle(Handle):
         self.table = operations_by_name(operations)
         self.error = ffi.new("struct healcl_error *")
         self.forked = False
+        self._rings: weakref.WeakKeyDictionary[Any, Dict[str, Tensor]] = (
+            weakref.WeakKeyDictionary())
+
+    def close(self) -> None:
+        super().close()
+        self._rings.clear()
 
     def forsake(self) -> None:
         super().forsake()
@@ -62,10 +72,31 @@ class QueueHandle(Handle):
         if error is not None:
             raise error
 
+    def create(self, shape: Tuple[int, ...], dtype: int, array: Optional[np.ndarray]) -> Tensor:
+        """A tensor with the elements of an array in C order, or of zeros."""
+        tensor = ffi.new("struct healcl_tensor **")
+        data = ffi.NULL if array is None else address(array)
+        with self.lock:
+            if lib.healcl_tensor_create(self.get(), dtype, len(shape), shape, data, tensor,
+                                        self.error) != lib.HEALCL_OK:
+                raise self.failed()
+        return Tensor(self, int(ffi.cast("intptr_t", tensor[0])))
+
+    def tables(self, ring: Any) -> Mapping[str, Tensor]:
+        """The tables of a healcl.fhe.Ring. They stay until the queue or the ring is gone."""
+        with self.lock:
+            if ring not in self._rings:
+                self._rings[ring] = {
+                    name: self.create(table.shape, lib.HEALCL_INT64, table)
+                    for name, table in ring.tables.items()}
+            return self._rings[ring]
+
     def find(self, name: str) -> Operation:
         operation = find(self.table, name)
         if not hasattr(operation, "function"):
-            operation.function = _function_of(operation)
+            signature = Signature(operation)
+            operation.bind = signature.bind
+            operation.function = _function_of(operation, signature)
         return operation
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -295,32 +326,32 @@ def _index(index: Any) -> Any:
     return result
 
 
-def _packed(value: Any, kind: int, keep: List[Any]) -> bytes:
-    """Converts an argument that is no tensor for native_call. keep: objects that must live as long."""
+def _packed(value: Any, kind: int) -> Tuple[bytes, Any]:
+    """Converts an argument that is no tensor for native_call, with an object that must live as
+    long."""
     if kind == _DTYPE:
-        return _pack(lib.HEALCL_ARGUMENT_DTYPE, dtype_number(value))
+        return _pack(lib.HEALCL_ARGUMENT_DTYPE, dtype_number(value)), None
     if kind not in _SPECIAL:
-        return _pack(_INT, _integer(value))
+        return _pack(_INT, _integer(value)), None
     items = _index(value) if kind == _INDEX else ffi.new("int64_t[]", shape_of(value))
-    keep.append(items)
     of_items = lib.HEALCL_ARGUMENT_INDEX if kind == _INDEX else lib.HEALCL_ARGUMENT_SHAPE
-    return _pack(of_items | len(items) << 8, int(ffi.cast("intptr_t", items)))
+    return _pack(of_items | len(items) << 8, int(ffi.cast("intptr_t", items))), items
 
 
-def _other(operation: Operation, value: Any, kinds: List[int], at: int,
-           keep: List[Any]) -> bytes:
-    """Converts an argument, or raises what is wrong with it."""
+def _other(operation: Operation, value: Any, kinds: List[int], at: int) -> Tuple[bytes, Any]:
+    """As _packed, or raises what is wrong with the argument."""
     try:
         if type(value) is Tensor:
             raise ArgumentError("the tensor is one of another queue")
-        return _packed(value, kinds[at], keep)
+        return _packed(value, kinds[at])
     except Error as error:
-        raise type(error)("%s: argument %d: %s" % (operation.name, at + 1, error),
+        name = next(form for form in operation.forms if len(form) == len(kinds))[at].name
+        raise type(error)("%s: argument '%s': %s" % (operation.name, name, error),
                           operation=operation.name, argument=at) from None
 
 
-def _function_of(operation: Operation) -> Callable[..., Any]:
-    """A function of a queue and arguments."""
+def _function_of(operation: Operation, signature: Signature) -> Callable[..., Any]:
+    """A function of a queue and arguments: those of a form by position, else by keywords too."""
     name = operation.name.encode()
     native_call = lib.native_call
     # Kinds of arguments by their number, and which one is the out.
@@ -329,45 +360,53 @@ def _function_of(operation: Operation) -> Callable[..., Any]:
         kinds = [parameter.kind for parameter in form]
         forms[len(form)] = kinds, kinds.index(_OUT) if _OUT in kinds else None
 
-    def function(queue: QueueHandle, *arguments: Any) -> Any:
-        count = len(arguments)
-        if count not in forms:
-            raise ArgumentError("%s takes %s arguments, not %d" % (
-                operation.name, " or ".join(map(str, sorted(forms))), count),
-                operation=operation.name)
-        kinds, out = forms[count]
+    def function(queue: QueueHandle, *arguments: Any, **keywords: Any) -> Any:
+        if keywords or len(arguments) not in forms:
+            arguments = tuple(signature.bind(arguments, keywords, queue.tables))
+        kinds, out = forms[len(arguments)]
+        result = None if out is None else arguments[out]
         packed: List[bytes] = []
-        keep: List[Any] = []
-        with queue.lock:
+        keep: Tuple[Any, ...] = ()  # what lives until the call
+        lock = queue.lock
+        lock.acquire()
+        try:  # which is faster than a with
             for argument in arguments:
                 kind = type(argument)
                 if kind is Tensor and argument._queue is queue:
                     packed.append(argument._packed)
                 elif kind in _INTEGERS and kinds[len(packed)] not in _SPECIAL and (
                         -_LIMIT <= argument < _LIMIT):
-                    packed.append(_pack(_INT, argument))
+                    packed.append(_PACKED[argument] if argument in _PACKED else
+                                  _pack(_INT, argument))
                 elif argument is None:
                     packed.append(_NOTHING)
                 else:
-                    packed.append(_other(operation, argument, kinds, len(packed), keep))
-            result = native_call(queue.pointer, name, count, b"".join(packed), out is None,
-                                 queue.error)
-            if result == -1:
+                    other, kept = _other(operation, argument, kinds, len(packed))
+                    packed.append(other)
+                    keep += (kept,)
+            made = native_call(queue.pointer, name, len(packed), b"".join(packed),
+                               result is None, queue.error)
+            if not made:
+                return result
+            if made == -1:
                 raise queue.failed()
-        if out is not None:
-            return arguments[out]
-        return Tensor(queue, result) if result else None
+            return Tensor(queue, made)
+        finally:
+            lock.release()
 
     function.__name__ = function.__qualname__ = operation.name
-    function.__doc__ = operation.doc
+    function.__doc__ = signature.documentation()
+    first = Parameter("queue", Parameter.POSITIONAL_ONLY)
+    setattr(function, "__signature__", PythonSignature([first, *signature.parameters]))
     return function
 
 
 class Ops(Uncopied):
-    """The operations of a queue, as functions: queue.ops.modmul(a, b, p, out).
+    """The operations of a queue, as functions: queue.ops.modmul(a, b, p=97).
 
-    They take tensors of the queue, integers, None, shapes, indices and dtypes, by position, and
-    return the out, or the new tensor. help(queue.ops.ntt) lists the forms.
+    They take tensors of the queue, integers, None, shapes, indices and dtypes, and return the out
+    if it is given, else a new tensor. help(queue.ops.ntt) says more. All arguments of a form of
+    HEAL's can stand by position, in its order.
     """
 
     def __init__(self, queue: QueueHandle) -> None:

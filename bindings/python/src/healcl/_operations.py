@@ -12,9 +12,6 @@ from ._errors import ArgumentError, OperationError, c_string, call, nearest, tex
 from ._handle import Uncopied
 from ._native import ffi, lib
 
-KINDS = {getattr(lib, name): name[len("HEALCL_PARAMETER_"):].lower()
-         for name in dir(lib) if name.startswith("HEALCL_PARAMETER_")}
-
 
 class Operations(Uncopied):
     """Operations and kernels of a vendor's manifests, the *.json of a folder (docs/VENDORS.md).
@@ -33,7 +30,7 @@ class Operations(Uncopied):
 
 @dataclass(frozen=True)
 class Parameter:
-    """kind: an enum healcl_parameter_kind, named by KINDS. optional: None may stand for it."""
+    """kind: an enum healcl_parameter_kind. optional: None may stand for it."""
 
     name: str
     kind: int
@@ -43,29 +40,29 @@ class Parameter:
 Form = Tuple[Parameter, ...]
 
 
+def _dtypes(bits: int) -> str:
+    return ", ".join(str(dtype) for number, dtype in DTYPES.items() if bits >> number & 1)
+
+
 class Operation:
-    """An operation under one of its names: name, family, meaning, dtypes, forms, manifest."""
+    """An operation under one of its names, with the forms of that.
+
+    canonical  its first name
+    dtypes     "int32, int64; a also int8"
+    """
 
     def __init__(self, name: str, info: Any, forms: List[Form]) -> None:
         self.name = name
-        self.family = text(info.family)
+        self.canonical = text(info.name)
         self.meaning = text(info.meaning)
-        self.dtypes = tuple(dtype for number, dtype in DTYPES.items() if info.dtypes >> number & 1)
+        self.dtypes = _dtypes(info.dtypes)
+        if info.other:
+            self.dtypes += "; %s also %s" % (text(info.other),
+                                             _dtypes(info.other_dtypes & ~info.dtypes))
         self.forms = forms
         self.manifest = text(info.manifest) if info.manifest else None
         self.function: Callable[..., Any]  # that calls it on a queue: see _calls.py
-
-    @property
-    def doc(self) -> str:
-        lines = [self.meaning[:1].upper() + self.meaning[1:] + ".", ""]
-        for form in self.forms:
-            lines.append("    %s(%s)" % (self.name, ", ".join(
-                "%s: %s%s" % (each.name, KINDS[each.kind], " or None" * each.optional)
-                for each in form)))
-        lines += ["", "Dtypes: %s." % ", ".join(map(str, self.dtypes))]
-        if self.manifest:
-            lines.append("From the manifest %s." % self.manifest)
-        return "\n".join(lines)
+        self.bind: Callable[..., List[Any]]  # its Signature's
 
 
 def _described(operations: Any) -> Iterator[Operation]:

@@ -2,15 +2,15 @@
 """Queues of calls."""
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional, Tuple, Union
+from typing import Any, Iterable, Union
 
 import numpy as np
 
-from ._arrays import DTYPES, address, as_array, converted, dtype_number, shape_of
+from ._arrays import DTYPES, as_array, converted, dtype_number, shape_of
 from ._calls import Ops, QueueHandle, Tensor
 from ._device import Device
 from ._handle import Closed
-from ._native import ffi, lib
+from ._native import lib
 
 Shape = Union[int, Iterable[int]]
 
@@ -37,11 +37,11 @@ class Queue(Closed):
         array = as_array(values)
         number = dtype_number(array.dtype if dtype is None else dtype)
         array = np.asarray(converted(array, DTYPES[number]), order="C")
-        return self._create(array.shape, number, array)
+        return self._handle.create(array.shape, number, array)
 
     def zeros(self, shape: Shape, dtype: Any = np.int64) -> Tensor:
         """A tensor of zeros."""
-        return self._create(shape_of(shape), dtype_number(dtype), None)
+        return self._handle.create(shape_of(shape), dtype_number(dtype), None)
 
     def empty(self, shape: Shape, dtype: Any = np.int64) -> Tensor:
         """A tensor whose elements are undefined."""
@@ -75,13 +75,3 @@ class Queue(Closed):
     def __repr__(self) -> str:
         return "<healcl.Queue on %s%s>" % (self.device.selector,
                                            "" if self._handle.pointer else ", closed")
-
-    def _create(self, shape: Tuple[int, ...], dtype: int, array: Optional[np.ndarray]) -> Tensor:
-        handle = self._handle
-        tensor = ffi.new("struct healcl_tensor **")
-        data = ffi.NULL if array is None else address(array)
-        with handle.lock:
-            if lib.healcl_tensor_create(handle.get(), dtype, len(shape), shape, data, tensor,
-                                        handle.error) != lib.HEALCL_OK:
-                raise handle.failed()
-        return Tensor(handle, int(ffi.cast("intptr_t", tensor[0])))

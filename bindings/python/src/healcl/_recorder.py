@@ -75,6 +75,7 @@ class Recorder(Uncopied):
         self._names = 0
         self._entries = 0
         self._segment = False
+        self._rings: Dict[Any, Dict[str, RecordedTensor]] = {}
 
     def __repr__(self) -> str:
         return "<healcl.Recorder of %r, %d entries>" % (self._path, self._entries)
@@ -88,8 +89,11 @@ class Recorder(Uncopied):
         if not callable(operation):
             return operation
 
-        def function(*arguments: Any) -> Any:
+        found = self._engine.queue._handle.find(name)
+
+        def function(*given: Any, **keywords: Any) -> Any:
             with self._lock:
+                arguments = found.bind(given, keywords, self._tables)
                 plain = tuple(self._plain(argument) for argument in arguments)
                 result = operation(*plain)
                 self._engine.queue.wait()  # what data reveal is this call's error
@@ -97,7 +101,14 @@ class Recorder(Uncopied):
                 if result is not None:
                     same = [argument for argument, each in zip(arguments, plain) if each is result]
                     out = same[0] if same else self._named(result)
-                self._operation(name, self._arguments(name, arguments),
+                form = next(form for form in found.forms if len(form) == len(arguments))
+                names = [parameter.name for parameter in form]
+                if "out" in names and arguments[names.index("out")] is None:
+                    arguments[names.index("out")] = out
+                    adds = found.canonical == "modmul_axis_sum"
+                    self._new("zeros" if adds else "empty", out)
+                self._operation(name, [self._value(argument, parameter.kind)
+                                       for argument, parameter in zip(arguments, form)],
                                 _argument("NONE", None) if out is None else self._pointer(out))
                 return out
 
@@ -184,11 +195,16 @@ class Recorder(Uncopied):
             "__type__": "DeviceTensorPointer", "dtype": "torch.%s" % tensor.dtype,
             "inf_name": tensor._name})
 
-    def _arguments(self, name: str, arguments: Tuple[Any, ...]) -> List[Dict[str, Any]]:
-        form = next(form for form in self._engine.queue._handle.find(name).forms
-                    if len(form) == len(arguments))
-        return [self._value(argument, parameter.kind)
-                for argument, parameter in zip(arguments, form)]
+    def _new(self, name: str, tensor: Any) -> None:
+        self._operation(name, [self._value(tensor.shape, lib.HEALCL_PARAMETER_SHAPE),
+                               self._value(tensor.dtype, lib.HEALCL_PARAMETER_DTYPE)],
+                        self._pointer(tensor))
+
+    def _tables(self, ring: Any) -> Dict[str, RecordedTensor]:
+        if ring not in self._rings:
+            self._rings[ring] = {name: self.host_to_device(table)
+                                 for name, table in ring.tables.items()}
+        return self._rings[ring]
 
     def _value(self, value: Any, kind: int) -> Dict[str, Any]:
         if isinstance(value, RecordedTensor):

@@ -41,9 +41,8 @@ class Arithmetic:
         self.digits = digit_ranges(len(ring.moduli) - special, dnum)
         self._kept: Dict[Hashable, Any] = {}
         moduli = np.array(ring.moduli)
-        self._tables = {"q": moduli, "column": moduli[:, None], "psi": ring.psi_table,
-                        "inverse": ring.inverse_table, "n_inverse": ring.n_inverse,
-                        "minus_n_inverse": moduli - ring.n_inverse}
+        self._tables = {**ring.tables, "column": moduli[:, None],
+                        "minus_n_inv": moduli - ring.n_inverse}
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for the key."""
@@ -79,20 +78,20 @@ class Arithmetic:
 
     # ---- transforms
 
-    def transform(self, a: Any, first: int, end: int, out: Any) -> Any:
-        """Coefficients [r, 1, k, n], or [r, 1, 1, n] to be read for all moduli -> values, to out
-        [r, 1, k, n]."""
-        self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
-                        self._table("psi", first, end), out, int(a.shape[2] != out.shape[2]), 1)
-        return out
+    def transform(self, a: Any, first: int, end: int, out: Any = None) -> Any:
+        """Coefficients [r, 1, k, n], or [r, 1, 1, n] to be read for all moduli -> values
+        [r, 1, k, n], to out or a new tensor."""
+        return self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
+                               self._table("psi", first, end), out,
+                               int(a.shape[2] != end - first), 1)
 
-    def coefficients(self, a: Any, first: int, end: int, out: Any, negative: bool = False) -> Any:
-        """Values [r, 1, k, n] -> coefficients, or minus them, to out."""
-        order = self.constant("order", lambda: np.arange(self.ring.n))
-        scale = self._table("minus_n_inverse" if negative else "n_inverse", first, end)
-        self.engine.intt(a, -1, order, None, self.moduli(first, end), None, None,
-                         self._table("inverse", first, end), scale, out, 0)
-        return out
+    def coefficients(self, a: Any, first: int, end: int, out: Any = None,
+                     negative: bool = False) -> Any:
+        """Values [r, 1, k, n] -> coefficients, or minus them, to out or a new tensor."""
+        order = self.constant("perm", lambda: self._tables["perm"])
+        scale = self._table("minus_n_inv" if negative else "n_inv", first, end)
+        return self.engine.intt(a, -1, order, None, self.moduli(first, end), None, None,
+                                self._table("ipsi", first, end), scale, out, 0)
 
     # ---- base conversion
 
@@ -134,32 +133,30 @@ class Arithmetic:
     def rescale(self, a: Any) -> Any:
         """Divides values [r, 1, k, n] modulo the first k primes that are not special by the last
         of them -> [r, 1, k - 1, n]."""
-        engine, moduli, k, r = self.engine, self.ring.moduli, a.shape[2], a.shape[0]
+        engine, moduli, k = self.engine, self.ring.moduli, a.shape[2]
         last = self.special + k - 1
         first, q = self.special, moduli[last]
-        column, out = self.column(first, last), self.empty(r, 1, k - 1, self.ring.n)
-        x = self.coefficients(a[:, :, k - 1:], last, last + 1, self.empty(r, 1, 1, self.ring.n),
-                              negative=self.nearest[0])
+        column = self.column(first, last)
+        x = self.coefficients(a[:, :, k - 1:], last, last + 1, negative=self.nearest[0])
         if self.nearest[0]:  # -x in [-q/2, q/2], as (-x + q/2) modulo q, less q/2
             engine.modsum(x, q >> 1, q, x)
-            engine.modsum(x, self.constant(("half", last), lambda: [
-                [-(q >> 1) % m] for m in moduli[first:last]]), column, out)
+            out = engine.modsum(x, self.constant(("half", last), lambda: [
+                [-(q >> 1) % m] for m in moduli[first:last]]), column)
         else:
-            engine.modneg(x, column, out)
+            out = engine.modneg(x, column)
         self.transform(out, first, last, out)
         engine.modsum(a[:, :, :k - 1], out, column, out)
-        engine.modmul(out, self.constant(("by", last), lambda: [
+        return engine.modmul(out, self.constant(("by", last), lambda: [
             [pow(q, -1, m)] for m in moduli[first:last]]), column, out)
-        return out
 
     def key(self, array: np.ndarray) -> Any:
         """A key [2, digits, all primes, n] for switch(): divided by the special primes' product,
         except for what is modulo them."""
         moduli, special = self.ring.moduli, self.special
-        product, out = math.prod(moduli[:special]), self.empty(*array.shape)
-        self.engine.modmul(self.upload(array), self.constant("by", lambda: [[1]] * special + [
-            [pow(product, -1, q)] for q in moduli[special:]]), self.column(0, len(moduli)), out)
-        return out
+        product = math.prod(moduli[:special])
+        return self.engine.modmul(self.upload(array), self.constant("by", lambda: [
+            [1]] * special + [[pow(product, -1, q)] for q in moduli[special:]]),
+                                  self.column(0, len(moduli)))
 
     def _start(self) -> Any:
         """Values [2, all primes, n] that round a division by the special primes' product P: half
@@ -169,28 +166,20 @@ class Arithmetic:
         half = product >> 1
         halves = self.upload([[half % q] for q in moduli[:special]] + [
             [half * pow(product, -1, q) % q] for q in moduli[special:]])
-        out = self.empty(1, 1, count, self.ring.n)
-        engine.modsum(engine.zeros((1, 1, count, self.ring.n), np.int64), halves,
-                      self.column(0, count), out)
+        out = engine.modsum(engine.zeros((1, 1, count, self.ring.n), np.int64), halves,
+                            self.column(0, count))
         return engine.expand(engine.squeeze(self.transform(out, 0, count, out), 0), 0, 2)
-
-    def turn(self, a: Any, indices: Any) -> Any:
-        """values[..., indices] of [..., n]; indices: int64 [1, 1, 1, n]."""
-        out = self.empty(*a.shape)
-        self.engine.take_along_axis(a, indices, 3, out)
-        return out
 
     def switch(self, c: Any, key: Any, added: Any, indices: Any = None) -> Any:
         """c [1, 1, k, n] under the key's old secret -> [2, 1, k, n] under the new one, the first
         parts of which are added to those of `added`, [1 or 2, 1, k, n]. key: from key(). indices:
-        of a turn before the division."""
+        int64 [1, 1, 1, n], of a turn before the division."""
         engine, special, k, n = self.engine, self.special, c.shape[2], self.ring.n
         end, column = special + k, self.column(special, special + c.shape[2])
         spread = self._spread(c)
         if self.nearest[1]:
-            total = self.empty(2, end, n)
             start = self.keep(("start", end), lambda: self.keep("start", self._start)[:, :end])
-            engine.modsum(start, 0, self.column(0, end), total)
+            total = engine.modsum(start, 0, self.column(0, end))
         else:
             total = engine.zeros((2, end, n), np.int64)
         values = engine.unsqueeze(total, 1)
@@ -200,7 +189,7 @@ class Arithmetic:
         digits = spread.shape[0]
         engine.modmul_axis_sum(key[:, :digits, :end], spread, self.moduli(0, end), total, -1)
         if indices is not None:
-            values = self.turn(values, indices)
+            values = engine.take_along_axis(values, indices, 3)
             rest = values[:, :, special:]
         x = values[:, :, :special]
         self.coefficients(x, 0, special, x)
@@ -216,10 +205,9 @@ class Arithmetic:
         end = special + k
         digits = [range(special + digit.start, special + min(digit.stop, k))
                   for digit in self.digits if digit.start < k]
-        x = self.coefficients(c, special, end, self.empty(1, 1, k, n))
+        x = self.coefficients(c, special, end)
         if len(digits) == k:
-            return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end,
-                                                 self.empty(1, k, end, n)), 0)
+            return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end), 0)
         self.prepare(x, digits)
         spread = engine.zeros((len(digits), 1, end, n), np.int64)
         for i, digit in enumerate(digits):

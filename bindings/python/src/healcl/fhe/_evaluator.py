@@ -299,9 +299,7 @@ class Evaluator(Closed):
         return self._new(a, out)
 
     def _negative(self, tensor: Any) -> Any:
-        out = self._on.empty(*tensor.shape)
-        self._engine.modneg(tensor, self._column(tensor.shape[2]), out)
-        return out
+        return self._engine.modneg(tensor, self._column(tensor.shape[2]))
 
     def negate(self, a: Ciphertext) -> Ciphertext:
         """-a.
@@ -321,9 +319,7 @@ class Evaluator(Closed):
         scale = a.scale * other.scale
         self._check_scale(scale, primes)
         if isinstance(other, Plaintext):
-            out = self._on.empty(*a._tensor.shape)
-            engine.modmul(a._tensor, other._tensor, column, out)
-            return self._new(a, out, scale)
+            return self._new(a, engine.modmul(a._tensor, other._tensor, column), scale)
         x, y = a._tensor, other._tensor
         parts = range(x.shape[0] + y.shape[0] - 1)
         out = self._on.empty(len(parts), *x.shape[1:])
@@ -421,13 +417,16 @@ class Evaluator(Closed):
     def _turned(self, a: Ciphertext, element: int) -> Ciphertext:
         if a.size != 2:
             raise ArgumentError("a ciphertext of %d parts does not turn: relinearize() it" % a.size)
-        on, values, key = self._on, a._tensor, self._key(element)
+        engine, on, values, key = self._engine, self._on, a._tensor, self._key(element)
         indices = on.constant(("indices", element),
                               lambda: self.ring.automorphism(element)[None, None, None])
         if self._turn == "before":
-            values = on.turn(values, indices)
-        values = on.switch(values[1:], key, values[:1], indices if self._turn == "within" else None)
-        return self._new(a, on.turn(values, indices) if self._turn == "after" else values)
+            values = engine.take_along_axis(values, indices, 3)
+        within = indices if self._turn == "within" else None
+        values = on.switch(values[1:], key, values[:1], within)
+        if self._turn == "after":
+            values = engine.take_along_axis(values, indices, 3)
+        return self._new(a, values)
 
     def _key(self, element: int) -> Any:
         what = "the key of element %d" % element if element else "the relinearization key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from functools import lru_cache
-from typing import Any, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 import numpy as np
 
@@ -113,6 +113,15 @@ class Ring:
     def _table(self, roots: Iterable[int]) -> np.ndarray:
         return np.stack([_powers(root, self.n, q)[self.bit_reversal].astype(np.int64)
                          for root, q in zip(roots, self.moduli)])
+
+    @property
+    def tables(self) -> Dict[str, np.ndarray]:
+        """The tables that HEAL's ntt and intt take for the ring's order, by their parameters.
+
+            q.ops.ntt(x, ring)                  # has them on the queue q
+        """
+        return {"q": np.array(self.moduli), "psi": self.psi_table, "ipsi": self.inverse_table,
+                "n_inv": self.n_inverse, "perm": np.arange(self.n)}
 
     def galois_element(self, steps: int, generator: int = 3) -> int:
         """The g for which a(x) -> a(x^g) turns the n/2 slots of CKKS to the left by steps, which
