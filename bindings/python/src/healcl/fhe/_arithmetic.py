@@ -263,7 +263,7 @@ def _on(device: AnyDevice, ring: Ring, special: int, dnum: int,
                          (rounding == "nearest",) * 2)
 
 
-def _transformed(how: Callable[..., Any], a: Any, ring: Ring, device: Device) -> np.ndarray:
+def _transformed(how: Callable[..., Any], a: Any, ring: Ring, device: AnyDevice) -> np.ndarray:
     array = ring.check(a, ring.moduli, 2, "the polynomial")
     with _on(device, ring, 0, 1, "down") as on:
         x = on.upload(array[None, None])
