@@ -54,7 +54,8 @@ class Client:
         self.queue = healcl.reference.queue()
         self.column = np.array(primes)[:, None]
         self.p, self.order = self.queue.array(self.column), self.queue.array(self.ring.bit_reversal)
-        self.secret = self.values(np.array([["-0+".index(sign) - 1 for sign in side["secret_key"]]]))
+        signs = [["-0+".index(sign) - 1 for sign in side["secret_key"]]]
+        self.secret = self.values(np.array(signs))
 
     def values(self, coefficients):
         """Integers [m, n] -> a tensor of residues of their transforms, [m, 1, k, n]."""
