@@ -32,6 +32,12 @@ class Transcripts(unittest.TestCase):
         self.assertIn("expected", " ".join(report.differences))
         self.assertIsNone(healcl.load(path).run(device, verify=False).verified)
 
+    def test_samples_come_with_the_package(self):
+        path = healcl.sample("seal_multiply.json.gz")
+        self.assertTrue(healcl.load(path).run(healcl.reference).verified)
+        with self.assertRaisesRegex(healcl.FileError, "no '../x' .*, recognizer.json, seal_mul"):
+            healcl.sample("../x")
+
     def test_a_transcript_from_memory(self):
         with open(transcript("ntt.json"), "rb") as file:
             data = file.read()

@@ -19,6 +19,7 @@ from ._native import lib as _lib
 from ._operations import Operations
 from ._queue import Queue
 from ._recorder import RecordedTensor, Recorder, record
+from ._samples import sample
 from ._session import Session
 from ._transcript import Report, TensorInfo, Transcript, load
 
