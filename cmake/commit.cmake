@@ -5,11 +5,4 @@ if(EXISTS ${SOURCE}/.git)
   execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
                   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
-file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
-#include "cli/report.h"
-
-const char *healcl_commit(void)
-{
-    return "@commit@";
-}
-]])
+configure_file(${CMAKE_CURRENT_LIST_DIR}/commit.c.in ${OUTPUT} @ONLY)

@@ -4,7 +4,7 @@
 # Debian has, clones the last commit into it, and runs scripts/demo.sh and scripts/test.sh there. What
 # they need scripts/setup.sh has to install.
 #
-#   fresh_root.sh [OPTION...] [bookworm|trixie] [COMMAND [ARGUMENT...]]
+#   fresh_root.sh [OPTION...] [bullseye|bookworm|trixie] [COMMAND [ARGUMENT...]]
 #
 # COMMAND runs in the clone instead, as in: fresh_root.sh trixie scripts/test.sh -R install
 #
@@ -45,7 +45,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 case ${1-} in
-bookworm | trixie)
+bullseye | bookworm | trixie)
     codename=$1
     shift
     ;;
@@ -132,6 +132,8 @@ make_root() {
         tar -C "$root" -xzf "$archive"
     fi
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    # Authorities that this machine trusts of its own: package ca-certificates takes them up.
+    cp -r /usr/local/share/ca-certificates "$root/usr/local/share/" 2>/dev/null || true
 }
 
 # The last commit, which is what others get: not what is uncommitted.

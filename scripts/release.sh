@@ -3,12 +3,15 @@
 # Makes a release of the last commit: a tarball of its sources, and two Debian packages for each release of
 # Debian that is named: healcl, and healcl-mpi, which alone needs MPI.
 #
-#   release.sh [--folder FOLDER] [bookworm] [trixie]
+#   release.sh [--folder FOLDER] [--wheel] [bookworm] [trixie]
 #
 # FOLDER, by default build/release-VERSION, gets healcl-VERSION.tar.gz and NAME_VERSION-1~CODENAME_ARCH.deb
 # with their SHA256SUMS. Each package is built from the tarball in a bare root of its release, twice, in
 # folders of different names: both must be equal byte for byte. In another bare root it is installed,
 # runs the README's transcript, has an application built with it, and is removed: no file may be left.
+# --wheel: also the wheel of the Python package, built by wheel.sh in a bare root of Debian 11. In bare
+# roots of Debian 12 and 13, with nothing but Python, it is installed, runs a transcript in plain C, and
+# again on PoCL once that is there.
 # Roots are fresh_root.sh's: that takes root's rights, a network and debootstrap, and minutes.
 #
 # The version is CMakeLists.txt's. A commit with the tag vVERSION, and CHANGELOG.md with an entry of that
@@ -19,13 +22,14 @@ cd "$(dirname "$0")/.."
 
 version=$(sed -n 's/^project(healcl VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 folder=build/release-$version
-releases=()
+releases=() wheel=''
 while [ $# -gt 0 ]; do
     case $1 in
     --folder)
         folder=${2:?$(print_help scripts/release.sh >&2)}
         shift
         ;;
+    --wheel) wheel=1 ;;
     bookworm | trixie) releases+=("$1") ;;
     *)
         print_help scripts/release.sh >&2
@@ -127,13 +131,51 @@ make_package() { # CODENAME
     in_root "$1" -- sh -c "$try_package" sh "/root/shared/$package" "/root/shared/$mpi_package"
 }
 
-make_tarball
-if [ ${#releases[@]} -gt 0 ]; then
-    roots=${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots
-    for codename in "${releases[@]}"; do
-        make_package "$codename"
+# shellcheck disable=SC2016
+try_wheel='set -eu
+    cd /
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -q update >/dev/null
+    apt-get -q -y install --no-install-recommends ca-certificates python3-venv >/dev/null
+    python3 -m venv /root/venv
+    PATH=/root/venv/bin:$PATH
+    start=$(date +%s)
+    pip install -q "$1"
+    python3 -m healcl run seal_multiply.json.gz
+    echo "from pip install to the first verified result: $(($(date +%s) - start)) s"
+    healcl run -q -d reference recognizer.json
+    if healcl run -d cpu recognizer.json; then
+        exit 1
+    fi
+    apt-get -q -y install --no-install-recommends pocl-opencl-icd ocl-icd-libopencl1 >/dev/null
+    healcl devices
+    healcl run -d pocl seal_multiply.json.gz
+    python3 -c "import healcl
+report = healcl.load(healcl.sample(\"recognizer.json\")).run(healcl.open(\"pocl\"))
+assert report.verified, report"
+    pip uninstall -q -y healcl
+    [ -z "$(find /root/venv -name "*healcl*")" ]'
+
+make_wheel() {
+    local root=$roots/bullseye-kept codename made_wheel
+    step "a wheel"
+    rm -rf --one-file-system "$root"
+    in_root bullseye --keep -- env SOURCE_DATE_EPOCH="$made" scripts/wheel.sh "/root/shared/$name.tar.gz" wheel
+    made_wheel=$(basename "$root"/root/healcl/wheel/*.whl)
+    cp "$root/root/healcl/wheel/$made_wheel" "$folder"
+    rm -rf --one-file-system "$root"
+    for codename in bookworm trixie; do
+        step "$made_wheel in a bare root"
+        in_root "$codename" -- sh -c "$try_wheel" sh "/root/shared/$made_wheel"
     done
-fi
+}
+
+make_tarball
+roots=${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots
+for codename in "${releases[@]}"; do
+    make_package "$codename"
+done
+[ -z "$wheel" ] || make_wheel
 cd "$folder"
 shopt -s nullglob
-sha256sum -- *.tar.gz *.deb | tee SHA256SUMS
+sha256sum -- *.tar.gz *.deb *.whl | tee SHA256SUMS

@@ -121,6 +121,10 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
 enum { GOES_ON = -1 };
 int take_arguments(const struct command *command, int argc, char **argv, void *session);
 
+/* The folder of transcripts that come with healcl, from where the program lies; the caller frees
+ * it. NULL: there is none. An operand that names no file is looked up there. */
+char *bundled_folder(void);
+
 /* Prints a warning where the driver does not report the arguments of kernels of manifests. */
 void warn_of_device(const struct healcl_device *device);
 /* Prints the warnings of compilers about vendors' sources. */

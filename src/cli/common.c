@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,6 +281,37 @@ uint64_t host_memory(void)
 
 /* ---------------------------------------------------------------- files */
 
+char *bundled_folder(void)
+{
+    /* Installed; in the Python package or in build/; and in build/release/. */
+    static const char *const places[] = {"../share/healcl/transcripts", "../transcripts",
+                                         "../../transcripts"};
+    char program[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length < 0 ? 0 : length] = 0;
+    const char *slash = strrchr(program, '/');
+    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+        char *folder = xasprintf("%.*s/%s", (int)(slash - program), program, places[i]);
+        if (access(folder, X_OK) == 0)
+            return folder;
+        free(folder);
+    }
+    return NULL;
+}
+
+/* Returns the bundled transcript of that name where no file has it, else the name. Either lives as
+ * long as the process. */
+static char *find_operand(char *name)
+{
+    char *folder = access(name, F_OK) == 0 || strchr(name, '/') ? NULL : bundled_folder();
+    char *path = folder ? xasprintf("%s/%s", folder, name) : NULL;
+    free(folder);
+    if (path && access(path, R_OK) == 0)
+        return path;
+    free(path);
+    return name;
+}
+
 #define STANDARD_OUTPUT "/dev/fd/1"
 
 /* A file or folder that the command line names, or standard output, which has no option. */
@@ -507,8 +539,10 @@ static int take_operands(struct taken *taken, int argc, char **argv)
         return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
     if ((operands == OPERANDS_FILE || operands == OPERANDS_FILES) && count == 0)
         return usage_error(command, "no FILE is named");
-    for (int i = optind; i < argc; i++)
+    for (int i = optind; i < argc; i++) {
+        argv[i] = find_operand(argv[i]);
         taken->files[taken->count++] = name_file(NULL, argv[i]);
+    }
     taken->supervision.file = operands == OPERANDS_ANY ? NULL : argv[optind];
     return check_files(command, taken->files, taken->count);
 }

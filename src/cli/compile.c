@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,29 +27,19 @@ struct compile_command {
     struct package *package; /* what is made */
 };
 
-/* Finds the transcripts that come with healcl, from where the program lies. */
 static enum healcl_status bundled_find(glob_t *found, struct healcl_error *error)
 {
-    /* Installed; and in a build folder, as build/ or as build/release/. */
-    static const char *const places[] = {"../share/healcl/transcripts", "../transcripts",
-                                         "../../transcripts"};
-    char program[PATH_MAX], pattern[PATH_MAX + 64];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length < 0)
-        FAIL(error, HEALCL_USAGE, "cannot tell where healcl lies: %s", strerror(errno));
-    program[length] = 0;
-    *(strrchr(program, '/') ? strrchr(program, '/') : program) = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(pattern, sizeof pattern, "%s/%s/*.json*", program, places[i]);
-        const int code = glob(pattern, 0, NULL, found);
-        if (code == GLOB_NOSPACE)
-            xmalloc_fail();
-        if (code == 0)
-            return HEALCL_OK;
-    }
-    FAIL(error, HEALCL_USAGE,
-         "there are no bundled transcripts, neither '%.400s/%s' nor a source tree's: name a FILE",
-         program, places[0]);
+    char *folder = bundled_folder(), *pattern = xasprintf("%s/*.json*", folder ? folder : "");
+    const int code = folder ? glob(pattern, 0, NULL, found) : GLOB_NOMATCH;
+    free(folder);
+    free(pattern);
+    if (code == GLOB_NOSPACE)
+        xmalloc_fail();
+    if (code != 0)
+        FAIL(
+            error, HEALCL_USAGE,
+            "there are no bundled transcripts, neither installed nor a source tree's: name a FILE");
+    return HEALCL_OK;
 }
 
 /* Runs a transcript, and verifies it: what it builds is what it needs. */

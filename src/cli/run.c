@@ -40,6 +40,7 @@ struct run_command {
     bool differs;         /* a difference was reported */
 
     struct device_info info; /* of the device that was chosen */
+    bool has_devices;        /* OpenCL can be loaded, and has any */
     struct device_tuning tuning;
     struct healcl_transcript *transcript;
     struct run_facts facts; /* what is known until now */
@@ -145,9 +146,13 @@ static enum healcl_status choose_device(struct run_command *self, struct healcl_
     size_t count, index;
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "find devices");
-    enum healcl_status status = device_list(&opencl_loader, &list, &count, error);
+    enum healcl_status status = opencl_load(error);
+    self->has_devices = status == HEALCL_OK;
+    if (status == HEALCL_OK)
+        status = device_list(&opencl_loader, &list, &count, error);
     trace_end(self->trace, span);
     TRY(status);
+    self->has_devices = count > 0;
     if (self->package)
         device_allow_packaged(list, count);
     status = device_select(list, count, self->job.selector, &index, error);
@@ -207,6 +212,23 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     return status;
 }
 
+static const char *incompatible(const struct run_command *self);
+
+/* Takes the reference where the machine has no device and nothing asks for one. */
+static bool take_reference(struct run_command *self, const struct healcl_error *why)
+{
+    self->reference =
+        !self->has_devices && !self->no_fallback && !device_is_named(self->job.selector);
+    if (self->reference && incompatible(self))
+        self->reference = false;
+    if (!self->reference)
+        return false;
+    progress_pause(&self->job.progress);
+    print_notice("%s: %s; plain C runs it, as with --reference", self->job.file, why->message);
+    progress_resume(&self->job.progress);
+    return true;
+}
+
 /* A transcript that is refused is refused with or without a device: its error goes first. */
 static enum healcl_status open_all(struct run_command *self, struct healcl_error *error)
 {
@@ -216,13 +238,15 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
     enum healcl_status chosen = choose_device(self, &device_error);
     enum healcl_status status =
         open_transcript(self, chosen != HEALCL_OK || self->info.unified_memory, error);
-    if (status == HEALCL_OK && chosen != HEALCL_OK) {
+    if (status == HEALCL_OK && chosen == HEALCL_OK)
+        status = open_device(self, error);
+    else if (status == HEALCL_OK && !take_reference(self, &device_error)) {
         healcl_error_clear(error);
         *error = device_error;
         return chosen;
     }
     healcl_error_clear(&device_error);
-    return status == HEALCL_OK ? open_device(self, error) : status;
+    return status;
 }
 
 static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
@@ -581,7 +605,10 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_run = {
     .name = "run",
     .summary = "run a transcript on a device and verify every result",
-    .help = "Runs a transcript and compares every result that carries an expected tensor.",
+    .help =
+        "Runs a transcript and compares every result that carries an expected tensor. FILE may be "
+        "the name of a bundled transcript, as recognizer.json. Where no device is named and OpenCL "
+        "has none, plain C runs it.",
     .notes = "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage; 3 "
              "the transcript is refused; 4 the device or OpenCL failed, or memory ran out.",
     .options = options,

@@ -90,6 +90,9 @@ enum healcl_status device_listing_check(const struct device_listing *listing,
  * HEALCL_DEVICE, says "reference". */
 bool device_is_reference(const char *selector);
 
+/* Whether the selector or HEALCL_DEVICE names a device. */
+bool device_is_named(const char *selector);
+
 /* Index in list of the best usable device that selector names (see healcl_device_open; NULL and ""
  * read HEALCL_DEVICE). */
 enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,

@@ -532,6 +532,12 @@ static const char *named(const char *selector, const char **origin)
     return selector && *selector ? selector : NULL;
 }
 
+bool device_is_named(const char *selector)
+{
+    const char *origin;
+    return named(selector, &origin) != NULL;
+}
+
 bool device_is_reference(const char *selector)
 {
     const char *origin;

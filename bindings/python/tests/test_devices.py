@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import unittest
 from unittest import mock
 
@@ -89,6 +90,13 @@ for call in (healcl.open, healcl.devices):
         print("/no/such/loader.so" in str(error))
 """, path, env={**os.environ, "HEALCL_OPENCL_LIBRARY": "/no/such/loader.so"})
         self.assertEqual((done.stdout, done.stderr), ("True\nTrue\nTrue\n", ""))
+
+    def test_the_command_line(self):
+        script = os.path.join(sysconfig.get_path("scripts"), "healcl")
+        for command in [sys.executable, "-m", "healcl"], [script]:
+            done = subprocess.run([*command, "run", "-d", "reference", "seal_multiply.json.gz"],
+                                  stdout=subprocess.PIPE, text=True, check=True)
+            self.assertIn("verified: 5 of 5 results", done.stdout)
 
     def test_importing_opens_nothing(self):
         done = python("import sys, healcl\nassert 'torch' not in sys.modules\n"

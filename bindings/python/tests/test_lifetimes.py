@@ -124,7 +124,8 @@ print("end")
 
     def test_a_forked_process_is_told(self):
         done = python(SETUP + """
-import sys, time
+import sys, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12's own, of forks beside threads
 t = healcl.load(support.transcript("recognizer.json"))
 s, q, r = t.session(dev), dev.queue(), t.session(healcl.reference)
 a = q.array([1, 2, 3])
