@@ -125,8 +125,16 @@ class Arrays(unittest.TestCase):
                     healcl.reference, ring, turn="first")),
                 (healcl.DtypeError, "a ring is", lambda: fhe.from_arrays(
                     healcl.reference, PRIMES)),
+                (healcl.DtypeError, "a ring is", lambda: fhe.ntt(zeros, PRIMES)),
+                (healcl.DtypeError, "a ring is", lambda: fhe.base_convert(zeros, PRIMES, 1)),
+                (healcl.ArgumentError, "each once", lambda: ring.pick([0, 4])),
                 (healcl.ShapeError, "two or more parts", lambda: he.load(zeros[None, :3], 1.0)),
+                (healcl.ShapeError, r"\[2, 0, 32\]", lambda: he.load(np.zeros((2, 0, 32), int), 1)),
                 (healcl.ArgumentError, "a scale is", lambda: he.load(zeros[:3])),
+                (healcl.ArgumentError, "a scale is", lambda: he.load(zeros[:3], 10**400)),
+                (healcl.DtypeError, "not ndarray", lambda: np.arange(3) + he.load(zeros[:3], 1)),
+                (healcl.DtypeError, "a plaintext", lambda: he.load(zeros[:3], 1) *
+                 he.load(zeros[:3], 1)),
                 (healcl.ShapeError, "the relinearization key", lambda: he.relinearize(
                     he.load(zeros[:3][None].repeat(3, 0), 1.0))),
                 (healcl.ShapeError, "the key", lambda: fhe.key_switch(

@@ -155,6 +155,8 @@ class Calls(unittest.TestCase):
             self.assertEqual(text.count("    ntt(a, "), 3)
             self.assertIn("_modmul_ttt"[1:], dir(q.ops))
             self.assertNotIn("host_to_device", dir(q.ops))
+            with self.assertRaisesRegex(healcl.OperationError, "use queue.array"):
+                q.ops._host_to_device
             with self.assertRaisesRegex(healcl.OperationError, r"'modmull': the nearest of \d+ are "
                                         "'modmul', '.*', '.*'$"):
                 q.ops.modmull

@@ -114,11 +114,32 @@ class Transcripts(unittest.TestCase):
         with self.assertRaises(healcl.ShapeError):
             t.run(selector, inputs={0: np.zeros((1, 2, 3), t.inputs[0].dtype)})
         self.assertTrue(t.run(selector, inputs={0: None}).verified)
+        with self.assertRaisesRegex(KeyError, "no input 'ct'"):
+            t.run(selector, inputs={"ct": None})
         with self.assertRaisesRegex(healcl.ArgumentError, "a dict of arrays, not list"):
             t.run(selector, inputs=[inputs[0]])
         for wrong in (5, t):
-            with self.assertRaisesRegex(healcl.ArgumentError, "takes a device, from healcl.open"):
+            with self.assertRaisesRegex(healcl.ArgumentError, "a device comes from healcl.open"):
                 t.run(wrong)
+
+    def test_numbers_out_of_range_are_named(self):
+        t, plain = healcl.load(transcript("modular.json")), healcl.reference
+        for name, work in (("memory_limit", lambda n: plain.queue(memory_limit=n)),
+                           ("work_limit", lambda n: healcl.load(b"", work_limit=n)),
+                           ("repeat", lambda n: t.run(plain, repeat=n)),
+                           ("device_memory", lambda n: t.run(plain, device_memory=n)),
+                           ("audit_seed", lambda n: t.session(plain, audit_seed=n)),
+                           ("batch", lambda n: t.widen(n, np.int64(0)))):
+            for number in (-1, 1 << 64, 1.5):
+                with self.assertRaisesRegex(healcl.ArgumentError, name + " is .*, not %s" % number):
+                    work(number)
+        with plain.queue() as q:
+            for work in (q.zeros, q.empty, lambda n: q.ops.reshape(q.zeros(1), n)):
+                with self.assertRaisesRegex(healcl.ShapeError, "does not fit in 64 bits"):
+                    work(1 << 64)
+        for work in (lambda: plain.queue(operations=5), lambda: t.session(plain).run(1.5)):
+            with self.assertRaises(healcl.ArgumentError):
+                work()
 
     def test_dumps(self):
         t = healcl.load(transcript("ntt.json"))

@@ -66,10 +66,13 @@ def as_torch(array: np.ndarray) -> Any:
 def shape_of(shape: Union[int, Iterable[int]]) -> Tuple[int, ...]:
     sizes = shape if isinstance(shape, Iterable) else (shape,)
     try:
-        return tuple(operator.index(size) for size in sizes)
+        result = tuple(operator.index(size) for size in sizes)
     except TypeError:
         raise ShapeError("a shape is an integer or a tuple of integers, not %r" %
                          (shape,)) from None
+    if not all(-2**63 <= size < 2**63 for size in result):
+        raise ShapeError("a size of the shape %r does not fit in 64 bits" % (result,))
+    return result
 
 
 def check_array(array: np.ndarray, dtype: np.dtype[Any], shape: Tuple[int, ...],

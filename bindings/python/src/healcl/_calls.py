@@ -318,7 +318,7 @@ def _index(index: Any) -> Any:
                     setattr(into, name, _integer(value))
         elif item is None:
             raise ArgumentError("an index has no new axes: use unsqueeze()")
-        elif isinstance(item, (list, np.ndarray, Tensor)):
+        elif isinstance(item, (bool, list, np.bool_, np.ndarray, Tensor)):
             raise ArgumentError("an index has integers, slices and '...': the operation "
                                 "take_along_axis takes elements by a tensor of indices")
         else:
@@ -415,10 +415,9 @@ class Ops(Uncopied):
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
-        operation = self._queue.find(name)
-        if operation.name in FUNCTIONS:
+        if name[name[0] == "_":] in FUNCTIONS:
             raise OperationError("'%s' is no call: use queue.array() and tensor.read()" % name)
-        function = MethodType(operation.function, self._queue)
+        function = MethodType(self._queue.find(name).function, self._queue)
         setattr(self, name, function)
         return function
 

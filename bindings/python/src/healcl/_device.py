@@ -145,14 +145,13 @@ def open(selector: Optional[str] = None, *, fallback: bool = True,
     return Device(Handle("device", device[0], lib.healcl_device_close, on_device=True))
 
 
-def device_of(device: AnyDevice, where: str) -> Device:
-    """A device, or what open() makes of it: that is closed with the last that refers to it. where:
-    what takes it, for errors."""
+def device_of(device: AnyDevice) -> Device:
+    """A device, or what open() makes of it: that is closed with the last that refers to it."""
     if device is None or isinstance(device, str):
         return open(device)
     if not isinstance(device, Device):
-        raise ArgumentError("%s takes a device, from healcl.open(), or what that takes, not %s" %
-                            (where, type(device).__name__))
+        raise ArgumentError("a device comes from healcl.open(), or is what that takes, not %s" %
+                            type(device).__name__)
     return device
 
 

@@ -64,5 +64,4 @@ def heal_engine(device: AnyDevice = None, *, operations: Optional[Operations] = 
     operations  those that may be called beside the built-in ones
     expand      the order of expand's integers, as for Device.queue()
     """
-    on = device_of(device, "heal_engine()")
-    return Engine(on.queue(operations=operations, expand=expand))
+    return Engine(device_of(device).queue(operations=operations, expand=expand))

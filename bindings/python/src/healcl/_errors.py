@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 import os
 from typing import Any, Callable, Iterable, Optional, Union
 
@@ -115,6 +116,17 @@ def nearest(name: str, names: Iterable[str]) -> str:
     near = ", ".join(map(repr, difflib.get_close_matches(name[:60], known, 3, 0)))
     return "the nearest of %d are %s" % (len(known), near) if len(known) > 3 else \
         "there is only %s" % near if near else "there is none"
+
+
+def integer(value: Any, what: str, bits: Optional[int] = None) -> int:
+    """A Python integer of whatever is one; in [0, 2^bits), where bits are given."""
+    try:
+        result = operator.index(value)
+    except TypeError:
+        raise ArgumentError("%s is an integer, not %r" % (what, value)) from None
+    if bits is not None and not 0 <= result < 1 << bits:
+        raise ArgumentError("%s is from 0 to 2^%d - 1, not %d" % (what, bits, result))
+    return result
 
 
 def text(pointer: Any) -> str:

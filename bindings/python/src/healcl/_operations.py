@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._arrays import DTYPES
-from ._errors import ArgumentError, OperationError, c_string, call, nearest, text
+from ._errors import ArgumentError, OperationError, c_string, call, integer, nearest, text
 from ._handle import Uncopied
 from ._native import ffi, lib
 
@@ -112,9 +112,15 @@ def limits_of(memory_bytes: int, work: int, operations: Optional[Operations],
     if expand not in _EXPAND:
         raise ArgumentError("expand is 'spec', 'sdk' or None, not %r" % (expand,))
     return ffi.new("struct healcl_limits *",
-                   {"memory_bytes": memory_bytes, "work": work, "passes": passes,
+                   {"memory_bytes": integer(memory_bytes, "memory_limit", 64),
+                    "work": integer(work, "work_limit", 64), "passes": passes,
                     "operations": pointer_of(operations), "expand": _EXPAND[expand]})
 
 
 def pointer_of(operations: Optional[Operations]) -> Any:
-    return operations._pointer if operations else ffi.NULL
+    if operations is None:
+        return ffi.NULL
+    if not isinstance(operations, Operations):
+        raise ArgumentError("operations are healcl.Operations(FOLDER), not %s" %
+                            type(operations).__name__)
+    return operations._pointer

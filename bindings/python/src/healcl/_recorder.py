@@ -18,7 +18,7 @@ from ._arrays import DTYPES, as_array, dtype_number
 from ._calls import FUNCTIONS, Tensor
 from ._device import AnyDevice, Device
 from ._engine import Engine, heal_engine
-from ._errors import ArgumentError, StateError
+from ._errors import ArgumentError, FileError, StateError
 from ._handle import Uncopied
 from ._native import lib
 from ._refused import OnDevice
@@ -156,7 +156,10 @@ class Recorder(Uncopied):
 
     def __enter__(self) -> Recorder:
         opened: Any = gzip.open if self._path.endswith(".gz") else open
-        self._file = opened(self._part, "wb")
+        try:
+            self._file = opened(self._part, "wb")
+        except OSError as error:
+            raise FileError("cannot write '%s': %s" % (self._path, error.strerror)) from error
         self._write('{"__type__":"ExecutionTranscript","transcript":[')
         return self
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._arrays import address, as_array, check_array, check_output
 from ._device import Device
-from ._errors import Error, NameUnknownError, OutOfMemoryError, call, nearest
+from ._errors import Error, NameUnknownError, OutOfMemoryError, call, integer, nearest
 from ._handle import Closed, Handle
 from ._native import ffi, lib
 from ._rows import row, rows
@@ -185,7 +185,8 @@ class Session(Closed):
                 raise NameUnknownError("there is no segment %r: %s" % (first,
                                                                        nearest(first, names)))
             first, count = names.index(first), 1 if count is None else count
-        end = len(names) if count is None else first + count
+        first = integer(first, "a segment")
+        end = len(names) if count is None else first + integer(count, "count")
         if not 0 <= first <= end <= len(names):
             raise NameUnknownError("there are %d segments, counted from 0: not %d to %d" %
                                    (len(names), first, end - 1))

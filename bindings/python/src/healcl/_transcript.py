@@ -16,7 +16,7 @@ import numpy as np
 from ._arrays import DTYPES, address, as_array, check_array
 from ._device import AnyDevice, device_of
 from ._errors import (ArgumentError, CancelledError, NameUnknownError, StateError, c_string, call,
-                      nearest, text)
+                      integer, nearest, text)
 from ._handle import Closed, Handle
 from ._native import ffi, lib
 from ._operations import Operations, limits_of, pointer_of
@@ -276,8 +276,8 @@ class Transcript(Closed):
         inputs = {} if inputs is None else inputs
         if not isinstance(inputs, Mapping):
             raise ArgumentError("inputs is a dict of arrays, not %s" % type(inputs).__name__)
-        arrays = {self.inputs.find(name): as_array(value)
-                  for name, value in inputs.items() if value is not None}
+        given = {self.inputs.find(name): value for name, value in inputs.items()}
+        arrays = {number: as_array(value) for number, value in given.items() if value is not None}
         verify = not arrays if verify is None else verify
         bound = ffi.new("struct healcl_input[]", len(arrays))
         for into, (number, array) in zip(bound, arrays.items()):
@@ -289,14 +289,14 @@ class Transcript(Closed):
         folder = ffi.NULL if dump is None else c_string(dump)
         options = ffi.new("struct healcl_run_options *", {
             "no_verify": not verify, "profile": profile, "no_warm_up": not warm_up,
-            "repeat": repeat, "dump_dir": folder, "inputs": bound, "input_count": len(arrays),
-            "device_memory_bytes": device_memory,
+            "repeat": integer(repeat, "repeat", 32), "dump_dir": folder, "inputs": bound, "input_count": len(arrays),
+            "device_memory_bytes": integer(device_memory, "device_memory", 64),
             "observer": {"context": context, "difference": lib.python_difference,
                          "warning": lib.python_warning,
                          "cancelled": ffi.addressof(lib, "native_cancelled")}})
         report = ffi.new("struct healcl_report **")
 
-        handle, on = self._file.get(), device_of(device, "run()")
+        handle, on = self._file.get(), device_of(device)
         try:
             on._call(lambda pointer, error: lib.healcl_run(handle.pointer, pointer, options, report,
                                                            error), operations=self._operations)
@@ -318,10 +318,10 @@ class Transcript(Closed):
         audit_share  of the time, from 0 to 1: steps are done again on the host and compared
         audit_seed   of the steps that are drawn
         """
-        return Session(self, device_of(device, "session()"), ffi.new(
-            "struct healcl_session_options *", {"keep_nothing": not keep_inputs,
-                                                "audit_share": audit_share,
-                                                "audit_seed": audit_seed}))
+        return Session(self, device_of(device), ffi.new(
+            "struct healcl_session_options *", {
+                "keep_nothing": not keep_inputs, "audit_share": audit_share,
+                "audit_seed": integer(audit_seed, "audit_seed", 64)}))
 
     def widen(self, batch: int, inputs: Union[Name, Iterable[Name]]) -> Transcript:
         """A transcript that does at once, for `batch` requests, what this one does for one.
@@ -331,13 +331,13 @@ class Transcript(Closed):
 
         These inputs, and results that depend on them, have a new first axis of `batch` requests.
         """
-        names = [inputs] if isinstance(inputs, (str, int)) else inputs
+        names = [inputs] if isinstance(inputs, (str, SupportsIndex)) else inputs
         numbers = [self.inputs.find(name) for name in names]
         pointer = ffi.new("struct healcl_transcript **")
         handle = self._file.get()
         with handle.lock:
             call(lib.healcl_transcript_widen, handle.get(), ffi.new("size_t[]", numbers),
-                 len(numbers), batch, pointer, operations=self._operations)
+                 len(numbers), integer(batch, "batch", 63), pointer, operations=self._operations)
         return Transcript(Handle("transcript", pointer[0], lib.healcl_transcript_close,
                                  keep=handle), self._operations)
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._device import AnyDevice, reference
 from .._engine import heal_engine
-from .._errors import ArgumentError, DtypeError, ShapeError
-from ._ring import Ring, integer
+from .._errors import ArgumentError, DtypeError, ShapeError, integer
+from ._ring import Ring
 
 
 def digit_ranges(primes: int, dnum: int) -> List[range]:
@@ -264,6 +264,7 @@ def _on(device: AnyDevice, ring: Ring, special: int, dnum: int,
 
 
 def _transformed(how: Callable[..., Any], a: Any, ring: Ring, device: AnyDevice) -> np.ndarray:
+    check_layout(ring, 0, 1)
     array = ring.check(a, ring.moduli, 2, "the polynomial")
     with _on(device, ring, 0, 1, "down") as on:
         x = on.upload(array[None, None])
@@ -298,8 +299,8 @@ def base_convert(coefficients: Any, ring: Ring, source: int,
 
         fhe.base_convert(x, fhe.Ring(256, [7681, 10753, 11777]), 2)     # [1, 256]
     """
-    source = integer(source, "the number of source primes")
-    count = len(ring.moduli)
+    check_layout(ring, 0, 1)
+    source, count = integer(source, "the number of source primes"), len(ring.moduli)
     if not 0 < source < count:
         raise ArgumentError("of %d primes 1 to %d are the source, not %d" %
                             (count, count - 1, source))

@@ -12,11 +12,12 @@ import numpy as np
 
 from .._device import AnyDevice
 from .._engine import heal_engine
-from .._errors import ArgumentError, DtypeError, NameUnknownError, ShapeError, StateError
+from .._errors import (ArgumentError, DtypeError, NameUnknownError, ShapeError, StateError,
+                       integer)
 from .._handle import Closed
 from ._arithmetic import Arithmetic, check_key, check_layout, special_first
 from ._record import SandboxRecorder
-from ._ring import Ring, integer
+from ._ring import Ring
 
 #: Stands for a Galois element among keys: that key is from the square of the secret.
 RELINEARIZATION = 0
@@ -69,6 +70,13 @@ class Plaintext(_Operand):
 
         c + he.encode([1.5, 2.5], c)
     """
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Ciphertext):
+            return NotImplemented  # the ciphertext's operators take plaintexts
+        return self._evaluator._ciphertext(other)  # which raises what is wrong
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __add__
 
     def __repr__(self) -> str:
         return "<healcl.fhe.Plaintext: level %d, scale 2^%.2f>" % (self.level,
@@ -181,7 +189,7 @@ class Evaluator(Closed):
         if array.ndim not in (2, 3) or array.ndim == 3 and array.shape[0] < 2:
             raise ShapeError("%s has the shape %s; a ciphertext has two or more parts of two axes, "
                              "a plaintext one" % (what, list(array.shape)))
-        primes = self._primes[:array.shape[-2]]
+        primes = self._primes[:max(1, array.shape[-2])]
         array = self.ring.check(array, primes, array.ndim, what)
         scale = self._check_scale(scale, len(primes))
         kind = Ciphertext if array.ndim == 3 else Plaintext
@@ -246,13 +254,17 @@ class Evaluator(Closed):
         return cast(Ciphertext, operand)
 
     def _check_scale(self, scale: Any, primes: int) -> float:
-        if not isinstance(scale, Real) or not 0 < float(scale) < math.inf:
-            raise ArgumentError("a scale is a number above 0, not %r" % (scale,))
+        try:
+            number = float(scale) if isinstance(scale, Real) else 0.0
+        except OverflowError:
+            number = math.inf
+        if not 0 < number < math.inf:
+            raise ArgumentError("a scale is a finite number above 0, not %r" % (scale,))
         bits = math.prod(self._primes[:primes]).bit_length()
-        if int(math.log2(float(scale))) >= bits:
+        if int(math.log2(number)) >= bits:
             raise ArgumentError("scale 2^%.2f does not fit in the %d bits of level %d" % (
-                math.log2(scale), bits, primes - 1))
-        return float(scale)
+                math.log2(number), bits, primes - 1))
+        return number
 
     def _pair(self, a: Any, b: Any, same_scale: bool) -> Tuple[Ciphertext, _Operand]:
         a, b = self._ciphertext(a), self._own(b)
@@ -352,7 +364,8 @@ class Evaluator(Closed):
         if a.size > 3:
             raise ArgumentError("cannot relinearize %d parts: relinearize() each product" % a.size)
         if RELINEARIZATION not in self._keys:
-            raise NameUnknownError("there is no relinearization key: the evaluator takes it when it is made")
+            raise NameUnknownError("there is no relinearization key: from_seal() and "
+                                   "from_arrays() take it")
         return self._new(a, self._on.switch(a._tensor[2:], self._key(RELINEARIZATION),
                                             a._tensor[:2]))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from functools import lru_cache
 from typing import Any, Dict, Iterable, Optional, Tuple
 
 import numpy as np
 
-from .._errors import ArgumentError, DtypeError, ShapeError
+from .._errors import ArgumentError, DtypeError, ShapeError, integer
 
 #: The largest n: a transform's tables are 8 n bytes for each modulus.
 LARGEST_N = 1 << 20
@@ -48,14 +47,6 @@ def minimal_root(n: int, q: int) -> int:
     root = next(root for root in (pow(g, (q - 1) // (2 * n), q) for g in range(2, q))
                 if pow(root, n, q) == q - 1)
     return int((_powers(root * root % q, n, q) * root % q).min())
-
-
-def integer(value: Any, what: str) -> int:
-    """A Python integer of whatever is one."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ArgumentError("%s is an integer, not %r" % (what, value)) from None
 
 
 class Ring:
@@ -132,7 +123,7 @@ class Ring:
         steps = integer(steps, "a number of steps")
         if abs(steps) >= max(self.n // 2, 1):
             raise ArgumentError("cannot turn %d slots by %d steps" % (self.n // 2, steps))
-        return pow(generator, steps % (self.n // 2), 2 * self.n)
+        return pow(integer(generator, "a generator"), steps % (self.n // 2), 2 * self.n)
 
     def automorphism(self, element: int) -> np.ndarray:
         """Indices int64 [n]: values[..., indices] are those of a(x^element). element: odd, from 1
@@ -170,6 +161,10 @@ class Ring:
             ring.pick([2, 0, 1]).psi
         """
         numbers = list(which)
+        known = set(range(len(self.moduli)))
+        if not numbers or len(set(numbers)) < len(numbers) or not known.issuperset(numbers):
+            raise ArgumentError("pick() takes numbers of the %d moduli, each once, not %r" % (
+                len(self.moduli), numbers))
         ring = object.__new__(Ring)
         ring.n, ring.bit_reversal = self.n, self.bit_reversal
         ring.moduli = tuple(self.moduli[i] for i in numbers)
