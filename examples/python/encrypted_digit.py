@@ -43,8 +43,8 @@ def root(n, q):
 
 
 class Client:
-    """Who has the secret key, in CKKS (Cheon, Kim, Kim, Song 2017) with a number a ciphertext: in
-    its first slot, the value of a polynomial at e^(i pi / n). A ciphertext is int64 [2, k, n]."""
+    """Has the secret key of CKKS (Cheon, Kim, Kim, Song 2017). A ciphertext, int64 [2, k, n], holds
+    a number in its first slot, the value of a polynomial at e^(i pi / n)."""
 
     def __init__(self, side):
         n, primes = side["n"], side["primes"]

@@ -36,9 +36,7 @@ static enum healcl_status bundled_find(glob_t *found, struct healcl_error *error
     if (code == GLOB_NOSPACE)
         xmalloc_fail();
     if (code != 0)
-        FAIL(
-            error, HEALCL_USAGE,
-            "there are no bundled transcripts, neither installed nor a source tree's: name a FILE");
+        FAIL(error, HEALCL_USAGE, "there are no bundled transcripts: name a FILE");
     return HEALCL_OK;
 }
 

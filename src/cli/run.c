@@ -217,12 +217,13 @@ static const char *incompatible(const struct run_command *self);
 /* Takes the reference where the machine has no device and nothing asks for one. */
 static bool take_reference(struct run_command *self, const struct healcl_error *why)
 {
-    self->reference =
-        !self->has_devices && !self->no_fallback && !device_is_named(self->job.selector);
-    if (self->reference && incompatible(self))
-        self->reference = false;
-    if (!self->reference)
+    if (self->has_devices || self->no_fallback || device_is_named(self->job.selector))
         return false;
+    self->reference = true;
+    if (incompatible(self)) {
+        self->reference = false;
+        return false;
+    }
     progress_pause(&self->job.progress);
     print_notice("%s: %s; plain C runs it, as with --reference", self->job.file, why->message);
     progress_resume(&self->job.progress);

@@ -57,7 +57,7 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     return add_compute(call, &step, error);
 }
 
-/* The axis argument; out must be a with that axis grown to size. */
+/* Finds out, which is a with an axis grown to size. */
 static enum healcl_status find_grown_out(struct call *call, uint32_t axis, int64_t size,
                                          const struct tensor **out, struct healcl_error *error)
 {

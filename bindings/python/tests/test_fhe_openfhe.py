@@ -23,7 +23,7 @@ STORED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "openfhe.npz")
 
 
 def read(text, roots=None):
-    """What OpenFHE wrote, as lists and dicts without its wrappers: polynomials are [k][n]. Adds
+    """Reads OpenFHE's JSON as lists and dicts, without its wrappers; polynomials are [k][n]. Adds
     roots of unity by modulus."""
     def plain(value):
         if isinstance(value.get("cm"), int) and roots is not None:

@@ -63,7 +63,7 @@ class Keys:
                              galois_keys=self.galois)
 
     def results(self):
-        """What SEAL makes of the ciphertexts, by name."""
+        """Returns SEAL's results, by name."""
         evaluator = seal.Evaluator(self.context)
 
         def call(name, *operands):
@@ -91,7 +91,7 @@ class Keys:
             "conjugate": call("complex_conjugate", a, galois), "depth 2": squared}
 
     def evaluate(self, he):
-        """The same by an evaluator of healcl."""
+        """Returns an evaluator's results, by name."""
         a, b, plain = he.load(self.a), he.load(self.b), he.load(self.plain)
         product = a * b
         relinearized = he.relinearize(product)

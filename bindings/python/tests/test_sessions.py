@@ -53,15 +53,13 @@ class Sessions(unittest.TestCase):
             self.assertIs(type(s.device.queue()), healcl.Queue)  # until the session goes
             for work in (lambda: s.inputs["13"], lambda: s.run("compute_block"),
                          lambda: t.inputs["13"]):
-                with self.assertRaisesRegex(KeyError, r"the nearest of \d+ are '.*', '.*', '.*'$"):
-                    work()
+                self.assertRaisesRegex(KeyError, r"the nearest of \d+ are '.*', '.*', '.*'$", work)
             with self.assertRaisesRegex(KeyError, r"is no input '\\n': the nearest of \d+ are .*$"):
                 healcl.load(transcript("names.json")).inputs["\n"]
             with self.assertRaisesRegex(KeyError, "there is only '%s'" % result):
                 s.outputs["y"]
             for first, count in ((-1, None), (99, None), (0, 99), (1, -1)):
-                with self.assertRaisesRegex(healcl.NameUnknownError, "segments"):
-                    s.run(first, count)
+                self.assertRaisesRegex(healcl.NameUnknownError, "segments", s.run, first, count)
             with self.assertRaises(TypeError):
                 "y" in s
 
@@ -124,15 +122,13 @@ class Sessions(unittest.TestCase):
                     continue  # it does not depend on the input
                 for request in range(3):
                     np.testing.assert_array_equal(s[i][request], alone[request][i])
-        with self.assertRaises(healcl.Error):
-            wide.widen(0, [0])
+        self.assertRaises(healcl.Error, wide.widen, 0, [0])
 
     @both
     def test_views_outlive_the_next_run_and_the_session(self, device):
         t = healcl.load(transcript("modular.json"))
         s = t.session(device)
-        with self.assertRaises(healcl.StateError):
-            s.view(0)
+        self.assertRaises(healcl.StateError, s.view, 0)
         s.run()
         view = s.view(0)
         expected = view.copy()
@@ -145,8 +141,7 @@ class Sessions(unittest.TestCase):
         np.testing.assert_array_equal(view, expected)
         s.close()
         np.testing.assert_array_equal(view, expected)
-        with self.assertRaisesRegex(healcl.StateError, "closed"):
-            s.run()
+        self.assertRaisesRegex(healcl.StateError, "closed", s.run)
 
     def test_shapes_dtypes_and_names_are_checked(self):
         t = healcl.load(transcript("modular.json"))
@@ -164,15 +159,12 @@ class Sessions(unittest.TestCase):
             for name in ("nothing", 10**6):
                 with self.assertRaises(KeyError):
                     s[name] = 1
-            with self.assertRaises(healcl.StateError):
-                s.read(0)
+            self.assertRaises(healcl.StateError, s.read, 0)
             s.run()
-            with self.assertRaises(healcl.ShapeError):
-                s.read(0, out=np.zeros(3, np.int64))
+            self.assertRaises(healcl.ShapeError, s.read, 0, out=np.zeros(3, np.int64))
             fixed = s[0]
             fixed.flags.writeable = False
-            with self.assertRaisesRegex(healcl.ShapeError, "written"):
-                s.read(0, out=fixed)
+            self.assertRaisesRegex(healcl.ShapeError, "written", s.read, 0, out=fixed)
 
     @both
     def test_segments_run_alone(self, device):
@@ -184,27 +176,22 @@ class Sessions(unittest.TestCase):
                 else:
                     s.run(number, 1)
             self.assertEqual(s.compare(0), 0)
-            with self.assertRaises(KeyError):
-                s.run("no such segment")
+            self.assertRaises(KeyError, s.run, "no such segment")
 
     @both
     def test_runs_in_the_background(self, device):
         t = healcl.load(transcript("encrypted_sharpen.json.gz"))
         with t.session(device) as s:
-            with self.assertRaises(healcl.StateError):
-                s.wait()
+            self.assertRaises(healcl.StateError, s.wait)
             s.start()
-            with self.assertRaises(healcl.StateError):
-                s.start()
-            with self.assertRaises(healcl.StateError):
-                s.read(0)
+            self.assertRaises(healcl.StateError, s.start)
+            self.assertRaises(healcl.StateError, s.read, 0)
             s.wait()
             self.assertTrue(s.poll())
             self.assertEqual(s.compare(0), 0)
             s.start()
             s.cancel()
-            with self.assertRaises(healcl.CancelledError):
-                s.wait()
+            self.assertRaises(healcl.CancelledError, s.wait)
             s.run()
             self.assertEqual(s.compare(0), 0)
 
@@ -231,8 +218,7 @@ for device in (healcl.reference, dev):
     def test_audits(self, device):
         t = healcl.load(transcript("recognizer.json"))
         if device is healcl.reference:
-            with self.assertRaises(healcl.Error):
-                t.session(device, audit_share=0.5)
+            self.assertRaises(healcl.Error, t.session, device, audit_share=0.5)
             return
         with t.session(device, audit_share=0.5) as s:
             while s.facts["runs"] < 50 and not s.audit["audits"]:

@@ -72,10 +72,8 @@ class Transcripts(unittest.TestCase):
         self.assertIsInstance(error.argument, int)
 
     def test_files_that_are_not_there_or_none(self):
-        with self.assertRaises(OSError):
-            healcl.load("/nowhere.json")
-        with self.assertRaises(healcl.FormatError):
-            healcl.load(b"no json")
+        self.assertRaises(OSError, healcl.load, "/nowhere.json")
+        self.assertRaises(healcl.FormatError, healcl.load, b"no json")
 
     def test_data_are_the_file_s(self):
         for name in ("payloads.json", "empty_shapes.json", "seal_multiply.json.gz"):
@@ -93,14 +91,10 @@ class Transcripts(unittest.TestCase):
             with self.assertRaises(healcl.StateError):
                 info.data
 
-    def test_data_of_other_shapes_are_refused_and_wide_ones_repeated(self):
+    def test_expected_data_of_other_shapes_are_refused(self):
         t = healcl.load(os.path.join(CLONE, "tests", "bad", "differs_in_shape.json"))
         with self.assertRaisesRegex(healcl.ShapeError, r"\[3, 4\], but \[4, 3\] is expected"):
             t.results[1].data
-        t = healcl.load(transcript("recognizer.json"))
-        wide = t.widen(3, t.inputs[-1].name)
-        self.assertIsNone(wide.inputs[-1].data)
-        np.testing.assert_array_equal(wide.results[0].data, np.stack([t.results[0].data] * 3))
 
     def test_other_inputs_leave_nothing_to_compare(self):
         t, selector = healcl.load(transcript("modular.json")), device().selector
@@ -114,8 +108,7 @@ class Transcripts(unittest.TestCase):
         with self.assertRaises(healcl.ShapeError):
             t.run(selector, inputs={0: np.zeros((1, 2, 3), t.inputs[0].dtype)})
         self.assertTrue(t.run(selector, inputs={0: None}).verified)
-        with self.assertRaisesRegex(KeyError, "no input 'ct'"):
-            t.run(selector, inputs={"ct": None})
+        self.assertRaisesRegex(KeyError, "no input 'ct'", t.run, selector, inputs={"ct": None})
         with self.assertRaisesRegex(healcl.ArgumentError, "a dict of arrays, not list"):
             t.run(selector, inputs=[inputs[0]])
         for wrong in (5, t):
@@ -135,11 +128,9 @@ class Transcripts(unittest.TestCase):
                     work(number)
         with plain.queue() as q:
             for work in (q.zeros, q.empty, lambda n: q.ops.reshape(q.zeros(1), n)):
-                with self.assertRaisesRegex(healcl.ShapeError, "does not fit in 64 bits"):
-                    work(1 << 64)
+                self.assertRaisesRegex(healcl.ShapeError, "does not fit in 64 bits", work, 1 << 64)
         for work in (lambda: plain.queue(operations=5), lambda: t.session(plain).run(1.5)):
-            with self.assertRaises(healcl.ArgumentError):
-                work()
+            self.assertRaises(healcl.ArgumentError, work)
 
     def test_dumps(self):
         t = healcl.load(transcript("ntt.json"))

@@ -1,4 +1,4 @@
-/* What the stand-ins for headers of HEAL's SDK declare functions with. */
+/* Macros with which the stand-ins for headers of HEAL's SDK declare functions. */
 #ifndef DECLARE_STAND_IN_H
 #define DECLARE_STAND_IN_H
 

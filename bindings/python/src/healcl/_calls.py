@@ -230,11 +230,8 @@ class Tensor(OnDevice, Uncopied):
         self._call(lib.healcl_tensor_read, address(array), array.nbytes)
         return array if out is None else out
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
-        if copy is False:
-            raise ValueError("a tensor on a device becomes an array only by a copy")
-        array = self.read()
-        return array if dtype is None else array.astype(dtype, copy=False)
+    def _to_host(self) -> np.ndarray:
+        return self.read()
 
     def torch(self) -> Any:
         """The elements as a tensor of PyTorch, which the program has imported."""
@@ -267,7 +264,7 @@ class Tensor(OnDevice, Uncopied):
         return "healcl.Tensor(%s, device=%r)" % (", ".join(parts), self._queue.device.selector)
 
     def _parts(self) -> List[str]:
-        """What repr() says, while the queue's lock is held."""
+        """Returns what repr() shows, while the queue's lock is held."""
         if not self._address:
             return ["<released>"]
         kind = ["shape=%s" % (self.shape,), "dtype=%s" % self.dtype]
@@ -339,7 +336,7 @@ def _packed(value: Any, kind: int) -> Tuple[bytes, Any]:
 
 
 def _other(operation: Operation, value: Any, kinds: List[int], at: int) -> Tuple[bytes, Any]:
-    """As _packed, or raises what is wrong with the argument."""
+    """Returns what _packed() does, or raises an error that names the argument."""
     try:
         if type(value) is Tensor:
             raise ArgumentError("the tensor is one of another queue")

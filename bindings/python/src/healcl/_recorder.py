@@ -54,11 +54,8 @@ class RecordedTensor(OnDevice, Uncopied):
         view: RecordedTensor = self._recorder.get_slice(self, index)
         return view
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
-        if copy is False:
-            raise ValueError("a tensor on a device becomes an array only by a copy")
-        array = np.asarray(self._recorder.device_to_host(self))
-        return array if dtype is None else array.astype(dtype, copy=False)
+    def _to_host(self) -> np.ndarray:
+        return np.asarray(self._recorder.device_to_host(self))
 
 
 class Recorder(Uncopied):
@@ -253,7 +250,7 @@ def _argument(kind: str, value: Any) -> Dict[str, Any]:
 
 
 def _item(value: Any) -> Dict[str, Any]:
-    """Of an index or a shape, or an integer."""
+    """Writes an integer, or an item of an index or a shape."""
     if value is Ellipsis:
         return _argument("ELLIPSIS", {"__type__": "ellipsis"})
     if isinstance(value, slice):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python and NumPy do with arrays, refused for tensors: it would copy them to the host unseen.
-"""
+"""Refuses operators and functions of NumPy that would copy tensors to the host unseen."""
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -12,7 +11,7 @@ _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "matmul": "@", "truediv": "/",
               "and": "&", "xor": "^", "or": "|"}
 _OTHERS = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs()", "eq": "==", "ne": "!=",
            "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "bool": "bool()", "contains": "in"}
-# By the names that Python and NumPy have for it.
+# HEAL's operations, by the names that Python and NumPy have.
 _OPERATIONS = {"add": "modsum", "sub": "modneg and modsum", "subtract": "modneg and modsum",
                "mul": "modmul", "multiply": "modmul", "mod": "mod", "remainder": "mod",
                "neg": "modneg", "negative": "modneg", "abs": "abs", "absolute": "abs",
@@ -35,8 +34,7 @@ def _refuser(what: str, name: str = "", instead: Optional[str] = None) -> Callab
 
 
 class OnDevice:
-    """An array that no operator and no function of NumPy takes. Two are the same if `is` says so,
-    and that is what they are hashed by."""
+    """An array that no operator and no function of NumPy takes, compared and hashed by identity."""
 
     __slots__ = ()
 
@@ -45,6 +43,15 @@ class OnDevice:
     __int__ = _refuser("int()", instead="tensor.item() copies its one element")
     __float__ = _refuser("float()", instead="tensor.item() copies its one element")
     __reversed__ = None
+
+    def _to_host(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a tensor on a device becomes an array only by a copy")
+        array = self._to_host()
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> Any:
         raise _refusal(self, "np." + ufunc.__name__, ufunc.__name__)

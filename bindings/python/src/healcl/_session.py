@@ -55,7 +55,7 @@ class Inputs(_Named[Optional[np.ndarray]]):
         return self._tensors[number].data if bound is None else bound
 
     def __setitem__(self, name: Name, value: Any) -> None:
-        """As session[name] = value."""
+        """Sets an input, as session[name] = value does."""
         self._session[name] = value
 
     def update(self, inputs: Mapping[Name, Any]) -> None:
@@ -245,7 +245,7 @@ class Session(Closed):
 
 
 class SessionHandle(Handle):
-    """With what a run in the background is waited for by."""
+    """A session's handle, with the event that ends a run in the background."""
 
     __slots__ = ("event", "runs")
 

@@ -45,7 +45,7 @@ class Arithmetic:
                         "minus_n_inv": moduli - ring.n_inverse}
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` returns, made once for the key."""
+        """Calls `make` once for each key, and keeps what it returns."""
         if key not in self._kept:
             with getattr(self.engine, "preparation", nullcontext)():
                 self._kept[key] = make()

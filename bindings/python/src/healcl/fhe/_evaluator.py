@@ -26,7 +26,7 @@ _Evaluator = TypeVar("_Evaluator", bound="Evaluator")
 
 
 class _Operand:
-    """What an evaluator has on its device."""
+    """A tensor of an evaluator, with its scale."""
 
     __array_ufunc__ = None  # NumPy's arithmetic would copy, and knows no moduli
     __hash__ = object.__hash__
@@ -354,7 +354,7 @@ class Evaluator(Closed):
         return self.multiply(a, a)
 
     def relinearize(self, a: Ciphertext) -> Ciphertext:
-        """The same of three parts with two: the third is switched to the secret key.
+        """Makes two parts of three: switches the third to the secret key.
 
             he.relinearize(a * b)
         """
@@ -378,7 +378,7 @@ class Evaluator(Closed):
         return self._new(a, self._on.rescale(a._tensor), a.scale / float(last))
 
     def mod_switch(self, a: _Value, level: Optional[int] = None) -> _Value:
-        """The same ciphertext or plaintext at a lower level; the scale stays.
+        """Lowers the level of a ciphertext or plaintext; the scale stays.
 
         level  down to 0; None: the next one
 

@@ -22,7 +22,7 @@ class SandboxRecorder(Recorder):
 
     @contextmanager
     def preparation(self) -> Iterator[None]:
-        """What is called within depends on uploads alone, and belongs to their segment."""
+        """Puts calls within, which depend on uploads alone, into their segment."""
         self._preparations += 1
         try:
             yield

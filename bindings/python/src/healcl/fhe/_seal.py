@@ -16,8 +16,7 @@ from ._arithmetic import check_layout
 from ._evaluator import RELINEARIZATION, Ciphertext, Evaluator, Plaintext
 from ._ring import Ring
 
-# What SEAL 4 saves: a header, then the object in zstd. Within it are fields, and elements behind a
-# header of their own.
+# SEAL 4 saves a header, then the object in zstd: fields, and elements behind a header of their own.
 _HEADER = struct.Struct("<HBBBBHQ")  # magic, header's size, version, packing, reserved, size
 _MAGIC, _ZSTD = 0xa15e, 2
 _CIPHERTEXT = struct.Struct("<4QB3QdQ")  # parameters, NTT form, parts, n, k, scale, correction
@@ -179,7 +178,7 @@ class SealEvaluator(Evaluator):
         return result
 
     def _serialized(self, a: Ciphertext) -> bytes:
-        """As Ciphertext::save writes it without compression."""
+        """Returns what Ciphertext::save writes without compression."""
         residues = self._ciphertext(a).read()
         fields = _CIPHERTEXT.pack(*self._ids[a.level], True, len(residues), self.ring.n,
                                   residues.shape[1], a.scale, 1)
