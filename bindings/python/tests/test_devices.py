@@ -101,7 +101,3 @@ for call in (healcl.open, healcl.devices):
         done = python("import sys, healcl\nassert 'torch' not in sys.modules\n"
                       "from healcl import _handle\nassert not _handle._opencl_used")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-
-if __name__ == "__main__":
-    unittest.main()

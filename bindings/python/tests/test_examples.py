@@ -52,7 +52,3 @@ class Examples(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual([line.split()[:2] for line in done.stdout.splitlines()],
                          [[selector, "True"]] * 2 + [["reference", "True"]] * 2)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -204,7 +204,3 @@ class Hybrid(unittest.TestCase):
                     noise = (d0 + d1 * secret[:limbs - 1] - old) % column
                     values = integers(fhe.intt(noise.astype(np.int64), some), moduli)
                     self.assertLess(max(min(v, math.prod(moduli) - v) for v in values), 2**20)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -109,7 +109,3 @@ class OpenFhe(unittest.TestCase):
     def test_what_it_makes(self, dev):
         for n, depth, digits in ((64, 5, 3), (256, 3, 4)):
             self.compare(dev, made_by_openfhe(n, depth, digits))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -249,7 +249,3 @@ class Seal(unittest.TestCase):
                 (healcl.StateError, "evaluator is closed", lambda: (bare.close(), foreign.read()))):
             with self.subTest(word), self.assertRaisesRegex(error, word):
                 make()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -208,7 +208,3 @@ class Memory(unittest.TestCase):
                     work()
                 gc.collect()
         self.assertLess(resident() - before, (4 if ALL else 2) << 20)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,6 +7,7 @@ import pydoc
 import tempfile
 import threading
 import unittest
+import weakref
 from unittest import mock
 
 import numpy as np
@@ -206,6 +207,13 @@ class Calls(unittest.TestCase):
                                 (lambda: q.ops.ntt(a, [17]), "a healcl.fhe.Ring, not list")):
                 self.assertRaisesRegex(TypeError, words, call)
 
+    def test_a_queue_goes_with_its_last_name(self):
+        q = healcl.reference.queue()
+        q.ops.ntt(q.zeros((1, 1, 1, 4)), fhe.Ring(4, [17]))
+        handle = weakref.ref(q._handle)
+        del q
+        self.assertIsNone(handle())
+
     def test_wrong_signatures_are_named(self):
         with healcl.reference.queue() as q:
             a = q.array([1, 2, 3])
@@ -244,8 +252,7 @@ class Calls(unittest.TestCase):
             self.assertEqual((caught.exception.operation, caught.exception.argument),
                              ("modmul", 1))
             self.assertIsInstance(caught.exception.entry, int)
-            with self.assertRaises(healcl.DtypeError):
-                q.ops.modmul(a, a, 97, q.zeros(3, np.int32))
+            self.assertRaises(healcl.DtypeError, q.ops.modmul, a, a, 97, q.zeros(3, np.int32))
             self.assertRaises(healcl.ArgumentError, q.ops.modmul, a, a, 0, a)
             for value, error in ((1.5, healcl.DtypeError), (2**70, healcl.DtypeError),
                                  (np.arange(3), healcl.ArgumentError), ("x", healcl.ArgumentError),
@@ -268,8 +275,7 @@ class Calls(unittest.TestCase):
             q.wait()
         with dev.queue(synchronous=True) as q:
             a, index = q.array([1, 2, 3]), q.array([0, 1, 9])
-            with self.assertRaises(healcl.DataError):
-                q.ops.take_along_axis(a, index, 0, q.zeros(3))
+            self.assertRaises(healcl.DataError, q.ops.take_along_axis, a, index, 0, q.zeros(3))
 
     def test_a_closed_queue_says_so(self):
         q = healcl.reference.queue()
@@ -316,7 +322,3 @@ class Torch(unittest.TestCase):
             self.assertIsInstance(engine.device_to_host(engine.host_to_device(out)), Tensor)
             self.assertIsInstance(engine.device_to_host(engine.host_to_device(out.array)),
                                   np.ndarray)
-
-
-if __name__ == "__main__":
-    unittest.main()

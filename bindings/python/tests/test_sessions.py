@@ -226,7 +226,3 @@ for device in (healcl.reference, dev):
             self.assertGreater(s.audit["audits"], 0)
             self.assertTrue(s.audit["kernels"])
             self.assertIsNone(s.audit["difference"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -169,7 +169,3 @@ for device in (healcl.reference, dev):
     t.run(device, verify=False)
 """)
         self.assertEqual(done.stdout, "interrupted\n" * 2, done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

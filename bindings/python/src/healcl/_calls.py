@@ -23,6 +23,7 @@ from ._signatures import Signature
 
 if TYPE_CHECKING:
     from ._device import Device
+    _Rings = weakref.WeakKeyDictionary[Any, Dict[str, "Tensor"]]
 
 _TENSOR, _INT = lib.HEALCL_ARGUMENT_TENSOR, lib.HEALCL_ARGUMENT_INT
 _OUT, _INDEX = lib.HEALCL_PARAMETER_OUT, lib.HEALCL_PARAMETER_INDEX
@@ -40,7 +41,7 @@ FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not ca
 class QueueHandle(Handle):
     """A queue as its tensors and operations know it."""
 
-    __slots__ = ("device", "operations", "table", "error", "noted", "forked", "_rings")
+    __slots__ = ("device", "operations", "table", "error", "noted", "forked", "rings")
 
     def __init__(self, pointer: Any, device: Device, operations: Optional[Operations]) -> None:
         super().__init__("queue", pointer, lib.healcl_queue_close, lib.healcl_queue_cancel,
@@ -51,12 +52,7 @@ class QueueHandle(Handle):
         self.table = operations_by_name(operations)
         self.error = ffi.new("struct healcl_error *")
         self.forked = False
-        self._rings: weakref.WeakKeyDictionary[Any, Dict[str, Tensor]] = (
-            weakref.WeakKeyDictionary())
-
-    def close(self) -> None:
-        super().close()
-        self._rings.clear()
+        self.rings: Callable[[], Optional[_Rings]] = lambda: None  # those of its Ops
 
     def forsake(self) -> None:
         super().forsake()
@@ -85,11 +81,14 @@ class QueueHandle(Handle):
     def tables(self, ring: Any) -> Mapping[str, Tensor]:
         """The tables of a healcl.fhe.Ring. They stay until the queue or the ring is gone."""
         with self.lock:
-            if ring not in self._rings:
-                self._rings[ring] = {
-                    name: self.create(table.shape, lib.HEALCL_INT64, table)
-                    for name, table in ring.tables.items()}
-            return self._rings[ring]
+            rings = self.rings()
+            tables = None if rings is None else rings.get(ring)
+            if tables is None:
+                tables = {name: self.create(table.shape, lib.HEALCL_INT64, table)
+                          for name, table in ring.tables.items()}
+                if rings is not None:
+                    rings[ring] = tables
+            return tables
 
     def find(self, name: str) -> Operation:
         operation = find(self.table, name)
@@ -408,6 +407,8 @@ class Ops(Uncopied):
 
     def __init__(self, queue: QueueHandle) -> None:
         self._queue = queue
+        self._rings: _Rings = weakref.WeakKeyDictionary()
+        queue.rings = weakref.ref(self._rings)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):

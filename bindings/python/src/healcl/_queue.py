@@ -71,6 +71,7 @@ class Queue(Closed):
     def close(self) -> None:
         """Ends what goes on, in other threads too. Its tensors can only be dropped then."""
         self._handle.close()
+        self.ops._rings.clear()
 
     def __repr__(self) -> str:
         return "<healcl.Queue on %s%s>" % (self.device.selector,
