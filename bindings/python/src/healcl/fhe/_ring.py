@@ -61,7 +61,7 @@ class Ring:
 
     Values of a polynomial a are int64 [..., k, n], in [0, q) for each of the k moduli: place i of
     an axis n holds a(psi^(2 r + 1)), r the bits of i in reverse order. That is HEAL's order without
-    a permutation, SEAL's and OpenFHE's. values[..., ring.bit_reversal] are those of a(psi^(2 i + 1)).
+    a permutation, SEAL's and OpenFHE's. values[..., ring.bit_reversal] are a(psi^(2 i + 1)).
 
     psi_table, inverse_table  int64 [k, n]: place i has psi, or its inverse, to the power of
                               bit_reversal[i]
