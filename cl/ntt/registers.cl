@@ -232,10 +232,10 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     place = ((group - set * sets) << LOG2_ROWS) + (part.lane & ((1u << LOG2_ROWS) - 1));
 #endif
     part.number = number % AROUND;
-    if (PERMUTED && !COLUMNS) /* blocks as far apart as they can be: see LOAD_FIRST */
+    if (!COLUMNS && PERMUTED) /* blocks as far apart as they can be: see LOAD_FIRST */
         part.number = reversed(part.number, LOG2_N - STAGES);
     part.row = first_row + number / AROUND * rows + place;
-    part.is_there = (LOG2_LANES == 0 && !TOGETHER) || (place < rows && part.row < end_row);
+    part.is_there = LOG2_LANES + TOGETHER == 0 || (place < rows && part.row < end_row);
     if (!part.is_there)
         part.row = end_row - 1;
     part.modulus = part.row - (uint)divide_by_axis(part.row, space, 2) * k;
@@ -289,6 +289,8 @@ INLINE uint permuted(uint first, uint step, struct permutation perm)
 /* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
  * it is the inverse, in global memory: so one side of each access is in order. */
 #define PERMUTES_LOCAL (PERMUTED && STAGES == LOG2_N)
+/* Whether elements move between the last round and memory, where they have the order `first`. */
+#define MOVES(first) (TOP > 0 || PERMUTES_LOCAL || (first) != ORDER_OF(ROUNDS - 1))
 #define PERMUTES_PLACES (PERMUTED && STAGES < LOG2_N)
 
 /* ---------------------------------------------------------------- exchanges */
@@ -456,7 +458,7 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     ROUND(4)
     UNROLL for (uint i = 0; i < E && ENDS; i++)
         a[i] = lower(a[i], bound, 1, (word)q[part.modulus].value);
-    if (ENDS && (TOP > 0 || PERMUTES_LOCAL || STORE_FIRST != ORDER_OF(ROUNDS - 1)))
+    if (ENDS && MOVES(STORE_FIRST))
         TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0, false, perm),
              take(x, taken, p, next, TOP, PERMUTES_LOCAL, perm))
     store_all(a, out, &space, part, ENDS ? TOP : 0, PERMUTES_PLACES, perm);
@@ -476,7 +478,7 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
     load_all(a, in, &space, part, FROM_PASS ? 0 : TOP, q, PERMUTES_PLACES, perm);
-    if (!FROM_PASS && (TOP > 0 || PERMUTES_LOCAL || LOAD_FIRST != ORDER_OF(ROUNDS - 1)))
+    if (!FROM_PASS && MOVES(LOAD_FIRST))
         TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP, PERMUTES_LOCAL, perm),
              take(x, taken, p, next, 0, false, perm))
     struct scale scale = {0, 0};
