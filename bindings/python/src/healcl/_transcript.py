@@ -290,7 +290,8 @@ class Transcript(Closed):
         options = ffi.new("struct healcl_run_options *", {
             "no_verify": not verify, "profile": profile, "no_warm_up": not warm_up,
             "repeat": integer(repeat, "repeat", 32), "dump_dir": folder,
-            "inputs": bound, "input_count": len(arrays), "device_memory_bytes": integer(device_memory, "device_memory", 64),
+            "inputs": bound, "input_count": len(arrays),
+            "device_memory_bytes": integer(device_memory, "device_memory", 64),
             "observer": {"context": context, "difference": lib.python_difference,
                          "warning": lib.python_warning,
                          "cancelled": ffi.addressof(lib, "native_cancelled")}})
