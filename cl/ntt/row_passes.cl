@@ -281,6 +281,9 @@ static inline words inverse_last(word *lanes, global const word *from, global co
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) seen |= a[t];
         if (WORD_BITS == 32)
             UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = halve_words(a[t], modulus);
+#ifdef CHECK_RANGES /* a row with larger elements is transformed again */
+        UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = min(a[t], modulus.BOUND);
+#endif
         INVERSE_BUTTERFLIES(NTT_RADIX, a, w, modulus);
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) STORE_LANES(a[t], lanes + (e + t) * WIDTH);
         lane_twiddles += pass_lane_twiddles(NTT_RADIX);
