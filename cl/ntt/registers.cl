@@ -437,7 +437,7 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
 FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
 {
     TAKE_SPACE(space);
-    local piece x[SLOTS];
+    local piece slots[SLOTS], *const x = slots; /* PoCL 6 wants a use, also without exchanges */
     word a[E];
     struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
@@ -473,7 +473,7 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
 FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twiddle *n_inv)
 {
     TAKE_SPACE(space);
-    local piece x[SLOTS];
+    local piece slots[SLOTS], *const x = slots; /* PoCL 6 wants a use, also without exchanges */
     word a[E];
     struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
