@@ -437,7 +437,11 @@ INLINE void store_all(const word *a, global OUT *out, const struct space *space,
 FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
 {
     TAKE_SPACE(space);
-    local piece slots[SLOTS], *const x = slots; /* PoCL 6 wants a use, also without exchanges */
+#if ROUNDS > 1 || (ENDS && MOVES(STORE_FIRST))
+    local piece x[SLOTS];
+#else /* PoCL 6 refuses local arrays that are not used */
+    local piece *const x = 0;
+#endif
     word a[E];
     struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
@@ -473,7 +477,11 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
 FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twiddle *n_inv)
 {
     TAKE_SPACE(space);
-    local piece slots[SLOTS], *const x = slots; /* PoCL 6 wants a use, also without exchanges */
+#if ROUNDS > 1 || (!FROM_PASS && MOVES(LOAD_FIRST))
+    local piece x[SLOTS];
+#else
+    local piece *const x = 0;
+#endif
     word a[E];
     struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
     struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
