@@ -34,6 +34,8 @@ _LIMIT = 2**63
 _PATIENCE = 1.0  # seconds that a repr waits for elements
 _pack = struct.Struct("2q").pack  # what native_call takes for an argument
 _NOTHING = _pack(lib.HEALCL_ARGUMENT_NONE, 0)
+_pack_index = struct.Struct("iq3?3q").pack  # a struct healcl_index
+_NO_ENDS = 0, False, False, False, 0, 0, 0
 _PACKED = {value: _pack(_INT, value) for value in range(-16, 257)}  # axes, flags, counts
 FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not calls
 
@@ -298,28 +300,20 @@ def _integer(value: Any) -> int:
     return result
 
 
-def _index(index: Any) -> Any:
-    """struct healcl_index[] of a tuple of integers, slices and an Ellipsis."""
-    items = index if isinstance(index, tuple) else (index,)
-    result = ffi.new("struct healcl_index[]", len(items))
-    for item, into in zip(items, result):
-        if item is Ellipsis:
-            into.kind = lib.HEALCL_INDEX_ELLIPSIS
-        elif isinstance(item, slice):
-            into.kind = lib.HEALCL_INDEX_SLICE
-            for name in ("start", "stop", "step"):
-                value = getattr(item, name)
-                if value is not None:
-                    setattr(into, "has_" + name, True)
-                    setattr(into, name, _integer(value))
-        elif item is None:
-            raise ArgumentError("an index has no new axes: use unsqueeze()")
-        elif isinstance(item, (bool, list, np.bool_, np.ndarray, Tensor)):
-            raise ArgumentError("an index has integers, slices and '...': the operation "
-                                "take_along_axis takes elements by a tensor of indices")
-        else:
-            into.kind, into.value = lib.HEALCL_INDEX_INT, _integer(item)
-    return result
+def _index_item(item: Any) -> bytes:
+    """A struct healcl_index of an integer, a slice or an Ellipsis."""
+    if isinstance(item, slice):
+        ends = item.start, item.stop, item.step
+        return _pack_index(lib.HEALCL_INDEX_SLICE, 0, *[end is not None for end in ends],
+                           *[0 if end is None else _integer(end) for end in ends])
+    if item is Ellipsis:
+        return _pack_index(lib.HEALCL_INDEX_ELLIPSIS, *_NO_ENDS)
+    if item is None:
+        raise ArgumentError("an index has no new axes: use unsqueeze()")
+    if isinstance(item, (bool, list, np.bool_, np.ndarray, Tensor)):
+        raise ArgumentError("an index has integers, slices and '...': the operation "
+                            "take_along_axis takes elements by a tensor of indices")
+    return _pack_index(lib.HEALCL_INDEX_INT, _integer(item), *_NO_ENDS[1:])
 
 
 def _packed(value: Any, kind: int) -> Tuple[bytes, Any]:
@@ -329,9 +323,14 @@ def _packed(value: Any, kind: int) -> Tuple[bytes, Any]:
         return _pack(lib.HEALCL_ARGUMENT_DTYPE, dtype_number(value)), None
     if kind not in _SPECIAL:
         return _pack(_INT, _integer(value)), None
-    items = _index(value) if kind == _INDEX else ffi.new("int64_t[]", shape_of(value))
-    of_items = lib.HEALCL_ARGUMENT_INDEX if kind == _INDEX else lib.HEALCL_ARGUMENT_SHAPE
-    return _pack(of_items | len(items) << 8, int(ffi.cast("intptr_t", items))), items
+    if kind == _INDEX:
+        index = value if isinstance(value, tuple) else (value,)
+        of_items, count = lib.HEALCL_ARGUMENT_INDEX, len(index)
+        items = ffi.from_buffer(b"".join([_index_item(item) for item in index]))
+    else:
+        shape = shape_of(value)
+        of_items, count, items = lib.HEALCL_ARGUMENT_SHAPE, len(shape), ffi.new("int64_t[]", shape)
+    return _pack(of_items | count << 8, int(ffi.cast("intptr_t", items))), items
 
 
 def _other(operation: Operation, value: Any, kinds: List[int], at: int) -> Tuple[bytes, Any]:

@@ -78,12 +78,11 @@ class Arithmetic:
 
     # ---- transforms
 
-    def transform(self, a: Any, first: int, end: int, out: Any = None) -> Any:
-        """Coefficients [r, 1, k, n], or [r, 1, 1, n] to be read for all moduli -> values
-        [r, 1, k, n], to out or a new tensor."""
+    def transform(self, a: Any, first: int, end: int, out: Any = None, tile: bool = False) -> Any:
+        """Coefficients [r, 1, k, n], or with tile [r, 1, 1, n] for all moduli -> values [r, 1, k, n],
+        to out or a new tensor."""
         return self.engine.ntt(a, -1, None, None, self.moduli(first, end), None, None,
-                               self._table("psi", first, end), out,
-                               int(a.shape[2] != end - first), 1)
+                               self._table("psi", first, end), out, int(tile), 1)
 
     def coefficients(self, a: Any, first: int, end: int, out: Any = None,
                      negative: bool = False) -> Any:
@@ -207,7 +206,7 @@ class Arithmetic:
                   for digit in self.digits if digit.start < k]
         x = self.coefficients(c, special, end)
         if len(digits) == k:
-            return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end), 0)
+            return engine.squeeze(self.transform(engine.moveaxis(x, 1, 2), 0, end, tile=True), 0)
         self.prepare(x, digits)
         spread = engine.zeros((len(digits), 1, end, n), np.int64)
         for i, digit in enumerate(digits):
