@@ -58,15 +58,18 @@ enum healcl_status results_run(struct results *results, struct healcl_device *de
     const struct result_sink sink = {.context = results, .take = results_take};
     struct executor *executor;
     *results = (struct results){.count = 0};
-    if (device)
-        TRY(device_executor_create(device, plan, false, &executor, error));
-    else
-        TRY(reference_executor_create(plan, &executor, error));
-    enum healcl_status status = write_images(executor, plan, images, image_count, error);
+    enum healcl_status status = device
+                                    ? device_executor_create(device, plan, false, &executor, error)
+                                    : reference_executor_create(plan, &executor, error);
+    const bool is_created = status == HEALCL_OK;
+    if (is_created)
+        status = write_images(executor, plan, images, image_count, error);
     if (status == HEALCL_OK)
         status = executor_run(executor, plan, &sink, error);
     if (status == HEALCL_NO_MEMORY)
         xmalloc_fail();
+    if (!is_created)
+        return status;
     results->dropped_digits = executor->dropped_digits;
     results->refuses_data = !device || device_executor_has_refused(executor);
     executor->class->destroy(executor);
