@@ -34,10 +34,13 @@ class Run:
             core = min(os.sched_getaffinity(0))
             command = ["taskset", "-c", str(core), *command]
         self.anonymous = 0
+        environment = dict(environment or {})
+        if watch_memory:
+            environment["HEALCL_ONE_PROCESS"] = "1"  # it is this one that is watched
         start = time.perf_counter()
         before = os.times()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env={**os.environ, **(environment or {})})
+                                   env={**os.environ, **environment})
         watcher = None
         if watch_memory:
             watcher = threading.Thread(target=self.watch, args=(process.pid,))
