@@ -1,16 +1,21 @@
 /* The kernels that work on tensors of one type, ELEMENT: char, int or long. They are one program,
- * since many compilers take longer to start than to compile. */
+ * since many compilers take longer to start than to compile. Where programs are built side by side,
+ * each file of core/ is one. */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
 
-#include "base/wide.cl"
-
-#include "copy/general.cl"
+#include "core/copies.cl"
 #if WIDTH <= 4
-#include "modular/general.cl"
+#include "core/elementwise.cl"
+#include "core/chain.cl"
+#include "core/residues.cl"
+#include "core/constant.cl"
 #endif
 #ifndef WIDE /* these have vectors of elements */
-#include "sum/general.cl"
-#include "base/derive.cl"
+#include "core/sums.cl"
+#include "core/checks.cl"
+#include "core/transform.cl"
+#include "core/twiddles.cl"
+#include "core/crt.cl"
 #endif

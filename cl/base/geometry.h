@@ -24,7 +24,7 @@ enum { LANES = 8 };
 
 enum elementwise {
 #define ELEMENTWISE_KIND(KIND, name, operands) KIND,
-    ELEMENTWISE_OPERATIONS(ELEMENTWISE_KIND) CHAIN /* two of them: cl/modular/general.cl */
+    ELEMENTWISE_OPERATIONS(ELEMENTWISE_KIND) CHAIN /* two of them: cl/core/chain.cl */
 };
 
 /* Ways to multiply and divide 64 bits in vectors, -D MULTIPLY: see cl/base/divisor.cl. The same
@@ -106,7 +106,7 @@ enum { COPY_TILE_BYTES = 8192 };
 /* cl/digits/digits.cl: values whose digits fit the first cache. */
 enum { DIGITS_BLOCK = 64 };
 
-/* Tables that a launch of transform_tables makes: cl/base/derive.cl. */
+/* Tables that a launch of transform_tables makes: cl/core/transform.cl. */
 enum {
     TABLE_MODULI = 1,
     TABLE_TWIDDLES = 2,
@@ -115,7 +115,7 @@ enum {
     TABLE_PERMUTATION = 16
 };
 
-/* A table of a permutation ends with bits that say what it is: cl/base/derive.cl. */
+/* A table of a permutation ends with bits that say what it is: cl/core/checks.cl. */
 enum { PERMUTATION_REVERSES_BITS = 1, PERMUTATION_IDENTITY = 2 };
 
 #endif

@@ -4,6 +4,9 @@
  * an element of the space is such a vector, and so is what an operand's strides and offset count,
  * but for an operand that is the same along the last axis, whose stride there is 0.
  */
+#ifndef HEALCL_CL_WIDE
+#define HEALCL_CL_WIDE
+
 #ifdef WIDE
 #define WIDTH WIDE
 #else
@@ -39,4 +42,6 @@ static inline union elements take(global const ELEMENT *from, place_t at, bool r
 #else
 #define TAKE(name, space, span, k, i) ((union elements){{AT(name, POSITION(space, span, k, i))}})
 #define PUT(name, space, span, i, x) AT(name, POSITION(space, span, 0, i)) = (x).element[0]
+#endif
+
 #endif

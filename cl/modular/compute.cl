@@ -1,4 +1,6 @@
 /* Elementwise modular operations of one element, and where they find its modulus. */
+#ifndef HEALCL_CL_COMPUTE
+#define HEALCL_CL_COMPUTE
 
 /* The C remainder of a value with that magnitude mod p and that sign. */
 static inline long with_sign(ulong rest, bool negative)
@@ -84,4 +86,6 @@ static inline long compute(long operation, long a, long b, struct modulus p)
 #define TABLE_AT(i) (p[(uint)(i)&NARROW_MASK(sizeof(*p))])
 #else
 #define TABLE_AT(i) (p[i])
+#endif
+
 #endif

@@ -87,7 +87,7 @@ INLINE void operate_on_groups(const enum elementwise operation, const struct spa
 /*
  * The space's last axis are blocks of INTERLEAVED_GROUPS groups, of m; behind it stands that of the
  * groups. Operands: out, a, b, q; moduli are the same in all groups, and q_stride apart in one.
- * scalars: see general.cl.
+ * scalars: see core/elementwise.cl.
  */
 #define INTERLEAVED(KIND, name, operands)                                                           \
     KERNEL name##_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,        \

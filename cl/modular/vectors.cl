@@ -98,7 +98,7 @@ NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
 }
 
 /* Applies an operation or a chain of two. own: what out holds; sources, first and second: see
- * chain_table in general.cl. */
+ * chain_table in core/chain.cl. */
 INLINE long8 lanes_apply(const enum elementwise operation, long8 own, long8 a, long8 b,
                          const struct lane_divisor *p, uint sources, long first, long second)
 {
@@ -208,7 +208,7 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
 }
 
 /* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars:
- * see general.cl. */
+ * see core/elementwise.cl. */
 #define VECTORS(KIND, name, operands)                                                          \
     KERNEL name##_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
                           global const ELEMENT *b, global const struct lane_divisor *table, \

@@ -82,7 +82,7 @@ static inline word limit_of(struct modulus modulus, const bool inverse)
  * side. scratch: batch_rows * (n + NTT_ROW_PADDING) words for each work-item, where use_scratch is
  * not 0; else rows of out are direct, apart from the input, and in natural order.
  * q [k]; twiddles [k,n]; lane_twiddles made of them; n_inv [k], for the inverse only. perm [n] is
- * used where PERMUTED is 1; perm[n] tells its kind, see derive.cl.
+ * used where PERMUTED is 1; perm[n] tells its kind, see core/checks.cl.
  *
  * Rows that lie side by side, and are residues, are read where they are, and such rows are written
  * where they are. LARGE wants rows of out that are direct and in natural order, one in a batch,

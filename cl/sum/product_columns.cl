@@ -265,7 +265,7 @@ NOINLINE static void sum_block_slowly(struct product_block block, struct modulus
 }
 
 /*
- * As modmul_axis_sum in general.cl. The space is [k, blocks of a row, any, reps], the third of them may be
+ * As modmul_axis_sum in core/sums.cl. The space is [k, blocks of a row, any, reps], the third of them may be
  * missing: one after the other, reps may share b in cache. Behind its axes stand two that each
  * work-item walks along by itself: n, a multiple of 8, and the terms. Operands: out, a, b; their
  * strides for blocks are 0, and a has stride 1 along n.

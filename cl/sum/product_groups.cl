@@ -53,7 +53,7 @@ NOINLINE static ulong8 add_groups(struct lane_products *sums, const ulong8 *pack
 }
 
 /*
- * As modmul_axis_sum in general.cl, without a permutation, where the elements of groups of k, 1, 2
+ * As modmul_axis_sum in core/sums.cl, without a permutation, where the elements of groups of k, 1, 2
  * or 4, lie together, and all of what is summed has these k moduli, or, for k of 1, one for each
  * element of the space. The space is [blocks of PRODUCT_COLUMNS vectors of groups, any axes]: along
  * its last axis b is packed once where it has a stride of 0. Operands: out, a, b, q, with strides

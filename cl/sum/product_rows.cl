@@ -58,7 +58,7 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
 }
 
 /*
- * As modmul_axis_sum in general.cl, for k of 1, 2, 4 or 8. The space is [blocks of SUM_ROWS rows of
+ * As modmul_axis_sum in core/sums.cl, for k of 1, 2, 4 or 8. The space is [blocks of SUM_ROWS rows of
  * n, any, reps], the second of them may be missing. Operands: out, a, b, with strides for blocks of 0. The terms of row l, count * k
  * elements, lie together at a + l * a_stride and at b + m * b_stride; their sums are for out + m *
  * out_stride, out_k_stride apart. lanes: the moduli q, in turn. n is a multiple of 8.

@@ -1,4 +1,4 @@
-/* Copies, fills and absolute values: cl/copy/general.cl, cl/modular/general.cl, cl/copy/lines.cl,
+/* Copies, fills and absolute values: cl/core/copies.cl, cl/copy/lines.cl,
  * cl/copy/tiles.cl, cl/copy/local.cl. */
 #include "core/numbers.h"
 #include "kernels/kernels.h"
@@ -214,10 +214,10 @@ static enum healcl_status launch_transpose(struct launcher *self, const struct v
 static const struct variant fill_variants[] = {
     {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows of outputs too large for caches"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", "fill",
-     "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
-     "cl/copy/general.cl", "anything"},
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "fill",
+     "cl/core/copies.cl", "up to 2^31 elements"},
+    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
+     "fill", "cl/core/copies.cl", "anything"},
 };
 
 static const struct variant copy_variants[] = {
@@ -228,19 +228,19 @@ static const struct variant copy_variants[] = {
      "cl/copy/local.cl", "in lies in another order than out"},
     {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", "copy",
-     "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
-     "cl/copy/general.cl", "anything"},
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "copy",
+     "cl/core/copies.cl", "up to 2^31 elements"},
+    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
+     "copy", "cl/core/copies.cl", "anything"},
 };
 
 static const struct variant absolute_variants[] = {
     {"lines", STYLE_VECTORS, plan_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", "absolute",
-     "cl/modular/general.cl", "up to 2^31 elements"},
-    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core",
-     "absolute", "cl/modular/general.cl", "anything"},
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/copies", "absolute",
+     "cl/core/copies.cl", "up to 2^31 elements"},
+    {"elements", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/copies",
+     "absolute", "cl/core/copies.cl", "anything"},
 };
 
 const struct family family_fill = FAMILY_OF(fill, copy, fill_variants);

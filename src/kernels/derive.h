@@ -62,7 +62,7 @@ enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step
                                         struct healcl_error *error);
 
 /* uint [n+1] for input i, which must be a permutation; the last tells of what kind it
- * is, see permutation in cl/base/derive.cl. */
+ * is, see permutation in cl/core/checks.cl. */
 enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
                                       const struct buffer **table, struct healcl_error *error);
 

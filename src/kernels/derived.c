@@ -2,12 +2,12 @@
 #include "kernels/derived.h"
 #include "core/numbers.h"
 
-/* A job of a kernel of cl/core.cl, made for input i's type, over a space of that shape: its first
+/* A job of a kernel of cl/core, made for input i's type, over a space of that shape: its first
  * argument. */
 static void begin_core(struct job *job, struct launcher *self, const struct step *step, int i,
-                       const char *kernel, const struct layout *shape)
+                       const char *program, const char *kernel, const struct layout *shape)
 {
-    job_init(job, self, step, "core", kernel);
+    job_init(job, self, step, program, kernel);
     job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job->space, shape);
     space_set_operand(&job->space, 0, shape);
@@ -20,7 +20,7 @@ static enum healcl_status begin_check(struct job *job, struct launcher *self, co
                                       const struct check *check, struct healcl_error *error)
 {
     const struct tensor *tensor = check->step->in[check->input];
-    begin_core(job, self, check->step, check->input, kernel, &check->elements);
+    begin_core(job, self, check->step, check->input, "core/checks", kernel, &check->elements);
     space_simplify(&job->space);
     if (job->space.rank < 2)
         space_add_axis(&job->space);
@@ -281,7 +281,7 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
     if (!is_transform)
         shape = layout_insert_axis(&shape, 0, 1, 0);
     const int64_t n = shape.shape[1];
-    begin_core(&job, self, making->step, typed, "transform_tables", &shape);
+    begin_core(&job, self, making->step, typed, "core/transform", "transform_tables", &shape);
     job_add_uint(&job, making->wanted);
     for (uint32_t o = 0; o < sizeof operands / sizeof *operands; o++) {
         const struct tensor *operand = is_transform ? in[operands[o]] : NULL;
@@ -400,7 +400,7 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     if (made)
         return HEALCL_OK;
     struct job job;
-    job_init(&job, self, step, "core", "lane_twiddles");
+    job_init(&job, self, step, "core/twiddles", "lane_twiddles");
     job_define_type(&job, "ELEMENT", psi->storage->dtype);
     job_add_buffer(&job, twiddles);
     JOB_ADD_LONGS(&job, n, k);
@@ -423,7 +423,7 @@ enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step
     const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
     struct job job;
     TRY(derived_add(self, psi, &key, k * (beside ? beside : n), word_bits / 4, NULL, table, error));
-    job_init(&job, self, step, "core", "pass_twiddles");
+    job_init(&job, self, step, "core/twiddles", "pass_twiddles");
     job_define_type(&job, "ELEMENT", psi->storage->dtype);
     job_add_buffer(&job, twiddles);
     JOB_ADD_LONGS(&job, n, k, beside);
@@ -456,7 +456,7 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
                     table, error));
     struct check check = {
         .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
-    begin_core(&job, self, step, i, "crt_inverses", &pairs);
+    begin_core(&job, self, step, i, "core/crt", "crt_inverses", &pairs);
     TRY(launcher_add_check(self, &check, &job.space.key, error));
     job_add_buffer(&job, moduli);
     job_add_uint(&job, (uint32_t)k);

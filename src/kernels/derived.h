@@ -59,7 +59,7 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
 /* ---------------------------------------------------------------- derived_host.c */
 
 /*
- * Tables of cl/base/derive.cl, worked out on the host from what it has kept of inputs' uploads, the
+ * Tables of cl/core, worked out on the host from what it has kept of inputs' uploads, the
  * same bit for bit. NULL where it has not kept them, or a table would be large, or the device would
  * report an element: then the device works it out, and reports. Freed with free().
  */

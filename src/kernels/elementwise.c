@@ -1,5 +1,4 @@
-/* Elementwise modular operations: cl/modular/general.cl, cl/modular/repeated.cl,
- * cl/modular/vectors.cl, cl/modular/interleaved.cl. */
+/* Elementwise modular operations: cl/core, cl/modular. */
 #include "kernels/kernels.h"
 
 __extension__ typedef unsigned __int128 uint128;
@@ -261,6 +260,8 @@ static enum healcl_status launch_elements(struct launcher *self, const struct va
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
     TRY(begin(&job, self, plan, 2, kernels[step->kind].table, error));
+    if (step->kind == STEP_CHAIN)
+        job.launch.program = "core/chain";
     job_add_buffer(&job, table);
     add_scalars(&job, step);
     job_allow_vectors(&job, step, width_of_any(step), 2);
@@ -498,17 +499,17 @@ static const struct variant elementwise_variants[] = {
     {"interleaved", STYLE_VECTORS, plan_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"constant", STYLE_LOCAL, plan_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
-     "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
+    {"constant", STYLE_LOCAL, plan_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core/constant",
+     "modmul_constant", "cl/core/constant.cl", "a product by a scalar, modulo a scalar"},
     {"repeated", STYLE_LOCAL, plan_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
      NULL, "cl/modular/repeated.cl",
      "products and sums of an operand that is the same along an axis, as moduli are"},
-    {"residues", STYLE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
-     "cl/modular/general.cl", "tensors of what the plan knows to be residues"},
-    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core", NULL,
-     "cl/modular/general.cl", "up to 2^31 elements"},
-    {"table", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
-     "cl/modular/general.cl", "anything"},
+    {"residues", STYLE_LOCAL, plan_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core/residues",
+     NULL, "cl/core/residues.cl", "tensors of what the plan knows to be residues"},
+    {"single", STYLE_SINGLE, plan_elements, launch_elements, 0, "core/elementwise", NULL,
+     "cl/core/elementwise.cl", "up to 2^31 elements"},
+    {"table", STYLE_GENERAL, plan_elements, launch_elements, WIDE_OVER_ANY_VIEW, "core/elementwise",
+     NULL, "cl/core/elementwise.cl", "anything"},
 };
 
 const struct family family_elementwise = FAMILY_OF(elementwise, elementwise, elementwise_variants);

@@ -270,6 +270,9 @@ static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_
         local_size = 1;
     }
     compile_axes(job);
+    if (job->launcher->device->tuning.builds_at_once == 1 && !job->launch.source &&
+        strncmp(job->launch.program, "core/", 5) == 0)
+        job->launch.program = "core"; /* cl/core.cl includes them all */
     job->launch.groups = groups;
     job->launch.local_size = local_size;
     TRY(device_launch(job->launcher->device, &job->launch, error));

@@ -34,7 +34,7 @@ void job_define_type(struct job *job, const char *name, enum dtype dtype);
 /* Adds what the device's tuning says of vectors: "-D MULTIPLY=1". */
 void job_define_vectors(struct job *job);
 
-/* The kernel, of cl/core.cl, can take up to so many elements together, a power of two, where these
+/* The kernel, of cl/core, can take up to so many elements together, a power of two, where these
  * lie side by side in out, in the first inputs lie so too or are the same, and in other operands
  * are the same. */
 void job_allow_vectors(struct job *job, const struct step *step, uint32_t width, int inputs);

@@ -425,15 +425,15 @@ static const struct variant axis_modsum_variants[] = {
      "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
     {"rows", STYLE_VECTORS, plan_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core", "axis_modsum",
-     "cl/sum/general.cl", "up to 2^31 elements"},
+    {"single", STYLE_SINGLE, plan_terms, launch_axis_modsum, 0, "core/sums", "axis_modsum",
+     "cl/core/sums.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
      "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
     {"items", STYLE_LOCAL, plan_item_sums, launch_item_sums, SHARED_SUM, "sum/items",
      "modmul_axis_sum_items", "cl/sum/items.cl", "8192 terms, or 256 of a sum"},
-    {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core",
-     "axis_modsum", "cl/sum/general.cl", "anything"},
+    {"elements", STYLE_GENERAL, plan_terms, launch_axis_modsum, OVER_ANY_VIEW, "core/sums",
+     "axis_modsum", "cl/core/sums.cl", "anything"},
 };
 
 const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);
@@ -814,8 +814,8 @@ static const struct variant product_variants[] = {
      "rows of multiples of eight elements in order"},
     {"rows", STYLE_VECTORS, plan_product_rows, launch_product_rows, MULTIPLIED, "products",
      "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
-    {"single", STYLE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
-     "cl/sum/general.cl", "up to 2^31 elements"},
+    {"single", STYLE_SINGLE, plan_products, launch_modmul_axis_sum, 0, "core/sums",
+     "modmul_axis_sum", "cl/core/sums.cl", "up to 2^31 elements"},
     {"shared", STYLE_LOCAL, plan_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
      "axis_sum_local", "cl/sum/local.cl",
      "17 terms or more of few sums, or beside each other; 8192 in all, or 256 of a sum"},
@@ -825,8 +825,8 @@ static const struct variant product_variants[] = {
     {"interleaved", STYLE_VECTORS, plan_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},
-    {"elements", STYLE_GENERAL, plan_products, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
-     "modmul_axis_sum", "cl/sum/general.cl", "anything"},
+    {"elements", STYLE_GENERAL, plan_products, launch_modmul_axis_sum, OVER_ANY_VIEW, "core/sums",
+     "modmul_axis_sum", "cl/core/sums.cl", "anything"},
 };
 
 /* Where the last of a batch has fewer terms, and its kernel does not know of that, it goes alone.

@@ -1,4 +1,5 @@
 /* Sums modulo q. */
+#include "../base/wide.cl"
 
 /* out = sum of a over count elements, stride apart, mod q; of out too where add is not 0. Operands:
  * out, a, q. */

@@ -1,4 +1,5 @@
-/* Copies and fills. */
+/* Copies, fills and absolute values. */
+#include "../base/wide.cl"
 
 /* Operands: out, in. */
 KERNEL copy(SPACE(space), global ELEMENT *out, global const ELEMENT *in)
@@ -17,4 +18,16 @@ KERNEL fill(SPACE(space), global ELEMENT *out, long value)
         x.element[j] = (ELEMENT)value;
     EACH_ELEMENT(space, span, i)
         PUT(out, space, span, i, x);
+}
+
+/* out = |a|; the smallest value wraps. Operands: out, a. */
+KERNEL absolute(SPACE(space), global ELEMENT *out, global const ELEMENT *a)
+{
+    TAKE_SPACE(space);
+    EACH_ELEMENT(space, span, i) {
+        union elements x = TAKE(a, space, span, 1, i);
+        EACH_OF_WIDTH(j)
+            x.element[j] = (ELEMENT)magnitude(WIDEN(x.element[j]));
+        PUT(out, space, span, i, x);
+    }
 }

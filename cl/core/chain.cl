@@ -1,0 +1,22 @@
+/* Two elementwise modular operations, one behind the other. */
+#include "../base/wide.cl"
+#include "../modular/compute.cl"
+
+/* out = second(first(a, b), c), where what is between has ELEMENT's range. Two bits of sources for
+ * each of a, b and c tell what it is: 0 what out holds, 1 x, 2 y. Operands: out, x, y, p. */
+FEW_TOGETHER KERNEL chain_table(SPACE(space), global ELEMENT *out, global const ELEMENT *x,
+                   global const ELEMENT *y, TABLE_PARAMETER, uint sources, long first, long second)
+{
+    TAKE_SPACE(space);
+    uint a = sources & 3, b = sources >> 2 & 3, c = sources >> 4;
+    EACH_ELEMENT(space, span, i) {
+        struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));
+        long own = WIDEN(AT(out, POSITION(space, span, 0, i)));
+        long x_value = WIDEN(AT(x, POSITION(space, span, 1, i)));
+        long y_value = WIDEN(AT(y, POSITION(space, span, 2, i)));
+        long between = compute(first, a == 0 ? own : a == 1 ? x_value : y_value,
+                               b == 0 ? own : b == 1 ? x_value : y_value, modulus);
+        AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute(
+            second, (ELEMENT)between, c == 0 ? own : c == 1 ? x_value : y_value, modulus);
+    }
+}
