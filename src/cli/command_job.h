@@ -58,9 +58,11 @@ const struct operation_table *job_table(const struct command_job *job);
 int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board);
 
-/* Runs in such a process: healcl compile-ahead SELECTOR -- FILE. It is internal, and in no list.
- * Returns only where it is called wrongly. */
+/* Runs in such a process: healcl compile-ahead SELECTOR -- FILE, or as a builder of
+ * device_build_listed. It is internal, and in no list. Returns only where it is called wrongly. */
 #define COMPILE_AHEAD "compile-ahead"
+/* For struct device_opening: that, or NULL where the user wants no such processes. */
+const char *compile_ahead_command(void);
 int compile_ahead_run(int argc, char **argv);
 
 #endif

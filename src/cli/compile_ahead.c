@@ -1,10 +1,12 @@
 /*
- * Compiling beside a run. On a fresh machine a run of milliseconds waits for seconds until its
- * kernels are compiled, and drivers for CPUs compile one at a time in a process. So a second
- * process of this program takes the same plan from its end: each finds in the driver's cache what
- * the other one has compiled, and they meet.
+ * Processes that compile beside a run. Where programs are built side by side, each gets its share
+ * of them (device_build_listed). Else, on a fresh machine a run of milliseconds waits for seconds
+ * until its kernels are compiled, and drivers for CPUs compile one at a time in a process. So a
+ * second process of this program takes the same plan from its end: each finds in the driver's cache
+ * what the other one has compiled, and they meet.
  */
 #include "cli/command_job.h"
+#include "cli/supervise.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +17,19 @@
 #include "run/run.h"
 #include "run/transcript.h"
 
+const char *compile_ahead_command(void)
+{
+    const char *wanted = getenv("HEALCL_COMPILE_AHEAD");
+    return is_one_process() || (wanted && strcmp(wanted, "0") == 0) ? NULL : COMPILE_AHEAD;
+}
+
 int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board)
 {
     char selector[24], reason[SELF_TEST_REASON_SIZE];
-    const char *wanted = getenv("HEALCL_COMPILE_AHEAD");
     struct stat about;
     *board = NULL;
-    if (wanted && strcmp(wanted, "0") == 0)
+    if (!compile_ahead_command())
         return 0;
     /* A GPU or an FPGA may be one process's alone. */
     if (!(info->type & CL_DEVICE_TYPE_CPU) || sysconf(_SC_NPROCESSORS_ONLN) < 2 ||
@@ -52,11 +59,42 @@ static enum healcl_status open_device(const char *selector, struct healcl_device
     return HEALCL_OK;
 }
 
+static enum healcl_status build_programs(int argc, char **argv, struct healcl_error *error)
+{
+    const struct healcl_device_options options = {.selector = argv[1]};
+    struct healcl_device *device;
+    _Atomic uint32_t *done = process_shared(sizeof *done);
+    TRY(device_open_with(&opencl_loader, &options, &device, error));
+    device->tuning.builds_at_once = 1;
+    for (int i = 2; i + 2 < argc; i += 3) {
+        struct launch launch = {.program = argv[i], .local_size = strtoul(argv[i + 2], NULL, 10)};
+        snprintf(launch.options, sizeof launch.options, "%s", argv[i + 1]);
+        device_list_program(device, &launch);
+    }
+    device_build_listed(device);
+    if (done)
+        *done = 1;
+    return HEALCL_OK;
+}
+
+/* Where memory runs out, these processes end before others. */
+static void offer_memory(void)
+{
+    FILE *file = fopen("/proc/self/oom_score_adj", "w");
+    if (file) {
+        fputs("1000", file);
+        (void)fclose(file);
+    }
+}
+
 int compile_ahead_run(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc < 4)
         return EXIT_USAGE;
     struct healcl_error error = {.status = HEALCL_OK};
+    offer_memory();
+    if (strcmp(argv[2], "--") != 0)
+        _exit(build_programs(argc, argv, &error) == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);
     struct healcl_transcript *transcript = NULL;
     struct healcl_device *device = NULL;
     struct executor *executor = NULL;

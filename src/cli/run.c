@@ -191,7 +191,7 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     size_t span = trace_begin(self->trace, "start-up", "open the device");
     const struct healcl_device_options options = {
         .selector = selector, .package = self->package, .no_fallback = self->no_fallback};
-    struct device_opening opening = {.trace = self->trace};
+    struct device_opening opening = {.trace = self->trace, .builder = compile_ahead_command()};
     const struct healcl_limits *limits = &self->job.limits;
     const bool has_default_plan = !limits->operations && !limits->passes &&
                                   limits->expand == HEALCL_EXPAND_VALID &&

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/auxv.h>
@@ -151,6 +152,14 @@ int process_start_beside(const char *const *arguments, size_t bytes, void **shar
     if (file)
         fclose(file);
     return process > 0 ? (int)process : 0;
+}
+
+void process_await(int process, const _Atomic uint32_t *done, uint64_t deadline)
+{
+    siginfo_t about = {.si_pid = 0};
+    while (!*done && about.si_pid == 0 && monotonic_nanoseconds() < deadline &&
+           waitid(P_PID, (id_t)process, &about, WEXITED | WNOHANG | WNOWAIT) == 0)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 void process_stop(int process)

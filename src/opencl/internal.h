@@ -281,6 +281,26 @@ struct shared_program {
 /* Frees the programs that no handle uses any more. */
 void shared_programs_free(const struct opencl *cl, struct device_context *context);
 
+/* ---------------------------------------------------------------- builders.c */
+
+/* A child process that builds programs and leaves their binaries in the cache. */
+struct builder {
+    int process; /* 0: it could not be started */
+    const _Atomic uint32_t *done;
+};
+
+/* Programs are built by so many workers in turn: this process is worker 0, builders[i] becomes
+ * worker i. */
+void builders_start(const struct healcl_device *device, struct program *const *programs,
+                    size_t count, size_t workers, struct builder *builders);
+
+/* Waits until each is done or has ended, a minute at the longest. What it has not left in the cache
+ * is to be built here. */
+void builders_await(size_t workers, const struct builder *builders);
+
+/* Ends them. */
+void builders_stop(size_t workers, const struct builder *builders);
+
 /* ---------------------------------------------------------------- binary.c */
 
 /* Loads a program's binary from the cache. Returns program->loaded. */

@@ -249,6 +249,7 @@ static enum healcl_status open_and_test(const struct opencl *cl,
         opening = &nothing;
     TRY(device_open_with(cl, options, device, error));
     (*device)->programs->ahead.board = opening->board;
+    (*device)->programs->builder = opening->builder;
     /* A package's programs prove themselves each time: an image may be the whole device, as an
      * FPGA's is. */
     if ((*device)->programs->package ||

@@ -44,6 +44,7 @@ struct compile_board {
 struct device_opening {
     struct trace *trace;         /* for spans of the self-test; or NULL */
     struct compile_board *board; /* shared with the process that compiles ahead; or NULL */
+    const char *builder;         /* a command: device_build_listed; or NULL */
 };
 
 /* As device_open_tested, with options; opening may be NULL. */

@@ -568,6 +568,8 @@ static void build_plan(struct healcl_device *device, const struct program *first
     if (device_open_beside(device, &beside, NULL) != HEALCL_OK)
         return;
     beside->programs->keeps_binaries = false; /* the device keeps them, once kernels have run */
+    beside->programs->builder = programs->keeps_binaries ? programs->builder : NULL;
+    beside->programs->opening_trace = device->trace;
     device_compile_ahead(beside, COMPILE_LIST);
     lister.list(lister.context, beside);
     device_build_listed(beside);
@@ -659,18 +661,26 @@ static void *build_some(void *context)
 {
     struct builds *builds = context;
     for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;)
-        build(builds->device, builds->items[i], NULL);
+        if (!builds->items[i]->id)
+            build(builds->device, builds->items[i], NULL);
     return NULL;
+}
+
+/* How many build so many programs. */
+static size_t worker_count(const struct healcl_device *device, size_t programs)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t most = device->tuning.builds_at_once;
+    most = cores > 0 && (size_t)cores < most ? (size_t)cores : most;
+    return programs < most ? programs : most;
 }
 
 /* This thread is one of them. */
 static void build_by_threads(struct builds *builds)
 {
     pthread_t threads[BUILDS_AT_ONCE_MAX];
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t most = builds->device->tuning.builds_at_once, count = 0;
-    most = cores > 0 && (size_t)cores < most ? (size_t)cores : most;
-    most = builds->count < most ? builds->count : most;
+    const size_t most = worker_count(builds->device, builds->count);
+    size_t count = 0;
     while (count + 1 < most && pthread_create(&threads[count], NULL, build_some, builds) == 0)
         count++;
     (void)build_some(builds);
@@ -678,8 +688,50 @@ static void build_by_threads(struct builds *builds)
         (void)pthread_join(threads[--count], NULL);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(struct program *const *)a)->name, (*(struct program *const *)b)->name);
+}
+
+/* Has those built that are not cached, and builds this process's share of them. Programs of one
+ * source take about as long: in this order each worker has about as many of them. */
+static size_t build_by_processes(struct builds *builds, struct builder *builders)
+{
+    struct healcl_device *device = builds->device;
+    const struct device_programs *programs = device->programs;
+    size_t count = 0;
+    if (!programs->builder || programs->added || !programs->cache_directory ||
+        access(programs->cache_directory, W_OK) != 0)
+        return 0;
+    struct program **missing = calloc(builds->count + 1, sizeof *missing);
+    for (size_t i = 0; missing && i < builds->count; i++)
+        if (*builds->items[i]->binary_name &&
+            !cache_has(programs->cache_directory, builds->items[i]->binary_name))
+            missing[count++] = builds->items[i];
+    const size_t workers = worker_count(device, count);
+    if (workers > 1) {
+        qsort(missing, count, sizeof *missing, by_name);
+        size_t span = trace_begin(programs->opening_trace, "build", "start processes");
+        builders_start(device, missing, count, workers, builders);
+        trace_end(programs->opening_trace, span);
+        for (size_t i = 0; i < count; i += workers) {
+            span = trace_begin(programs->opening_trace, "build",
+                               trace_keep(programs->opening_trace, missing[i]->name));
+            build(device, missing[i], NULL);
+            trace_end(programs->opening_trace, span);
+        }
+        span = trace_begin(programs->opening_trace, "build", "wait for processes");
+        builders_await(workers, builders);
+        trace_end(programs->opening_trace, span);
+    }
+    free(missing);
+    return workers;
+}
+
 void device_build_listed(struct healcl_device *device)
 {
+    struct builder builders[BUILDS_AT_ONCE_MAX];
+    struct trace *trace = device->programs->opening_trace;
     size_t count = 0;
     for (struct program *program = device->programs->list; program; program = program->next)
         count++;
@@ -691,10 +743,18 @@ void device_build_listed(struct healcl_device *device)
     for (struct program *program = device->programs->list; program; program = program->next)
         if (!shared_program_use(device, program))
             builds.items[builds.count++] = program;
+    const size_t workers = build_by_processes(&builds, builders);
+    size_t span = trace_begin(trace, "build", "build and load programs");
     build_by_threads(&builds);
+    trace_end(trace, span);
     for (size_t i = 0; i < builds.count; i++)
         (void)!share_built(device, builds.items[i], NULL);
     (void)pthread_mutex_unlock(&device->shared->lock);
+    if (device->programs->keeps_binaries && !device->programs->distrusted)
+        save_programs(device);
+    span = trace_begin(trace, "build", "end processes");
+    builders_stop(workers, builders);
+    trace_end(trace, span);
     free(builds.items);
 }
 

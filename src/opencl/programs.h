@@ -43,6 +43,7 @@ struct device_programs {
         void (*list)(void *context, struct healcl_device *beside); /* NULL: there is none */
         void *context;
     } lister;            /* device_build_listed */
+    const char *builder; /* device_build_listed; or NULL */
     const void **failed; /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
     struct launch_recorder *recorder; /* takes what is launched; or NULL */
@@ -160,6 +161,10 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
 /*
  * Builds what was listed, or loads it from the cache, builds_at_once of them by threads. Handles
  * beside this one find it. What cannot be built is left out: its launch meets the error.
+ *
+ * Where the handle has the name of a command of this program, a builder, and keeps binaries, child
+ * processes build first: "healcl BUILDER SELECTOR", and a program, its options and its work-group's
+ * size each. They do so by this function too, and set the uint32_t of process_shared to 1.
  *
  * A handle whose lister is set has all programs of a plan built so before it builds the first: the
  * lister has launches of the plan listed on a handle beside it.
