@@ -70,10 +70,10 @@ static enum healcl_status build_programs(int argc, char **argv, struct healcl_er
         struct launch launch = {.program = argv[i], .local_size = strtoul(argv[i + 2], NULL, 10)};
         snprintf(launch.options, sizeof launch.options, "%s", argv[i + 1]);
         device_list_program(device, &launch);
+        device_build_listed(device);
+        if (done)
+            ++*done;
     }
-    device_build_listed(device);
-    if (done)
-        *done = 1;
     return HEALCL_OK;
 }
 

@@ -154,10 +154,10 @@ int process_start_beside(const char *const *arguments, size_t bytes, void **shar
     return process > 0 ? (int)process : 0;
 }
 
-void process_await(int process, const _Atomic uint32_t *done, uint64_t deadline)
+void process_await(int process, const _Atomic uint32_t *done, uint32_t count, uint64_t deadline)
 {
     siginfo_t about = {.si_pid = 0};
-    while (!*done && about.si_pid == 0 && monotonic_nanoseconds() < deadline &&
+    while (*done < count && about.si_pid == 0 && monotonic_nanoseconds() < deadline &&
            waitid(P_PID, (id_t)process, &about, WEXITED | WNOHANG | WNOWAIT) == 0)
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }

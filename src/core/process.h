@@ -64,8 +64,9 @@ int process_start_beside(const char *const *arguments, size_t bytes, void **shar
 /* That memory in the process that was started; NULL: there is none. */
 void *process_shared(size_t bytes);
 
-/* Waits until such a process has set *done, or has ended, or monotonic_nanoseconds() is there. */
-void process_await(int process, const _Atomic uint32_t *done, uint64_t deadline);
+/* Waits until such a process has brought *done to count, or has ended, or until a deadline of
+ * monotonic_nanoseconds(). */
+void process_await(int process, const _Atomic uint32_t *done, uint32_t count, uint64_t deadline);
 
 /* Ends such a process. 0: there is none. */
 void process_stop(int process);

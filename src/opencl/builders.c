@@ -37,24 +37,33 @@ static void start(const struct healcl_device *device, struct program *const *pro
     free(sizes);
 }
 
-void builders_start(const struct healcl_device *device, struct program *const *programs,
-                    size_t count, size_t workers, struct builder *builders)
-{
-    for (size_t i = 1; i < workers; i++)
-        start(device, programs, count, i, workers, &builders[i]);
-}
-
-void builders_await(size_t workers, const struct builder *builders)
+void builders_start(struct builders *builders, const struct healcl_device *device,
+                    struct program *const *programs, size_t count)
 {
     enum { AWAITED_SECONDS = 60 }; /* a driver may hang there */
-    const uint64_t deadline = monotonic_nanoseconds() + UINT64_C(1000000000) * AWAITED_SECONDS;
-    for (size_t i = 1; i < workers; i++)
-        if (builders[i].process)
-            process_await(builders[i].process, builders[i].done, deadline);
+    struct trace *trace = device->programs->opening_trace;
+    const size_t span = trace_begin(trace, "build", "start processes");
+    builders->deadline = monotonic_nanoseconds() + UINT64_C(1000000000) * AWAITED_SECONDS;
+    builders->programs = count;
+    for (size_t i = 1; i < builders->workers; i++)
+        start(device, programs, count, i, builders->workers, &builders->at[i]);
+    trace_end(trace, span);
 }
 
-void builders_stop(size_t workers, const struct builder *builders)
+void builders_await(const struct builders *builders, size_t program, struct trace *trace)
 {
-    for (size_t i = 1; i < workers; i++)
-        process_stop(builders[i].process);
+    if (program >= builders->programs || program % builders->workers == 0)
+        return;
+    const struct builder *builder = &builders->at[program % builders->workers];
+    const size_t span = trace_begin(trace, "build", "wait for a process");
+    if (builder->process)
+        process_await(builder->process, builder->done, (uint32_t)(program / builders->workers) + 1,
+                      builders->deadline);
+    trace_end(trace, span);
+}
+
+void builders_stop(const struct builders *builders)
+{
+    for (size_t i = 1; i < builders->workers; i++)
+        process_stop(builders->at[i].process);
 }

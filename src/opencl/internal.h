@@ -283,23 +283,27 @@ void shared_programs_free(const struct opencl *cl, struct device_context *contex
 
 /* ---------------------------------------------------------------- builders.c */
 
-/* A child process that builds programs and leaves their binaries in the cache. */
-struct builder {
-    int process; /* 0: it could not be started */
-    const _Atomic uint32_t *done;
+/* Child processes that build programs and leave their binaries in the cache. Program i is for
+ * worker i % workers; worker 0 is this process. */
+struct builders {
+    size_t workers; /* 0: nobody builds but this process */
+    size_t programs;
+    uint64_t deadline; /* nobody waits longer: monotonic_nanoseconds */
+    struct builder {
+        int process;                  /* 0: it could not be started */
+        const _Atomic uint32_t *done; /* how many programs of its share */
+    } at[BUILDS_AT_ONCE_MAX];
 };
 
-/* Programs are built by so many workers in turn: this process is worker 0, builders[i] becomes
- * worker i. */
-void builders_start(const struct healcl_device *device, struct program *const *programs,
-                    size_t count, size_t workers, struct builder *builders);
+/* For builders->workers of them. */
+void builders_start(struct builders *builders, const struct healcl_device *device,
+                    struct program *const *programs, size_t count);
 
-/* Waits until each is done or has ended, a minute at the longest. What it has not left in the cache
- * is to be built here. */
-void builders_await(size_t workers, const struct builder *builders);
+/* Waits until a program is cached, or has not been cached by its worker: it is to be built here. */
+void builders_await(const struct builders *builders, size_t program, struct trace *trace);
 
 /* Ends them. */
-void builders_stop(size_t workers, const struct builder *builders);
+void builders_stop(const struct builders *builders);
 
 /* ---------------------------------------------------------------- binary.c */
 

@@ -379,25 +379,25 @@ bool device_programs_discard(struct healcl_device *device)
     return release_programs(device, true);
 }
 
-static void save_programs(struct healcl_device *device)
+static void save_program(struct healcl_device *device, const struct program *program)
 {
     unsigned char *binary;
     size_t bytes;
-    for (struct program *program = device->programs->list; program; program = program->next) {
-        if (!*program->binary_name || program->loaded || !program->may_be_cached || !program->id ||
-            binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
-            continue;
-        (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
-                           NULL);
-        free(binary);
-    }
+    if (!*program->binary_name || program->loaded || !program->may_be_cached || !program->id ||
+        device->programs->distrusted ||
+        binary_get(device, program, &binary, &bytes, NULL) != HEALCL_OK)
+        return;
+    (void)!cache_write(device->programs->cache_directory, program->binary_name, binary, bytes,
+                       NULL);
+    free(binary);
 }
 
 void device_programs_release(struct healcl_device *device)
 {
     struct device_programs *programs = device->programs;
-    if (programs->keeps_binaries && !programs->distrusted)
-        save_programs(device);
+    for (const struct program *program = programs->list; program && programs->keeps_binaries;
+         program = program->next)
+        save_program(device, program);
     (void)release_programs(device, false);
     while (programs->added) {
         struct program_source *source = programs->added;
@@ -649,20 +649,28 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
         program_free(device, program, false);
 }
 
-/* Programs that several threads build. */
+/* Programs that several threads build, or load once a child process has built them. */
 struct builds {
     struct healcl_device *device;
     struct program **items;
     size_t count;
     atomic_size_t next;
+    struct builders builders;
 };
 
-static void *build_some(void *context)
+static void build_some(struct builds *builds, struct trace *trace)
 {
-    struct builds *builds = context;
-    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;)
-        if (!builds->items[i]->id)
-            build(builds->device, builds->items[i], NULL);
+    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;) {
+        builders_await(&builds->builders, i, trace);
+        const size_t span = trace_begin(trace, "build", trace_keep(trace, builds->items[i]->name));
+        build(builds->device, builds->items[i], NULL);
+        trace_end(trace, span);
+    }
+}
+
+static void *build_in_thread(void *builds)
+{
+    build_some(builds, NULL);
     return NULL;
 }
 
@@ -681,9 +689,9 @@ static void build_by_threads(struct builds *builds)
     pthread_t threads[BUILDS_AT_ONCE_MAX];
     const size_t most = worker_count(builds->device, builds->count);
     size_t count = 0;
-    while (count + 1 < most && pthread_create(&threads[count], NULL, build_some, builds) == 0)
+    while (count + 1 < most && pthread_create(&threads[count], NULL, build_in_thread, builds) == 0)
         count++;
-    (void)build_some(builds);
+    build_some(builds, builds->device->programs->opening_trace);
     while (count > 0)
         (void)pthread_join(threads[--count], NULL);
 }
@@ -693,45 +701,30 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct program *const *)a)->name, (*(struct program *const *)b)->name);
 }
 
-/* Has those built that are not cached, and builds this process's share of them. Programs of one
- * source take about as long: in this order each worker has about as many of them. */
-static size_t build_by_processes(struct builds *builds, struct builder *builders)
+/* Puts programs that are not cached first, for child processes. Those of one source take about as
+ * long: in this order each process has about as many of them. */
+static void start_builders(struct builds *builds)
 {
-    struct healcl_device *device = builds->device;
-    const struct device_programs *programs = device->programs;
-    size_t count = 0;
-    if (!programs->builder || programs->added || !programs->cache_directory ||
-        access(programs->cache_directory, W_OK) != 0)
-        return 0;
-    struct program **missing = calloc(builds->count + 1, sizeof *missing);
-    for (size_t i = 0; missing && i < builds->count; i++)
-        if (*builds->items[i]->binary_name &&
-            !cache_has(programs->cache_directory, builds->items[i]->binary_name))
-            missing[count++] = builds->items[i];
-    const size_t workers = worker_count(device, count);
-    if (workers > 1) {
-        qsort(missing, count, sizeof *missing, by_name);
-        size_t span = trace_begin(programs->opening_trace, "build", "start processes");
-        builders_start(device, missing, count, workers, builders);
-        trace_end(programs->opening_trace, span);
-        for (size_t i = 0; i < count; i += workers) {
-            span = trace_begin(programs->opening_trace, "build",
-                               trace_keep(programs->opening_trace, missing[i]->name));
-            build(device, missing[i], NULL);
-            trace_end(programs->opening_trace, span);
-        }
-        span = trace_begin(programs->opening_trace, "build", "wait for processes");
-        builders_await(workers, builders);
-        trace_end(programs->opening_trace, span);
+    const struct device_programs *programs = builds->device->programs;
+    const char *directory = programs->cache_directory;
+    size_t missing = 0;
+    if (!programs->builder || programs->added || !directory || access(directory, W_OK) != 0)
+        return;
+    for (size_t i = 0; i < builds->count; i++) {
+        struct program *program = builds->items[i];
+        if (!*program->binary_name || cache_has(directory, program->binary_name))
+            continue;
+        builds->items[i] = builds->items[missing];
+        builds->items[missing++] = program;
     }
-    free(missing);
-    return workers;
+    qsort(builds->items, missing, sizeof *builds->items, by_name);
+    builds->builders.workers = worker_count(builds->device, missing);
+    if (builds->builders.workers > 1)
+        builders_start(&builds->builders, builds->device, builds->items, missing);
 }
 
 void device_build_listed(struct healcl_device *device)
 {
-    struct builder builders[BUILDS_AT_ONCE_MAX];
-    struct trace *trace = device->programs->opening_trace;
     size_t count = 0;
     for (struct program *program = device->programs->list; program; program = program->next)
         count++;
@@ -741,20 +734,19 @@ void device_build_listed(struct healcl_device *device)
     /* Others who want the same programs wait. */
     (void)pthread_mutex_lock(&device->shared->lock);
     for (struct program *program = device->programs->list; program; program = program->next)
-        if (!shared_program_use(device, program))
+        if (!program->shared && !shared_program_use(device, program))
             builds.items[builds.count++] = program;
-    const size_t workers = build_by_processes(&builds, builders);
-    size_t span = trace_begin(trace, "build", "build and load programs");
+    start_builders(&builds);
     build_by_threads(&builds);
-    trace_end(trace, span);
     for (size_t i = 0; i < builds.count; i++)
         (void)!share_built(device, builds.items[i], NULL);
     (void)pthread_mutex_unlock(&device->shared->lock);
-    if (device->programs->keeps_binaries && !device->programs->distrusted)
-        save_programs(device);
-    span = trace_begin(trace, "build", "end processes");
-    builders_stop(workers, builders);
-    trace_end(trace, span);
+    if (device->programs->keeps_binaries)
+        for (size_t i = 0; i < builds.count; i++)
+            save_program(device, builds.items[i]);
+    size_t span = trace_begin(device->programs->opening_trace, "build", "end processes");
+    builders_stop(&builds.builders);
+    trace_end(device->programs->opening_trace, span);
     free(builds.items);
 }
 

@@ -163,8 +163,8 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
  * beside this one find it. What cannot be built is left out: its launch meets the error.
  *
  * Where the handle has the name of a command of this program, a builder, and keeps binaries, child
- * processes build first: "healcl BUILDER SELECTOR", and a program, its options and its work-group's
- * size each. They do so by this function too, and set the uint32_t of process_shared to 1.
+ * processes build those that are not cached: "healcl BUILDER SELECTOR", and a program, its options
+ * and its work-group's size each. They count those that they are done with in process_shared.
  *
  * A handle whose lister is set has all programs of a plan built so before it builds the first: the
  * lister has launches of the plan listed on a handle beside it.
