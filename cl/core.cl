@@ -14,8 +14,8 @@
 #endif
 #ifndef WIDE /* these have vectors of elements */
 #include "core/sums.cl"
-#include "core/checks.cl"
 #include "core/transform.cl"
 #include "core/twiddles.cl"
+#include "core/checks.cl"
 #include "core/crt.cl"
 #endif
