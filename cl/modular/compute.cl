@@ -71,12 +71,13 @@ static inline long residues_modneg(long a, long b, struct modulus p)
     return a ? (long)p.value - a : 0;
 }
 
-/* By an operation that only the run knows. */
+/* By an operation that only the run knows; most operands are residues. */
 static inline long compute(long operation, long a, long b, struct modulus p)
 {
+    bool are_residues = (ulong)a < p.value && (ulong)b < p.value;
 #define COMPUTE(KIND, name, operands) \
     if (operation == KIND)            \
-        return compute_##name(a, b, p);
+        return are_residues ? residues_##name(a, b, p) : compute_##name(a, b, p);
     ELEMENTWISE_OPERATIONS(COMPUTE)
     return 0;
 }

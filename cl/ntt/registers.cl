@@ -212,10 +212,24 @@ struct part {
                       copy through memory */
 };
 
+/* One in memory, and what it is: nothing is read where it reverses bits or changes nothing. */
+struct permutation {
+    global const uint *table;
+    uint reverses, changes;
+};
+
+static inline struct permutation permutation_of(global const uint *table)
+{
+    const uint kinds = PERMUTED ? table[N] : PERMUTATION_IDENTITY;
+    struct permutation perm = {table, kinds & PERMUTATION_REVERSES_BITS,
+                               ~kinds & PERMUTATION_IDENTITY};
+    return perm;
+}
+
 /* The part of the work-item with that number where so many bits of the lane come first. The launch
  * has rows [first_row, end_row). */
 static inline struct part part_of(const struct space *space, uint first_row, uint end_row,
-                                  const uint lane_first)
+                                  struct permutation perm, const uint lane_first)
 {
     uint id = (uint)get_local_id(0), group = (uint)get_group_id(0), place;
     struct part part;
@@ -232,7 +246,7 @@ static inline struct part part_of(const struct space *space, uint first_row, uin
     place = ((group - set * sets) << LOG2_ROWS) + (part.lane & ((1u << LOG2_ROWS) - 1));
 #endif
     part.number = number % AROUND;
-    if (!COLUMNS && PERMUTED) /* blocks as far apart as they can be: see LOAD_FIRST */
+    if (!COLUMNS && PERMUTED && perm.changes) /* blocks as far apart as they can be: see LOAD_FIRST */
         part.number = reversed(part.number, LOG2_N - STAGES);
     part.row = first_row + number / AROUND * rows + place;
     part.is_there = LOG2_LANES + TOGETHER == 0 || (place < rows && part.row < end_row);
@@ -273,17 +287,12 @@ static inline struct table table_of(struct part part, const struct space *space,
 
 /* ---------------------------------------------------------------- permutations */
 
-/* One in memory, and whether it reverses bits: then nothing is read. */
-struct permutation {
-    global const uint *table;
-    uint reverses;
-};
-
 /* What it has at i, for i = first + step. The step is a constant, and has no bit of first. */
 INLINE uint permuted(uint first, uint step, struct permutation perm)
 {
     return perm.reverses ? reversed(first, LOG2_N) + reversed(step, LOG2_N)
-                         : perm.table[first + step];
+           : perm.changes ? perm.table[first + step]
+                          : first + step;
 }
 
 /* Where values are permuted and a row is one block, perm is applied in local memory, else, and then
@@ -292,6 +301,9 @@ INLINE uint permuted(uint first, uint step, struct permutation perm)
 /* Whether elements move between the last round and memory, where they have the order `first`. */
 #define MOVES(first) (TOP > 0 || PERMUTES_LOCAL || (first) != ORDER_OF(ROUNDS - 1))
 #define PERMUTES_PLACES (PERMUTED && STAGES < LOG2_N)
+/* LOAD_FIRST or STORE_FIRST, or what it would be for values in order where perm changes nothing. */
+#define FIRST(first, in_order) \
+    (PERMUTES_PLACES && MOVES(first) && !perm.changes ? (in_order ? 0 : LOG2_ROWS) : (first))
 
 /* ---------------------------------------------------------------- exchanges */
 
@@ -337,7 +349,7 @@ INLINE void take(local piece *x, word *a, const uint p, struct part part, const 
 #define TURN(from_first, to_first, PUT, TAKE)                                                \
     {                                                                                        \
         struct part next =                                                                   \
-            (from_first) == (to_first) ? part : part_of(&space, first_row, end_row, to_first); \
+            (from_first) == (to_first) ? part : part_of(&space, first_row, end_row, perm, to_first); \
         word taken[E];                                                                       \
         UNROLL for (uint p = 0; p < PIECES; p++) {                                           \
             if (p > 0)                                                                       \
@@ -443,8 +455,8 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     local piece *const x = 0;
 #endif
     word a[E];
-    struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
-    struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
+    const struct permutation perm = permutation_of(table);
+    struct part part = part_of(&space, first_row, end_row, perm, LOAD_FIRST);
     load_all(a, in, &space, part, TOP, q, false, perm);
     uint bound = FROM_PASS ? forward_bound(LOG2_N - STAGES) : LOADED_BOUND;
 #define ROUND(r)                                                                               \
@@ -463,7 +475,8 @@ FEW_TOGETHER KERNEL ntt_pass(SPACE(space), PARAMETERS)
     UNROLL for (uint i = 0; i < E && ENDS; i++)
         a[i] = lower(a[i], bound, 1, (word)q[part.modulus].value);
     if (ENDS && MOVES(STORE_FIRST))
-        TURN(ORDER_OF(ROUNDS - 1), STORE_FIRST, put(x, a, p, part, 0, false, perm),
+        TURN(ORDER_OF(ROUNDS - 1), FIRST(STORE_FIRST, OUT_ORDER),
+             put(x, a, p, part, 0, false, perm),
              take(x, taken, p, next, TOP, PERMUTES_LOCAL, perm))
     store_all(a, out, &space, part, ENDS ? TOP : 0, PERMUTES_PLACES, perm);
 }
@@ -483,11 +496,12 @@ FEW_TOGETHER KERNEL intt_pass(SPACE(space), PARAMETERS, global const struct twid
     local piece *const x = 0;
 #endif
     word a[E];
-    struct permutation perm = {table, PERMUTED ? table[N] & PERMUTATION_REVERSES_BITS : 0};
-    struct part part = part_of(&space, first_row, end_row, LOAD_FIRST);
+    const struct permutation perm = permutation_of(table);
+    const uint load_first = FIRST(LOAD_FIRST, IN_ORDER);
+    struct part part = part_of(&space, first_row, end_row, perm, load_first);
     load_all(a, in, &space, part, FROM_PASS ? 0 : TOP, q, PERMUTES_PLACES, perm);
     if (!FROM_PASS && MOVES(LOAD_FIRST))
-        TURN(LOAD_FIRST, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP, PERMUTES_LOCAL, perm),
+        TURN(load_first, ORDER_OF(ROUNDS - 1), put(x, a, p, part, TOP, PERMUTES_LOCAL, perm),
              take(x, taken, p, next, 0, false, perm))
     struct scale scale = {0, 0};
 /* Between an exchange's halves, where registers are free. */

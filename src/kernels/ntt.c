@@ -204,16 +204,16 @@ static bool fits_memory(struct transform_pass *pass, const struct step *step,
     return false;
 }
 
-/* Fits a pass of so many stages to a device: work-groups of transform_local_size work-items, or
- * more up to `most`, with as many lanes as that makes; where there are not so many, of 2^LOG2_LEAST
- * work-items, which GPUs run at once in any case: so programs are few. There may be more or fewer
- * lanes, but for the least. Where it can be, neighbouring work-items have a line's elements. */
+/* Fits a pass of so many stages, 2^radix elements in registers, to a device: work-groups of
+ * transform_local_size work-items, or more up to `most`, with as many lanes as that makes; where
+ * there are not so many, of 2^LOG2_LEAST work-items, which GPUs run at once in any case: so
+ * programs are few. There may be more or fewer lanes, but for the least. Where it can be,
+ * neighbouring work-items have a line's elements. */
 static bool fit_pass(struct transform_pass *pass, const struct step *step,
-                     const struct healcl_device *device, uint32_t stages, uint32_t wanted,
-                     uint32_t least, int64_t lanes, uint64_t most)
+                     const struct healcl_device *device, uint32_t stages, uint32_t radix,
+                     uint32_t wanted, uint32_t least, int64_t lanes, uint64_t most)
 {
     enum { LOG2_NEIGHBOURS = 3, ROUNDS_MOST = 5, LOG2_LEAST = 5 };
-    const uint32_t radix = log2_of(device->tuning.transform_radix);
     const uint32_t local = log2_of(device->tuning.transform_local_size);
     uint32_t e = stages > LOG2_NEIGHBOURS ? stages - LOG2_NEIGHBOURS : stages > 0;
     e = e < radix ? e : radix;
@@ -252,8 +252,8 @@ static void plan_between(const struct step *step, const struct healcl_device *de
         passes->needs_scratch ? 2 * rounds_of(device, transform_rows(step) / rows, rows * n) : 2;
 }
 
-/* One pass where a work-group of the tuned size, or the least one, holds a row, or so many as are
- * to be done together; else two, of about as many stages. */
+/* One pass where a work-group of twice the tuned size, or the least one, holds a row, or so many as
+ * are to be done together: bytes move once. Else two, of about as many stages. */
 static const char *plan_registers(const struct step *step, const struct healcl_device *device,
                                   struct variant_plan *plan)
 {
@@ -262,20 +262,25 @@ static const char *plan_registers(const struct step *step, const struct healcl_d
     const uint32_t log2_n = log2_of((uint64_t)n), blocks = (log2_n + 1) / 2;
     const uint32_t together = log2_rows(step, device),
                    line = log2_of(8 * CACHE_LINE / word_bits(step));
-    const uint64_t most = device->info.max_work_group_size;
+    const uint32_t radix = log2_of(together > 0 ? device->tuning.transform_rows_radix
+                                                : device->tuning.transform_radix);
+    const uint64_t most = device->info.max_work_group_size,
+                   tuned = 2 * (uint64_t)device->tuning.transform_local_size;
     struct transform_passes *passes = &plan->passes;
     *passes = (struct transform_passes){0};
     if (rows > UINT32_MAX / n) /* elements are counted in 32 bits */
         return "there are too many rows";
     const int64_t lanes = together > 0 ? out->shape[0] << together : rows;
-    bool fits = fit_pass(&passes->blocks, step, device, log2_n, together, together, lanes,
-                         device->tuning.transform_local_size);
+    bool fits = fit_pass(&passes->blocks, step, device, log2_n, radix, together, together, lanes,
+                         tuned < most ? tuned : most);
     if (!fits && log2_n > 1)
-        fits = fit_pass(&passes->blocks, step, device, blocks, together, 0, INT64_MAX, most) &&
-               fit_pass(&passes->columns, step, device, log2_n - blocks, line, 0, INT64_MAX, most);
+        fits =
+            fit_pass(&passes->blocks, step, device, blocks, radix, together, 0, INT64_MAX, most) &&
+            fit_pass(&passes->columns, step, device, log2_n - blocks, radix, line, 0, INT64_MAX,
+                     most);
     if (!fits) {
         passes->columns.stages = 0;
-        fits = fit_pass(&passes->blocks, step, device, log2_n, together, 0, lanes, most);
+        fits = fit_pass(&passes->blocks, step, device, log2_n, radix, together, 0, lanes, most);
     }
     passes->blocks.log2_rows =
         together < passes->blocks.log2_lanes ? together : passes->blocks.log2_lanes;
@@ -633,7 +638,7 @@ static enum healcl_status launch_single(struct launcher *self, const struct vari
 enum {
     SHARED = 1 << TUNABLE_transform_local_size,
     TILED = SHARED | 1 << TUNABLE_transform_rows | 1 << TUNABLE_transform_tile |
-            1 << TUNABLE_transform_radix
+            1 << TUNABLE_transform_radix | 1 << TUNABLE_transform_rows_radix
 };
 
 static const struct variant variants[] = {

@@ -159,7 +159,7 @@ static enum healcl_status launch_items(struct job *job, const struct step *step,
     TRY(derive_inverse_permutation(self, step, 3, &job->launch.arguments[perm].buffer, error));
     job->launch.kernel = "modmul_axis_sum_turned";
     job_define(job, "TURNED", "");
-    const size_t places = count <= 2 ? 4 : count <= 4 ? 2 : 1; /* of a work-item, in a tile */
+    const size_t places = count <= 4 ? 2 : 1; /* of a work-item, in a tile */
     return job_launch_groups(job, (job->space.end << rows->log2_n) / TILE, TILE / places, error);
 }
 

@@ -150,6 +150,7 @@ struct device_tuning tuning_default(const struct device_info *info)
         .transform_rows = TRANSFORM_ROWS,
         .transform_tile = TRANSFORM_TILE,
         .transform_radix = TRANSFORM_RADIX,
+        .transform_rows_radix = TRANSFORM_RADIX,
         .launches_at_once = is_cpu && info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
         /* Whatever it is shaped as: */
         .queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0,

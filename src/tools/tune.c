@@ -105,7 +105,8 @@ static void add_numbers(struct lister *lister, const char *subject, uint32_t val
         add_number(lister, subject, *others);
 }
 
-/* One whose work-items share a transform comes in several sizes, and with either radix. */
+/* One whose work-items share a transform comes in several sizes, and with either radix for rows in
+ * order and side by side. */
 static void add_style(struct lister *lister, enum kernel_family family, enum kernel_style style,
                       uint32_t transform_local_size)
 {
@@ -115,10 +116,14 @@ static void add_style(struct lister *lister, enum kernel_family family, enum ker
     char choice[TUNE_CHOICE_SIZE / 2];
     snprintf(choice, sizeof choice, "%s=%s", name, kernel_style_name(style));
     const uint32_t radix = lister->report->tuning.transform_radix;
+    const uint32_t rows_radix = lister->report->tuning.transform_rows_radix;
     if (tunables >> TUNABLE_transform_radix & 1)
-        for (int i = 0; i < 2; i++)
-            add(lister, name, "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
-                choice, transform_local_size, i == 0 ? radix : 24 - radix);
+        for (int i = 0; i < 4; i++)
+            add(lister, name,
+                "%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32
+                ",transform_rows_radix=%" PRIu32,
+                choice, transform_local_size, i < 2 ? radix : 24 - radix,
+                i % 2 == 0 ? rows_radix : 24 - rows_radix);
     else if (tunables >> TUNABLE_transform_local_size & 1)
         add(lister, name, "%s,transform_local_size=%" PRIu32, choice, transform_local_size);
     else

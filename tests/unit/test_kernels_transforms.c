@@ -182,7 +182,7 @@ static void check_setting(void **state)
     device->tuning.styles[FAMILY_transform] = setting->variant;
     device->tuning.transform_local_size = setting->local_size;
     if (setting->radix)
-        device->tuning.transform_radix = setting->radix;
+        device->tuning.transform_radix = device->tuning.transform_rows_radix = setting->radix;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
     check_forms(setting);
