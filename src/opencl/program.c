@@ -734,7 +734,8 @@ void device_build_listed(struct healcl_device *device)
     /* Others who want the same programs wait. */
     (void)pthread_mutex_lock(&device->shared->lock);
     for (struct program *program = device->programs->list; program; program = program->next)
-        if (!program->shared && !shared_program_use(device, program))
+        if (!program->shared && program->status == HEALCL_OK &&
+            !shared_program_use(device, program))
             builds.items[builds.count++] = program;
     start_builders(&builds);
     build_by_threads(&builds);
@@ -744,9 +745,7 @@ void device_build_listed(struct healcl_device *device)
     if (device->programs->keeps_binaries)
         for (size_t i = 0; i < builds.count; i++)
             save_program(device, builds.items[i]);
-    size_t span = trace_begin(device->programs->opening_trace, "build", "end processes");
     builders_stop(&builds.builders);
-    trace_end(device->programs->opening_trace, span);
     free(builds.items);
 }
 
