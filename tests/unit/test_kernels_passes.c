@@ -165,7 +165,7 @@ static void passes(void **state)
                     device->info.local_memory_bytes = (uint64_t)memories[memory];
                     int64_t line = transform.in_int32 ? 16 : 8;
                     int64_t together = is_last ? 1 : rows[r] < line ? rows[r] : line;
-                    int expected = together * n <= 256 * 8 ? 1 : 2;
+                    int expected = together * n <= 512 * 8 ? 1 : 2;
                     int launches = launches_of(&transform);
                     if (launches != expected)
                         fail_msg("%d launches, not %d, of n = %d, %d rows%s, %d bytes", launches,
