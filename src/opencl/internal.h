@@ -295,7 +295,7 @@ struct builders {
     } at[BUILDS_AT_ONCE_MAX];
 };
 
-/* For builders->workers of them. */
+/* Starts processes for builders->workers, less this one, which build so many programs. */
 void builders_start(struct builders *builders, const struct healcl_device *device,
                     struct program *const *programs, size_t count);
 

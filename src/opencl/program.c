@@ -674,7 +674,7 @@ static void *build_in_thread(void *builds)
     return NULL;
 }
 
-/* How many build so many programs. */
+/* Returns how many threads, or processes, build so many programs. */
 static size_t worker_count(const struct healcl_device *device, size_t programs)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
