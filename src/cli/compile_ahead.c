@@ -39,9 +39,10 @@ int compile_ahead_start(const struct device_info *info, const char *file,
         return 0; /* it can be read but once */
     snprintf(selector, sizeof selector, "%u:%u", info->platform_index, info->device_index);
     void *shared;
-    const int process = process_start_beside(
-        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL}, sizeof **board,
-        &shared);
+    int process = 0;
+    (void)process_start_beside(
+        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL}, 1,
+        sizeof **board, &shared, &process);
     *board = process > 0 ? shared : NULL;
     return process;
 }
@@ -63,17 +64,8 @@ static enum healcl_status build_programs(int argc, char **argv, struct healcl_er
 {
     const struct healcl_device_options options = {.selector = argv[1]};
     struct healcl_device *device;
-    _Atomic uint32_t *done = process_shared(sizeof *done);
     TRY(device_open_with(&opencl_loader, &options, &device, error));
-    device->tuning.builds_at_once = 1;
-    for (int i = 2; i + 2 < argc; i += 3) {
-        struct launch launch = {.program = argv[i], .local_size = strtoul(argv[i + 2], NULL, 10)};
-        snprintf(launch.options, sizeof launch.options, "%s", argv[i + 1]);
-        device_list_program(device, &launch);
-        device_build_listed(device);
-        if (done)
-            ++*done;
-    }
+    device_build_beside(device, argv + 2, (size_t)argc - 2);
     return HEALCL_OK;
 }
 

@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/auxv.h>
@@ -132,34 +131,38 @@ void *process_shared(size_t bytes)
     return is_there ? map_shared(FILE_DESCRIPTOR, bytes) : NULL;
 }
 
-int process_start_beside(const char *const *arguments, size_t bytes, void **shared)
+size_t process_start_beside(const char *const *arguments, size_t count, size_t bytes, void **shared,
+                            int *processes)
 {
     const pid_t parent = getpid();
-    pid_t process = -1;
+    size_t started = 0;
     FILE *file = tmpfile();
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     *shared = file && nothing >= 0 && ftruncate(fileno(file), (off_t)bytes) == 0
                   ? map_shared(fileno(file), bytes)
                   : NULL;
     fflush(NULL);
-    if (*shared)
-        process = fork();
-    if (process == 0)
-        become(&(const struct task){.arguments = arguments}, fileno(file), nothing, nothing,
-               parent);
+    while (*shared && started < count) {
+        const pid_t process = fork();
+        if (process == 0)
+            become(&(const struct task){.arguments = arguments}, fileno(file), nothing, nothing,
+                   parent);
+        if (process < 0)
+            break;
+        processes[started++] = (int)process;
+    }
     if (nothing >= 0)
         close(nothing);
     if (file)
         fclose(file);
-    return process > 0 ? (int)process : 0;
+    return started;
 }
 
-void process_await(int process, const _Atomic uint32_t *done, uint32_t count, uint64_t deadline)
+bool process_has_ended(int process)
 {
     siginfo_t about = {.si_pid = 0};
-    while (*done < count && about.si_pid == 0 && monotonic_nanoseconds() < deadline &&
-           waitid(P_PID, (id_t)process, &about, WEXITED | WNOHANG | WNOWAIT) == 0)
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return waitid(P_PID, (id_t)process, &about, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           about.si_pid != 0;
 }
 
 void process_stop(int process)

@@ -55,18 +55,18 @@ enum healcl_status process_call(int (*function)(int file), uint32_t seconds,
                                 struct process_result *result, struct healcl_error *error);
 
 /*
- * Starts this program with arguments beside this process, which goes on. It reads nothing, and what
- * it prints is lost; it ends if this process does. It gets *shared, memory of some bytes, zeros, by
- * process_shared. Returns its number for process_stop; 0 where it cannot be started.
+ * Starts this program with arguments, `count` times, beside this process, which goes on. Each reads
+ * nothing, and what it prints is lost; it ends if this process does. All get *shared, memory of
+ * some bytes, zeros, by process_shared. Returns how many were started, with their numbers in
+ * processes.
  */
-int process_start_beside(const char *const *arguments, size_t bytes, void **shared);
+size_t process_start_beside(const char *const *arguments, size_t count, size_t bytes, void **shared,
+                            int *processes);
 
 /* That memory in the process that was started; NULL: there is none. */
 void *process_shared(size_t bytes);
 
-/* Waits until such a process has brought *done to count, or has ended, or until a deadline of
- * monotonic_nanoseconds(). */
-void process_await(int process, const _Atomic uint32_t *done, uint32_t count, uint64_t deadline);
+bool process_has_ended(int process);
 
 /* Ends such a process. 0: there is none. */
 void process_stop(int process);

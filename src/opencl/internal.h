@@ -283,24 +283,24 @@ void shared_programs_free(const struct opencl *cl, struct device_context *contex
 
 /* ---------------------------------------------------------------- builders.c */
 
-/* Child processes that build programs and leave their binaries in the cache. Program i is for
- * worker i % workers; worker 0 is this process. */
+/* Child processes that build programs and leave their binaries in the cache. Each takes one that no
+ * other one has taken, and this process does so, too. */
 struct builders {
-    size_t workers; /* 0: nobody builds but this process */
-    size_t programs;
-    uint64_t deadline; /* nobody waits longer: monotonic_nanoseconds */
-    struct builder {
-        int process;                  /* 0: it could not be started */
-        const _Atomic uint32_t *done; /* how many programs of its share */
-    } at[BUILDS_AT_ONCE_MAX];
+    size_t count; /* of processes */
+    int processes[BUILDS_AT_ONCE_MAX];
+    _Atomic uint32_t *states; /* of programs, shared by all */
+    uint64_t deadline;        /* this process waits no longer: monotonic_nanoseconds */
 };
 
-/* Starts processes for builders->workers, less this one, which build so many programs. */
+/* Starts so many processes, or as many as it can, which build so many programs, in this order. */
 void builders_start(struct builders *builders, const struct healcl_device *device,
-                    struct program *const *programs, size_t count);
+                    struct program *const *programs, size_t count, size_t processes);
 
-/* Waits until a program is cached, or has not been cached by its worker: it is to be built here. */
-void builders_await(const struct builders *builders, size_t program, struct trace *trace);
+/* Returns whether no other process has taken a program: then this one has. */
+bool builders_take(_Atomic uint32_t *states, size_t program);
+
+/* Waits until another one's program is cached, or never will be: it is to be built here. */
+void builders_await(const struct builders *builders, size_t program);
 
 /* Ends them. */
 void builders_stop(const struct builders *builders);

@@ -658,14 +658,23 @@ struct builds {
     struct builders builders;
 };
 
+static void build_traced(struct builds *builds, size_t item, struct trace *trace)
+{
+    const size_t span = trace_begin(trace, "build", trace_keep(trace, builds->items[item]->name));
+    build(builds->device, builds->items[item], NULL);
+    trace_end(trace, span);
+}
+
+static bool is_tried(const struct program *program)
+{
+    return program->id || program->status != HEALCL_OK;
+}
+
 static void build_some(struct builds *builds, struct trace *trace)
 {
-    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;) {
-        builders_await(&builds->builders, i, trace);
-        const size_t span = trace_begin(trace, "build", trace_keep(trace, builds->items[i]->name));
-        build(builds->device, builds->items[i], NULL);
-        trace_end(trace, span);
-    }
+    for (size_t i; (i = atomic_fetch_add(&builds->next, 1)) < builds->count;)
+        if (!is_tried(builds->items[i]))
+            build_traced(builds, i, trace);
 }
 
 static void *build_in_thread(void *builds)
@@ -696,16 +705,17 @@ static void build_by_threads(struct builds *builds)
         (void)pthread_join(threads[--count], NULL);
 }
 
+/* The largest first: those of transforms and sums come after those of core. */
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(struct program *const *)a)->name, (*(struct program *const *)b)->name);
+    return strcmp((*(struct program *const *)b)->name, (*(struct program *const *)a)->name);
 }
 
-/* Puts programs that are not cached first, for child processes. Those of one source take about as
- * long: in this order each process has about as many of them. */
-static void start_builders(struct builds *builds)
+/* Builds programs that are not cached, beside child processes. */
+static void build_by_processes(struct builds *builds)
 {
     const struct device_programs *programs = builds->device->programs;
+    struct trace *trace = programs->opening_trace;
     const char *directory = programs->cache_directory;
     size_t missing = 0;
     if (!programs->builder || programs->added || !directory || access(directory, W_OK) != 0)
@@ -717,10 +727,23 @@ static void start_builders(struct builds *builds)
         builds->items[i] = builds->items[missing];
         builds->items[missing++] = program;
     }
+    const size_t workers = worker_count(builds->device, missing);
+    if (workers < 2)
+        return;
     qsort(builds->items, missing, sizeof *builds->items, by_name);
-    builds->builders.workers = worker_count(builds->device, missing);
-    if (builds->builders.workers > 1)
-        builders_start(&builds->builders, builds->device, builds->items, missing);
+    size_t span = trace_begin(trace, "build", "start processes");
+    builders_start(&builds->builders, builds->device, builds->items, missing, workers - 1);
+    trace_end(trace, span);
+    if (builds->builders.count == 0)
+        return;
+    for (size_t i = 0; i < missing; i++)
+        if (builders_take(builds->builders.states, i))
+            build_traced(builds, i, trace);
+    span = trace_begin(trace, "build", "wait for processes");
+    for (size_t i = 0; i < missing; i++)
+        if (!is_tried(builds->items[i]))
+            builders_await(&builds->builders, i);
+    trace_end(trace, span);
 }
 
 void device_build_listed(struct healcl_device *device)
@@ -737,7 +760,7 @@ void device_build_listed(struct healcl_device *device)
         if (!program->shared && program->status == HEALCL_OK &&
             !shared_program_use(device, program))
             builds.items[builds.count++] = program;
-    start_builders(&builds);
+    build_by_processes(&builds);
     build_by_threads(&builds);
     for (size_t i = 0; i < builds.count; i++)
         (void)!share_built(device, builds.items[i], NULL);

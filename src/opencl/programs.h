@@ -163,13 +163,17 @@ void device_list_program(struct healcl_device *device, const struct launch *laun
  * beside this one find it. What cannot be built is left out: its launch meets the error.
  *
  * Where the handle has the name of a command of this program, a builder, and keeps binaries, child
- * processes build those that are not cached: "healcl BUILDER SELECTOR", and a program, its options
- * and its work-group's size each. They count those that they are done with in process_shared.
+ * processes build those that are not cached, too: "healcl BUILDER SELECTOR", and each program's
+ * name, options and size of work-groups.
  *
  * A handle whose lister is set has all programs of a plan built so before it builds the first: the
  * lister has launches of the plan listed on a handle beside it.
  */
 void device_build_listed(struct healcl_device *device);
+
+/* In such a process: builds those of the programs that no other one has taken. Of each there are
+ * three arguments. */
+void device_build_beside(struct healcl_device *device, char *const *arguments, size_t count);
 
 /* For a driver that does not answer clGetKernelArgInfo. */
 #define ARGUMENTS_UNKNOWN                                                                  \

@@ -12,8 +12,8 @@ enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
-    BUILDS_AT_ONCE = 6,     /* drivers start one process after the other, in 0.2 s each on an H100 */
-    ACCESS_BYTES = 16,      /* what an instruction moves at most */
+    BUILDS_AT_ONCE = 6, /* drivers start one process after the other, in 0.2 s each on an H100 */
+    ACCESS_BYTES = 16,  /* what an instruction moves at most */
     COMPILED_AXES_MOST = 8, /* merged views have fewer */
     TRANSFORM_ROWS = 8,     /* a line of the caches */
     TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
