@@ -20,8 +20,8 @@
 #define FACTOR(b, one) b
 #endif
 #define IS_SHORT (sizeof(ELEMENT) < sizeof(long))
-/* A work-item has PLACES of a tile, APART rows from each other, and ROWS sums of each, of which it
- * adds up so many terms without a loop. */
+/* A work-item has PLACES of a tile, at most two, APART rows from each other, and ROWS sums of each,
+ * of which it adds up so many terms without a loop. */
 enum { LOG2_TILE = 4, TILE = 1 << LOG2_TILE, PADDED_ROW = TILE + 1 /* other banks */ };
 #ifdef TURNED
 #define NAME modmul_axis_sum_turned
@@ -179,8 +179,7 @@ FEW_TOGETHER KERNEL NAME(SPACE(space), global ELEMENT *restrict out,
     EACH_PLACE(p)
     {
         from[p] = a + ((first_m | middle) + p * apart) * rows.a_n;
-        to[p] = tiles + (other >> high) * PADDED_ROW + other % TILE;
-        to[p] += PLACES == 4 ? p % 2 * 2 + p / 2 : p; /* reversed, too */
+        to[p] = tiles + (other >> high) * PADDED_ROW + other % TILE + p; /* one bit at most */
     }
     if (!reverses)
         EACH_PLACE(p)
