@@ -14,17 +14,23 @@
 
 typedef cl_program create_function(cl_context, cl_uint, const char **, const size_t *, cl_int *);
 
-/* The text with the first `from` replaced, in new memory; NULL where it is not in there. */
+/* The text with each `from` replaced, in new memory; NULL where there is none. A program has a file
+ * as often as it is included. */
 static char *replaced(const char *text, const char *from, const char *to)
 {
-    const char *at = strstr(text, from);
-    char *changed = at ? malloc(strlen(text) + strlen(to) + 1) : NULL;
-    if (!changed)
-        return NULL;
-    size_t before = (size_t)(at - text);
-    memcpy(changed, text, before);
-    strcpy(changed + before, to);
-    strcat(changed, at + strlen(from));
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, from)); at += strlen(from))
+        count++;
+    char *changed = count ? malloc(strlen(text) + count * strlen(to) + 1) : NULL, *end = changed;
+    for (const char *at; end; text = at + strlen(from)) {
+        at = strstr(text, from);
+        const size_t before = at ? (size_t)(at - text) : strlen(text) + 1;
+        memcpy(end, text, before);
+        if (!at)
+            break;
+        strcpy(end + before, to);
+        end += before + strlen(to);
+    }
     return changed;
 }
 
