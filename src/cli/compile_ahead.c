@@ -1,6 +1,6 @@
 /*
- * Processes that compile beside a run. Where programs are built side by side, each gets its share
- * of them (device_build_listed). Else, on a fresh machine a run of milliseconds waits for seconds
+ * Processes that compile beside a run. Where programs are built side by side, each takes the
+ * next one (device_build_listed). Else, on a fresh machine a run of milliseconds waits for seconds
  * until its kernels are compiled, and drivers for CPUs compile one at a time in a process. So a
  * second process of this program takes the same plan from its end: each finds in the driver's cache
  * what the other one has compiled, and they meet.

@@ -705,7 +705,7 @@ static void build_by_threads(struct builds *builds)
         (void)pthread_join(threads[--count], NULL);
 }
 
-/* The largest first: those of transforms and sums come after those of core. */
+/* The largest first: names of transforms and sums, in reverse, come before core's. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp((*(struct program *const *)b)->name, (*(struct program *const *)a)->name);
