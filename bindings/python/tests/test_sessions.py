@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
+import itertools
 import os
+import sys
 import tempfile
 import unittest
 
@@ -7,6 +10,29 @@ import numpy as np
 
 import healcl
 from support import SETUP, both, device, python, transcript
+
+
+def interrupted(call, line):
+    """Calls, and raises KeyboardInterrupt before the line-th line in healcl that it comes to.
+    Returns whether it has come so far."""
+    lines = itertools.count()
+
+    def trace(frame, event, _):
+        if not frame.f_globals["__name__"].startswith("healcl."):
+            return None
+        if event == "line" and next(lines) == line:
+            raise KeyboardInterrupt
+        return trace
+
+    traced = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(traced)
+    return False
 
 
 class Sessions(unittest.TestCase):
@@ -185,6 +211,7 @@ class Sessions(unittest.TestCase):
             self.assertRaises(healcl.StateError, s.wait)
             s.start()
             self.assertRaises(healcl.StateError, s.start)
+            self.assertRaises(healcl.StateError, s.run)
             self.assertRaises(healcl.StateError, s.read, 0)
             s.wait()
             self.assertTrue(s.poll())
@@ -202,17 +229,34 @@ t = healcl.load(support.transcript("encrypted_sharpen.json.gz"))
 for device in (healcl.reference, dev):
     with t.session(device) as s:
         s.run()
-        for call in (s.run, lambda: (s.start(), s.wait())):
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-            try:
-                while True:
-                    call()
-            except KeyboardInterrupt:
-                print("interrupted")
-            s.run()
-            assert s.compare(0) == 0
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                s.run()
+        except KeyboardInterrupt:
+            print("interrupted")
+        s.run()
+        assert s.compare(0) == 0
 """)
-        self.assertEqual(done.stdout, "interrupted\n" * 4, done.stderr)
+        self.assertEqual(done.stdout, "interrupted\n" * 2, done.stderr)
+
+    def test_an_interrupt_at_any_line_leaves_nothing_running(self):
+        with healcl.load(transcript("recognizer.json")).session(device()) as s:
+            # the first three lines of wait() come before its try
+            for call, first in (s.run, 0), (s.start, 0), (s.wait, 3):
+                for line in itertools.count(first):
+                    if call == s.wait:
+                        s.start()
+                    if not interrupted(call, line):
+                        break
+                    if call == s.start:  # which may have come to its end
+                        with contextlib.suppress(healcl.StateError, healcl.CancelledError):
+                            s.wait()
+                    s.run()
+                    self.assertEqual(s.compare(0), 0)
+                self.assertGreater(line, first + 5)
+                if call == s.start:
+                    s.wait()
 
     @both
     def test_audits(self, device):

@@ -169,12 +169,15 @@ class Session(Closed):
     def run(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
         """Runs all segments, or count of them from the first one on, by name or number. Ctrl-C
         ends the run before its next operation; other threads go on meanwhile."""
-        with self._handle.lock:
+        handle = self._handle
+        with handle.lock:
+            ran = handle.runs  # in the background, from an earlier start()
             try:
                 self.start(first, count)
                 self.wait()
             except BaseException:
-                self._handle.abandon()
+                if not ran:
+                    handle.abandon()
                 raise
 
     def start(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
@@ -192,11 +195,16 @@ class Session(Closed):
                                    (len(names), first, end - 1))
         handle = self._handle
         with handle.lock:
-            ran, handle.runs = handle.runs, True
+            ran = handle.runs
             try:
+                handle.runs = True
                 call(lib.native_session_start, handle.get(), first, end - first, handle.event)
             except Error:
                 handle.runs = ran
+                raise
+            except BaseException:
+                if not ran:
+                    handle.abandon()
                 raise
 
     def poll(self) -> bool:
@@ -210,11 +218,14 @@ class Session(Closed):
             try:
                 while handle.runs and not lib.native_event_wait(handle.event):
                     pass  # Python looks for signals here
+                call(lib.healcl_session_wait, handle.get(), operations=self.transcript._operations)
+                handle.runs = False
+            except Error:
+                handle.runs = False
+                raise
             except BaseException:
                 handle.abandon()
                 raise
-            handle.runs = False
-            call(lib.healcl_session_wait, handle.get(), operations=self.transcript._operations)
 
     def cancel(self) -> None:
         """From any thread: ends the run that goes on, before its next operation."""
