@@ -12,12 +12,13 @@
 
 struct entry_reader {
     struct scanner scanner;
-    cJSON *tree; /* of the current entry, which points into it */
-    /* Names of tensors, quoted; room for all that the current entry's text can hold. */
-    char *names;
-    size_t names_used, names_capacity;
+    cJSON *tree;           /* of the current entry, which points into it */
     const char *operation; /* the name of the operation being read, NULL before it is known */
     struct entry entry;
+    char text[SCAN_TEXT_MAX + 1]; /* the scanner's */
+    /* Names of tensors, quoted: all that an entry's text can hold. */
+    char names[SCAN_TEXT_MAX + 1];
+    size_t names_used;
 };
 
 static const char *const kind_names[] = {
@@ -50,18 +51,13 @@ static enum healcl_status read_name(struct entry_reader *reader, const cJSON *va
                                     const char *what, const char **name, struct healcl_error *error)
 {
     char *kept = reader->names + reader->names_used;
-    size_t room = reader->names_capacity - reader->names_used;
+    const size_t room = sizeof reader->names - reader->names_used;
     const char *text = value_text_or_null(value);
-    int length;
-    if (text) {
-        length = snprintf(kept, room, "\"%s\"", text);
-    } else {
-        int64_t integer;
+    int64_t integer = 0;
+    if (!text)
         TRY(value_integer(value, what, &integer, error));
-        length = snprintf(kept, room, "%" PRId64, integer);
-    }
-    if (length < 0 || (size_t)length >= room)
-        NO_MEMORY(error);
+    const int length =
+        text ? snprintf(kept, room, "\"%s\"", text) : snprintf(kept, room, "%" PRId64, integer);
     reader->names_used += (size_t)length + 1;
     *name = kept;
     return HEALCL_OK;
@@ -405,24 +401,11 @@ static enum healcl_status read_object(struct entry_reader *reader, const cJSON *
 
 /* ---------------------------------------------------------------- the reader */
 
-static enum healcl_status reserve_names(struct entry_reader *reader, size_t size,
-                                        struct healcl_error *error)
-{
-    reader->names_used = 0;
-    if (size <= reader->names_capacity)
-        return HEALCL_OK;
-    char *names = realloc(reader->names, size);
-    NEED_MEMORY(names, error);
-    reader->names = names;
-    reader->names_capacity = size;
-    return HEALCL_OK;
-}
-
 static enum healcl_status read_entry(struct entry_reader *reader, const char *text, size_t length,
                                      struct healcl_error *error)
 {
     struct entry *entry = &reader->entry;
-    TRY(reserve_names(reader, length + 1, error));
+    reader->names_used = 0;
     /* The scanner has checked the text: beside its limit, memory is all that can fail. */
     TRY(json_tree_read(text, length, VALUES_MAX, &reader->tree, NULL, error));
     NEED_MEMORY(reader->tree, error);
@@ -439,19 +422,18 @@ static enum healcl_status read_entry(struct entry_reader *reader, const char *te
 enum healcl_status entry_reader_open(const struct source *source, struct entry_reader **reader,
                                      struct healcl_error *error)
 {
-    *reader = calloc(1, sizeof **reader);
+    *reader = malloc(sizeof **reader); /* large: it is not cleared */
     NEED_MEMORY(*reader, error);
-    scanner_init(&(*reader)->scanner, source);
+    (*reader)->tree = NULL;
+    (*reader)->entry.makes_out = false;
+    scanner_init(&(*reader)->scanner, source, (*reader)->text);
     return HEALCL_OK;
 }
 
 void entry_reader_close(struct entry_reader *reader)
 {
-    if (!reader)
-        return;
-    scanner_release(&reader->scanner);
-    cJSON_Delete(reader->tree);
-    free(reader->names);
+    if (reader)
+        cJSON_Delete(reader->tree);
     free(reader);
 }
 

@@ -1,7 +1,6 @@
 #include "transcript/scan.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -55,20 +54,6 @@ static enum healcl_status unexpected(const struct scanner *scanner, const char *
 
 /* ---------------------------------------------------------------- the rewritten text */
 
-static enum healcl_status reserve(struct scanner *scanner, size_t size, struct healcl_error *error)
-{
-    if (size <= scanner->capacity)
-        return HEALCL_OK;
-    size_t capacity = scanner->capacity > 0 ? scanner->capacity : 4096;
-    while (capacity < size)
-        capacity *= 2;
-    char *text = realloc(scanner->text, capacity);
-    NEED_MEMORY(text, error);
-    scanner->text = text;
-    scanner->capacity = capacity;
-    return HEALCL_OK;
-}
-
 /* Only entries are rewritten; what is skipped at the top level goes nowhere. */
 static enum healcl_status append(struct scanner *scanner, const char *bytes, size_t length,
                                  struct healcl_error *error)
@@ -77,7 +62,6 @@ static enum healcl_status append(struct scanner *scanner, const char *bytes, siz
         return HEALCL_OK;
     if (length > SCAN_TEXT_MAX - scanner->length)
         REFUSE(error, "the text beside base64 is longer than %d bytes", SCAN_TEXT_MAX);
-    TRY(reserve(scanner, scanner->length + length + 1, error));
     memcpy(scanner->text + scanner->length, bytes, length);
     scanner->length += length;
     scanner->text[scanner->length] = 0;
@@ -445,15 +429,10 @@ static enum healcl_status scan_top(struct scanner *scanner, struct healcl_error 
     return refuse_top(error);
 }
 
-void scanner_init(struct scanner *scanner, const struct source *source)
+void scanner_init(struct scanner *scanner, const struct source *source,
+                  char text[SCAN_TEXT_MAX + 1])
 {
-    *scanner = (struct scanner){.source = source};
-}
-
-void scanner_release(struct scanner *scanner)
-{
-    free(scanner->text);
-    *scanner = (struct scanner){.source = NULL};
+    *scanner = (struct scanner){.source = source, .text = text};
 }
 
 enum healcl_status scanner_next(struct scanner *scanner, const char **text, size_t *length,

@@ -29,18 +29,18 @@ struct scanner {
     bool has_tag, has_list; /* which of its keys have been seen */
     size_t entry_count;     /* entries begun */
     bool in_entry;          /* a failure lies in entry entry_count - 1 */
-    char *text;             /* the rewritten entry, owned */
-    size_t length, capacity;
+    char *text;             /* the rewritten entry, of so many bytes */
+    size_t length;
 };
 
-/* source must outlive the scanner. */
-void scanner_init(struct scanner *scanner, const struct source *source);
-void scanner_release(struct scanner *scanner);
+/* source must outlive the scanner, and text, where it writes entries. */
+void scanner_init(struct scanner *scanner, const struct source *source,
+                  char text[SCAN_TEXT_MAX + 1]);
 
 /*
  * Finds and rewrites the next entry: *text, terminated, of *length bytes, lives until the next
  * call. *text is NULL behind the last entry, when the whole file has been checked. After a failure
- * the scanner can only be released. Messages of what is not JSON name the byte's offset.
+ * the scanner is of no more use. Messages of what is not JSON name the byte's offset.
  */
 enum healcl_status scanner_next(struct scanner *scanner, const char **text, size_t *length,
                                 struct healcl_error *error);
