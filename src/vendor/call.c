@@ -24,6 +24,14 @@ static enum healcl_status define(struct vendor_launch *launch, const char *prefi
     return HEALCL_OK;
 }
 
+static enum healcl_status define_integer(struct vendor_launch *launch, const char *name,
+                                         int64_t value, struct healcl_error *error)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return define(launch, "", name, text, error);
+}
+
 static enum healcl_status make_options(const struct vendor_kernel *kernel,
                                        const struct expression_values *values,
                                        struct vendor_launch *launch, struct healcl_error *error)
@@ -35,17 +43,13 @@ static enum healcl_status make_options(const struct vendor_kernel *kernel,
             TRY(define(launch, "TYPE_", names->of[i].name, opencl_type(values->dtypes[i]), error));
     for (uint32_t i = 0; i < kernel->define_count; i++) {
         int64_t value;
-        char text[24];
         TRY_PREFIX(expression_value(kernel->defines[i].value, values, &value, error),
                    "define '%s': ", kernel->defines[i].name);
-        snprintf(text, sizeof text, "%" PRId64, value);
-        TRY(define(launch, "", kernel->defines[i].name, text, error));
+        TRY(define_integer(launch, kernel->defines[i].name, value, error));
     }
-    for (uint32_t i = 0; i < kernel->tunable_count; i++) {
-        char text[24];
-        snprintf(text, sizeof text, "%" PRId64, values->integers[VENDOR_TUNABLES + i]);
-        TRY(define(launch, "", kernel->tunables[i].name, text, error));
-    }
+    for (uint32_t i = 0; i < kernel->tunable_count; i++)
+        TRY(define_integer(launch, kernel->tunables[i].name, values->integers[VENDOR_TUNABLES + i],
+                           error));
     return HEALCL_OK;
 }
 
@@ -241,15 +245,15 @@ static enum healcl_status add_copy(struct call *call, const struct tensor *from,
     return planner_add_step(call->planner, &step, error);
 }
 
-/* A tensor of its own with the elements of another one. */
-static enum healcl_status copy_tensor(struct call *call, const struct tensor *from,
+/* A tensor of its own like another one; is_read: with its elements. */
+static enum healcl_status copy_tensor(struct call *call, const struct tensor *from, bool is_read,
                                       uint8_t parameter, struct copies *copies,
                                       const struct tensor **copy, struct healcl_error *error)
 {
     TRY(planner_new_tensor(call, from->storage->dtype, from->layout.rank, from->layout.shape, copy,
                            error));
     copies->of[copies->count++] = *copy;
-    return add_copy(call, from, *copy, parameter, error);
+    return is_read ? add_copy(call, from, *copy, parameter, error) : HEALCL_OK;
 }
 
 static enum healcl_status release_copies(struct call *call, const struct copies *copies,
@@ -278,7 +282,7 @@ static enum healcl_status set_inputs(struct call *call, struct step *step, struc
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
         if (tensors_overlap(tensor, step->out)) /* results are as if all had been read first */
-            TRY(copy_tensor(call, tensor, parameter, copies, &tensor, error));
+            TRY(copy_tensor(call, tensor, true, parameter, copies, &tensor, error));
         else
             TRY(plan_view(call->planner->plan, tensor->storage, &tensor->layout, &tensor, error));
         step->in[i] = tensor;
@@ -292,25 +296,14 @@ static enum healcl_status make_contiguous(struct call *call, struct step *step,
                                           struct copies *copies, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
-    const struct tensor *copy;
-    for (int i = 0; i < STEP_INPUTS; i++) {
-        if (!step->in[i] || !wants_contiguous(operation, i, step->in[i]))
-            continue;
-        TRY(copy_tensor(call, step->in[i], step->arguments[i].parameter, copies, &copy, error));
-        step->in[i] = copy;
-    }
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i] && wants_contiguous(operation, i, step->in[i]))
+            TRY(copy_tensor(call, step->in[i], true, step->arguments[i].parameter, copies,
+                            &step->in[i], error));
     if (!wants_contiguous(operation, VENDOR_OUT, step->out))
         return HEALCL_OK;
-    if (operation->reads_out) {
-        TRY(copy_tensor(call, step->out, (uint8_t)operation->parameter_of[VENDOR_OUT], copies,
-                        &copy, error));
-    } else {
-        TRY(planner_new_tensor(call, step->out->storage->dtype, step->out->layout.rank,
-                               step->out->layout.shape, &copy, error));
-        copies->of[copies->count++] = copy;
-    }
-    step->out = copy;
-    return HEALCL_OK;
+    return copy_tensor(call, step->out, operation->reads_out,
+                       (uint8_t)operation->parameter_of[VENDOR_OUT], copies, &step->out, error);
 }
 
 static enum healcl_status add_kernel(struct call *call, const struct step *whole,
@@ -443,8 +436,7 @@ static enum healcl_status make_call(struct call *call, struct arena *arena,
     new->operation = operation;
     new->launches = arena_alloc(arena, (operation->kernel_count + 1) * sizeof *new->launches);
     new->tuned = is_tuned ? arena_alloc(arena, sizeof *new->tuned) : NULL;
-    if (!new->launches || (is_tuned && !new->tuned))
-        NO_MEMORY(error);
+    NEED_MEMORY(new->launches && (new->tuned || !is_tuned), error);
     *made = new;
     return HEALCL_OK;
 }

@@ -15,7 +15,7 @@ enum { EXPRESSION_NAMES_MAX = 20, EXPRESSION_TEXT_MAX = 512 };
 /* The names that an expression may use. */
 struct expression_names {
     uint32_t count;
-    struct {
+    struct expression_name {
         const char *name; /* NULL: it cannot be named */
         bool is_tensor;   /* else an integer */
         bool is_known;    /* an argument that may be used already */

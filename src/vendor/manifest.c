@@ -86,7 +86,7 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     struct vendor_parameter *own = &operation->parameters[operation->form.parameter_count];
     size_t layout;
     TRY(manifest_check_members(reader, object, members));
-    TRY(manifest_read_word(reader, object, "name", true, &parameter->name));
+    TRY(manifest_read_word(reader, object, "name", &parameter->name));
     TRY(read_kind(reader, object, &parameter->kind));
     parameter->optional = parameter_traits[parameter->kind].accepted >> ARGUMENT_NONE & 1;
     for (uint32_t i = 0; i < operation->form.parameter_count; i++)
@@ -119,9 +119,7 @@ static enum healcl_status add_parameter(const struct reader *reader, const cJSON
     if (!is_out && own->number == end)
         REFUSE_AT(reader, object, NULL, "is more than %d tensors or %d integers", STEP_INPUTS,
                   VENDOR_INTEGERS_MAX);
-    operation->names.of[own->number].name = parameter->name;
-    operation->names.of[own->number].is_tensor = is_tensor;
-    operation->names.of[own->number].is_known = true;
+    operation->names.of[own->number] = (struct expression_name){parameter->name, is_tensor, true};
     operation->parameter_of[own->number] = (int)operation->form.parameter_count;
     if (is_tensor)
         operation->strides_of[own->number] = layout == 1;
@@ -134,8 +132,7 @@ static enum healcl_status read_parameters(const struct reader *reader, const cJS
     const cJSON *list;
     struct healcl_parameter_info *parameters =
         arena_alloc(reader->arena, PARAMETERS_MAX * sizeof *parameters);
-    if (!parameters)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(parameters, reader->error);
     operation->form.parameters = parameters;
     operation->names.count = EXPRESSION_NAMES_MAX;
     for (int i = 0; i < EXPRESSION_NAMES_MAX; i++)
@@ -170,8 +167,7 @@ static enum healcl_status read_result(const struct reader *reader, const cJSON *
         TRY(manifest_read_expression(reader, item, &operation->names,
                                      &operation->out_shape[operation->out_rank++]));
     operation->makes_out = true;
-    operation->names.of[VENDOR_OUT].name = "out";
-    operation->names.of[VENDOR_OUT].is_tensor = true;
+    operation->names.of[VENDOR_OUT] = (struct expression_name){"out", .is_tensor = true};
     return HEALCL_OK;
 }
 
@@ -183,8 +179,7 @@ static enum healcl_status read_rules(const struct reader *reader, const cJSON *o
     if (!list)
         return HEALCL_OK;
     operation->rules = arena_alloc(reader->arena, LIST_MAX * sizeof *operation->rules);
-    if (!operation->rules)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(operation->rules, reader->error);
     for (const cJSON *item = list->child; item; item = item->next)
         TRY(manifest_read_expression(reader, item, &operation->names,
                                      &operation->rules[operation->rule_count++]));
@@ -259,8 +254,7 @@ static enum healcl_status check_body_entry(const struct reader *reader, const cJ
                                            const struct body_entry *from, const struct form **form)
 {
     struct entry *entry = calloc(1, sizeof *entry); /* large */
-    if (!entry)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(entry, reader->error);
     entry->name = from->name;
     entry->argument_count = from->argument_count;
     for (uint32_t i = 0; i < from->argument_count; i++)
@@ -290,8 +284,7 @@ static enum healcl_status read_body_out(const struct reader *reader, const cJSON
     }
     if (!makes) /* one more name of the tensor that it writes */
         return HEALCL_OK;
-    if (!cJSON_IsString(out) || !*out->valuestring || strlen(out->valuestring) > WORD_MAX ||
-        !manifest_is_word(out->valuestring))
+    if (!cJSON_IsString(out) || !manifest_is_word(out->valuestring))
         REFUSE_AT(reader, object, "out", "must name a tensor");
     if (tensor_number(operation, made, out->valuestring) != NO_INPUT)
         REFUSE_AT(reader, object, "out", "there is a tensor '%s' already", out->valuestring);
@@ -311,13 +304,12 @@ static enum healcl_status read_body(const struct reader *reader, const cJSON *ob
     if (!list->child)
         REFUSE_AT(reader, object, "body", "is empty");
     operation->body = arena_alloc(reader->arena, BODY_ENTRIES_MAX * sizeof *operation->body);
-    if (!operation->body)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(operation->body, reader->error);
     for (const cJSON *item = list->child; item; item = item->next) {
         struct body_entry *entry = &operation->body[operation->body_count++];
         const struct form *form;
         TRY(manifest_check_members(reader, item, members));
-        TRY(manifest_read_word(reader, item, "name", true, &entry->name));
+        TRY(manifest_read_word(reader, item, "name", &entry->name));
         TRY(manifest_read_list(reader, item, "args", true, PARAMETERS_MAX, &arguments));
         for (const cJSON *argument = arguments->child; argument; argument = argument->next)
             TRY(read_body_argument(reader, operation, &made, argument,
@@ -358,12 +350,12 @@ static enum healcl_status register_operation(const struct reader *reader, const 
                               .dtypes = {.by_parameter = true},
                               .result = operation->makes_out ? RESULT_NEW : RESULT_ALIAS,
                               .meaning = meaning,
+                              .manifest = reader->file_name,
                               .infer = infer_vendor,
                               .context = operation};
     for (uint32_t i = 0; i < operation->form.parameter_count; i++)
         added.dtypes.values |= operation->parameters[i].dtypes;
     operation->form.name = operation->name;
-    TRY(manifest_keep_file_name(reader, &added.manifest));
     TRY_AT(reader, object, "name",
            operation_table_add(reader->operations->base.table, &added, &operation->form, 1,
                                reader->error));
@@ -376,13 +368,12 @@ static enum healcl_status read_operation(struct reader *reader, const cJSON *obj
                                           "rules", "kernels", "body",       NULL};
     const char *meaning;
     struct vendor_operation *operation = arena_alloc(reader->arena, sizeof *operation);
-    if (!operation)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(operation, reader->error);
     if (manifest_member(object, "examples"))
         REFUSE_AT(reader, object, "examples",
                   "calls stand in transcripts now, in the folder examples/ beside the manifest");
     TRY(manifest_check_members(reader, object, members));
-    TRY(manifest_read_word(reader, object, "name", true, &operation->name));
+    TRY(manifest_read_word(reader, object, "name", &operation->name));
     TRY(manifest_read_text(reader, object, "meaning", false, (size_t)TEXT_MAX * 2, &meaning));
     TRY(read_parameters(reader, object, operation));
     TRY(read_result(reader, object, operation));
@@ -407,25 +398,20 @@ static int replaceable_kind(const char *id)
 
 static void name_step(int kind, struct expression_names *names)
 {
-    static const char *const values[] = {"value0", "value1"};
     names->count = EXPRESSION_NAMES_MAX;
-    for (int i = 0; i < STEP_INPUTS; i++) {
-        names->of[i].name = step_traits[kind].inputs[i];
-        names->of[i].is_tensor = true;
-    }
-    names->of[VENDOR_OUT].name = "out";
-    names->of[VENDOR_OUT].is_tensor = true;
-    for (int i = 0; i < 2; i++)
-        names->of[VENDOR_INTEGERS + i].name = values[i];
+    for (int i = 0; i < STEP_INPUTS; i++)
+        names->of[i] = (struct expression_name){step_traits[kind].inputs[i], .is_tensor = true};
+    names->of[VENDOR_OUT] = (struct expression_name){"out", .is_tensor = true};
+    names->of[VENDOR_INTEGERS].name = "value0";
+    names->of[VENDOR_INTEGERS + 1].name = "value1";
 }
 
 static enum healcl_status read_replacement(struct reader *reader, const cJSON *object)
 {
     const char *name;
     struct vendor_replacement *made = arena_alloc(reader->arena, sizeof *made);
-    if (!made)
-        NO_MEMORY(reader->error);
-    TRY(manifest_read_word(reader, object, "step", true, &name));
+    NEED_MEMORY(made, reader->error);
+    TRY(manifest_read_word(reader, object, "step", &name));
     const int kind = replaceable_kind(name);
     if (kind == STEP_KINDS)
         REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
@@ -481,7 +467,10 @@ enum healcl_status manifest_read(struct vendor_operations *handle, const char *f
         REFUSE(error, "%.200s:%u: it is no JSON", file, line);
     }
     reader.root = root;
-    enum healcl_status status = read_manifest(&reader);
+    const char *slash = strrchr(file, '/');
+    enum healcl_status status = manifest_keep(&reader, slash ? slash + 1 : file, &reader.file_name);
+    if (status == HEALCL_OK)
+        status = read_manifest(&reader);
     cJSON_Delete(root);
     return status;
 }

@@ -37,12 +37,8 @@ static enum healcl_status path_of(const struct reader *reader, const cJSON *obje
 /* NAME, or NAME=VALUE. Compilers take texts apart at quotes and backslashes, each in its way. */
 static bool is_macro(const char *text)
 {
-    char name[WORD_MAX + 1];
-    const size_t length = strcspn(text, "=");
-    if (length == 0 || length > WORD_MAX)
-        return false;
-    memcpy(name, text, length);
-    name[length] = 0;
+    char name[TEXT_MAX + 1];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
     return manifest_is_word(name) && !strpbrk(text, "\"'\\`");
 }
 
@@ -114,7 +110,7 @@ static enum healcl_status read_defines(const struct reader *reader, const cJSON 
     for (const cJSON *item = defines->child; item; item = item->next) {
         if (kernel->define_count == VENDOR_DEFINES_MAX)
             REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_DEFINES_MAX);
-        if (strlen(item->string) > WORD_MAX || !*item->string || !manifest_is_word(item->string))
+        if (!manifest_is_word(item->string))
             REFUSE_AT(reader, item, NULL, "is no name of a macro");
         TRY(manifest_keep(reader, item->string, &kernel->defines[kernel->define_count].name));
         TRY(manifest_read_expression(reader, item, names,
@@ -129,8 +125,7 @@ static enum healcl_status name_alternatives(const struct reader *reader,
 {
     enum { NAME_SIZE = WORD_MAX + 2 + VENDOR_TUNABLES_MAX * (WORD_MAX + 24) };
     kernel->names = arena_alloc(reader->arena, kernel->alternative_count * sizeof *kernel->names);
-    if (!kernel->names)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(kernel->names, reader->error);
     for (uint32_t number = 0; number < kernel->alternative_count; number++) {
         struct expression_values values = {.integers = {0}};
         char name[NAME_SIZE];
@@ -179,7 +174,7 @@ static enum healcl_status read_tunables(const struct reader *reader, const cJSON
         struct vendor_tunable *tunable = &kernel->tunables[kernel->tunable_count];
         if (kernel->tunable_count == VENDOR_TUNABLES_MAX)
             REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_TUNABLES_MAX);
-        if (strlen(item->string) > WORD_MAX || !*item->string || !manifest_is_word(item->string))
+        if (!manifest_is_word(item->string))
             REFUSE_AT(reader, item, NULL, "is no name of a macro");
         for (uint32_t i = 0; i < names->count; i++)
             if (names->of[i].name && strcmp(names->of[i].name, item->string) == 0)
@@ -188,8 +183,7 @@ static enum healcl_status read_tunables(const struct reader *reader, const cJSON
             REFUSE_AT(reader, item, NULL, "a define is named '%s'", item->string);
         TRY(manifest_keep(reader, item->string, &tunable->name));
         TRY(read_tunable_values(reader, item, tunable));
-        names->of[number].name = tunable->name;
-        names->of[number].is_known = true;
+        names->of[number] = (struct expression_name){tunable->name, .is_known = true};
         kernel->tunable_count++;
         kernel->alternative_count *= tunable->count;
         if (kernel->alternative_count > VENDOR_ALTERNATIVES_MAX)
@@ -203,8 +197,7 @@ enum healcl_status manifest_add_identity(const struct reader *reader, const cJSO
                                          const struct vendor_kernel *kernel, uint64_t *identity)
 {
     char *text = cJSON_PrintUnformatted(object);
-    if (!text)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(text, reader->error);
     *identity = XXH64(text, strlen(text), *identity);
     cJSON_free(text);
     if (kernel->program)
@@ -247,8 +240,7 @@ static enum healcl_status read_library(struct reader *reader, const cJSON *objec
 {
     char path[PATH_SIZE];
     struct pending *pending = arena_alloc(reader->arena, sizeof *pending);
-    if (!pending)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(pending, reader->error);
     *pending = (struct pending){object, kernel, NULL, reader->pending};
     TRY(path_of(reader, object, "library", path));
     TRY(manifest_keep(reader, path, &pending->path));
@@ -261,8 +253,7 @@ enum healcl_status manifest_load_library(const struct reader *reader, const stru
     struct vendor_operations *all = reader->operations;
     struct vendor_library *library = arena_alloc(all->arena, sizeof *library);
     char path[PATH_SIZE + 2];
-    if (!library)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(library, reader->error);
     snprintf(path, sizeof path, "%s%s", strchr(pending->path, '/') ? "" : "./", pending->path);
     library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library->handle)
@@ -284,17 +275,16 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
     static const char *const types[] = {"any", "cpu", "gpu", "accelerator", NULL};
     size_t type;
     struct vendor_kernel *kernel = arena_alloc(reader->arena, sizeof *kernel);
-    if (!kernel)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(kernel, reader->error);
+    kernel->manifest = reader->file_name;
     kernel->expression_names = names;
     struct expression_names with_strides = *names;
     with_strides.strides = true;
     for (uint32_t i = 0; i < names->count; i++)
         with_strides.of[i].is_known = true;
     const bool is_native = manifest_member(object, "library") != NULL;
-    TRY(manifest_keep_file_name(reader, &kernel->manifest));
     TRY(manifest_check_members(reader, object, is_native ? native_members : kernel_members));
-    TRY(manifest_read_word(reader, object, is_native ? "entry" : "kernel", true, &kernel->kernel));
+    TRY(manifest_read_word(reader, object, is_native ? "entry" : "kernel", &kernel->kernel));
     TRY(manifest_read_text(reader, object, "options", false, TEXT_MAX, &kernel->options));
     if (!kernel->options)
         kernel->options = "";

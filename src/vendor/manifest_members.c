@@ -101,9 +101,8 @@ enum healcl_status manifest_check_members(const struct reader *reader, const cJS
             i++;
         if (!names[i])
             REFUSE_AT(reader, child, NULL, "is not known");
-        for (const cJSON *other = object->child; other != child; other = other->next)
-            if (strcmp(other->string, child->string) == 0)
-                REFUSE_AT(reader, child, NULL, "is there twice");
+        if (manifest_member(object, child->string) != child)
+            REFUSE_AT(reader, child, NULL, "is there twice");
     }
     return HEALCL_OK;
 }
@@ -116,15 +115,8 @@ const cJSON *manifest_member(const cJSON *object, const char *name)
 enum healcl_status manifest_keep(const struct reader *reader, const char *text, const char **kept)
 {
     *kept = arena_strdup(reader->arena, text);
-    if (!*kept)
-        NO_MEMORY(reader->error);
+    NEED_MEMORY(*kept, reader->error);
     return HEALCL_OK;
-}
-
-enum healcl_status manifest_keep_file_name(const struct reader *reader, const char **name)
-{
-    const char *slash = strrchr(reader->file, '/');
-    return manifest_keep(reader, slash ? slash + 1 : reader->file, name);
 }
 
 enum healcl_status manifest_read_text(const struct reader *reader, const cJSON *object,
@@ -149,14 +141,16 @@ enum healcl_status manifest_read_text(const struct reader *reader, const cJSON *
 bool manifest_is_word(const char *text)
 {
     static const char all[] = "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    return !(*text >= '0' && *text <= '9') && strspn(text, all) == strlen(text);
+    const size_t length = strlen(text);
+    return length > 0 && length <= WORD_MAX && !(*text >= '0' && *text <= '9') &&
+           strspn(text, all) == length;
 }
 
 enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *object,
-                                      const char *name, bool needed, const char **text)
+                                      const char *name, const char **text)
 {
-    TRY(manifest_read_text(reader, object, name, needed, WORD_MAX, text));
-    if (*text && !manifest_is_word(*text))
+    TRY(manifest_read_text(reader, object, name, true, WORD_MAX, text));
+    if (!manifest_is_word(*text))
         REFUSE_AT(reader, object, name, "'%s' is no name of letters, digits and underscores",
                   *text);
     return HEALCL_OK;

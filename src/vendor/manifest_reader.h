@@ -13,6 +13,7 @@ struct reader {
     struct vendor_operations *operations;
     struct arena *arena;
     const char *folder, *file, *text;
+    const char *file_name; /* the manifest's, without its folder: of the arena */
     const cJSON *root;
     bool is_trusted;
     struct healcl_error *error;
@@ -59,19 +60,16 @@ const cJSON *manifest_member(const cJSON *object, const char *name);
 
 enum healcl_status manifest_keep(const struct reader *reader, const char *text, const char **kept);
 
-/* The manifest's name, without its folder. */
-enum healcl_status manifest_keep_file_name(const struct reader *reader, const char **name);
-
 /* A text of printable ASCII; *text stays NULL where it is absent and may be. */
 enum healcl_status manifest_read_text(const struct reader *reader, const cJSON *object,
                                       const char *name, bool needed, size_t most,
                                       const char **text);
 
+/* Whether a text is a name as C has them, of at most WORD_MAX characters. */
 bool manifest_is_word(const char *text);
 
-/* A name as C has them. */
 enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *object,
-                                      const char *name, bool needed, const char **text);
+                                      const char *name, const char **text);
 
 /* A list of at most so many items; NULL where it is absent. */
 enum healcl_status manifest_read_list(const struct reader *reader, const cJSON *object,

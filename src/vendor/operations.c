@@ -85,10 +85,9 @@ static enum healcl_status note_folder(struct vendor_operations *handle, const ch
 {
     struct operation_folder *folder = arena_alloc(handle->arena, sizeof *folder);
     struct operation_folder **last = &handle->base.folders;
-    if (!folder || !(folder->path = arena_strdup(handle->arena, path)))
-        NO_MEMORY(error);
-    folder->is_trusted = is_trusted;
-    folder->next = NULL;
+    char *kept = arena_strdup(handle->arena, path);
+    NEED_MEMORY(folder && kept, error);
+    *folder = (struct operation_folder){.path = kept, .is_trusted = is_trusted};
     while (*last)
         last = &(*last)->next;
     *last = folder;
