@@ -29,16 +29,33 @@ enum {
     INT64 = 1 + DTYPE_INT64,
 };
 
-#define TRANSFORM_DEFAULTS                                                                         \
-    BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BATCH] = 64, [BENCH_K] = 1, \
-                   [BENCH_R] = 1, [BENCH_LAYOUT] = BENCH_CONTIGUOUS, [BENCH_DTYPE] = INT64,        \
-                   [BENCH_VALUES] = BENCH_REDUCED, [BENCH_PERM] = BENCH_PERM_NONE)
+/* words: the arguments. */
+#define TRANSFORM(operation_name, words)                                                    \
+    {                                                                                       \
+        .name = (operation_name), .unit = BENCH_BUTTERFLY, .takes_int8 = true,              \
+        .shapes = {[BENCH_A] = {"brkn", "bnrk"}, [BENCH_OUT] = {"brkn", "bnrk"}},           \
+        .arguments = (words),                                                               \
+        .defaults = BENCH_SETTINGS(                                                         \
+            [BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BATCH] = 64, [BENCH_K] = 1, \
+            [BENCH_R] = 1, [BENCH_LAYOUT] = BENCH_CONTIGUOUS, [BENCH_DTYPE] = INT64,        \
+            [BENCH_VALUES] = BENCH_REDUCED, [BENCH_PERM] = BENCH_PERM_NONE),                \
+    }
 
-/* 2^20 elements */
-#define ELEMENTWISE_DEFAULTS                                                         \
-    BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BATCH] = 256, \
-                   [BENCH_K] = 1, [BENCH_S] = 1, [BENCH_LAYOUT] = BENCH_CONTIGUOUS,  \
-                   [BENCH_DTYPE] = INT64, [BENCH_VALUES] = BENCH_REDUCED)
+/* 2^20 elements modulo p; the last arguments are the shapes. */
+#define MODULAR(operation_name, words, ...)                                                  \
+    {                                                                                        \
+        .name = (operation_name), .unit = BENCH_ELEMENT, .shapes = {__VA_ARGS__},            \
+        .arguments = (words),                                                                \
+        .defaults =                                                                          \
+            BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BATCH] = 256, \
+                           [BENCH_K] = 1, [BENCH_S] = 1, [BENCH_LAYOUT] = BENCH_CONTIGUOUS,  \
+                           [BENCH_DTYPE] = INT64, [BENCH_VALUES] = BENCH_REDUCED),           \
+    }
+
+/* The first operand is repeated over the batch in HEAL's layout. */
+#define BINARY \
+    [BENCH_A] = {"bskn", "1s1nk"}, [BENCH_B] = {"bskn", "bs1nk"}, [BENCH_OUT] = {"bskn", "bs1nk"}
+#define UNARY [BENCH_A] = {"bskn", "bs1nk"}, [BENCH_OUT] = {"bskn", "bs1nk"}
 
 #define DIGITS_DEFAULTS(moduli, size)                                                        \
     BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BYTES] = (size),      \
@@ -49,50 +66,13 @@ enum {
 #define LARGE_DEFAULTS(...) \
     BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_512, [BENCH_DTYPE] = INT64, __VA_ARGS__)
 
-/* The first operand is repeated over the batch in HEAL's layout. */
-#define BINARY_SHAPES                                                 \
-    {                                                                 \
-        [BENCH_A] = {"bskn", "1s1nk"}, [BENCH_B] = {"bskn", "bs1nk"}, \
-        [BENCH_OUT] = {"bskn", "bs1nk"},                              \
-    }
-#define UNARY_SHAPES                                                    \
-    {                                                                   \
-        [BENCH_A] = {"bskn", "bs1nk"}, [BENCH_OUT] = {"bskn", "bs1nk"}, \
-    }
-
 const struct bench_operation bench_operations[] = {
-    {.name = "ntt",
-     .unit = BENCH_BUTTERFLY,
-     .takes_int8 = true,
-     .shapes = {[BENCH_A] = {"brkn", "bnrk"}, [BENCH_OUT] = {"brkn", "bnrk"}},
-     .arguments = "a axis perm none q none none roots out tile skip_perm",
-     .defaults = TRANSFORM_DEFAULTS},
-    {.name = "intt",
-     .unit = BENCH_BUTTERFLY,
-     .takes_int8 = true,
-     .shapes = {[BENCH_A] = {"brkn", "bnrk"}, [BENCH_OUT] = {"brkn", "bnrk"}},
-     .arguments = "a axis perm none q none none roots n_inv out tile",
-     .defaults = TRANSFORM_DEFAULTS},
-    {.name = "modmul",
-     .unit = BENCH_ELEMENT,
-     .shapes = BINARY_SHAPES,
-     .arguments = "a b p out",
-     .defaults = ELEMENTWISE_DEFAULTS},
-    {.name = "modsum",
-     .unit = BENCH_ELEMENT,
-     .shapes = BINARY_SHAPES,
-     .arguments = "a b p out",
-     .defaults = ELEMENTWISE_DEFAULTS},
-    {.name = "mod",
-     .unit = BENCH_ELEMENT,
-     .shapes = UNARY_SHAPES,
-     .arguments = "a p out",
-     .defaults = ELEMENTWISE_DEFAULTS},
-    {.name = "modneg",
-     .unit = BENCH_ELEMENT,
-     .shapes = UNARY_SHAPES,
-     .arguments = "a p out",
-     .defaults = ELEMENTWISE_DEFAULTS},
+    TRANSFORM("ntt", "a axis perm none q none none roots out tile skip_perm"),
+    TRANSFORM("intt", "a axis perm none q none none roots n_inv out tile"),
+    MODULAR("modmul", "a b p out", BINARY),
+    MODULAR("modsum", "a b p out", BINARY),
+    MODULAR("mod", "a p out", UNARY),
+    MODULAR("modneg", "a p out", UNARY),
     {.name = "abs",
      .unit = BENCH_ELEMENT,
      .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bn"}},

@@ -32,14 +32,6 @@ const struct operation *example_operation_find(const struct operation_table *tab
     return NULL;
 }
 
-static void *allocate(struct arena *arena, size_t size)
-{
-    void *memory = arena_alloc(arena, size);
-    if (!memory)
-        xmalloc_fail();
-    return memory;
-}
-
 /* A tensor that is made becomes a parameter, where there is room for one. */
 static void take_out(struct arena *arena, struct vendor_operation *operation)
 {
@@ -47,7 +39,8 @@ static void take_out(struct arena *arena, struct vendor_operation *operation)
     const uint32_t count = form->parameter_count;
     if (!operation->makes_out || count == PARAMETERS_MAX)
         return;
-    struct healcl_parameter_info *parameters = allocate(arena, (count + 1) * sizeof *parameters);
+    struct healcl_parameter_info *parameters =
+        xchecked(arena_alloc(arena, (count + 1) * sizeof *parameters));
     memcpy(parameters, form->parameters, count * sizeof *parameters);
     parameters[count] = (struct healcl_parameter_info){.name = "out", .kind = HEALCL_PARAMETER_OUT};
     operation->parameters[count].number = VENDOR_OUT;
@@ -108,7 +101,7 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
 {
     const struct copy *noted = call->form->operation->context;
     struct reading *reading = noted->reading;
-    struct example *example = allocate(reading->examples->arena, sizeof *example);
+    struct example *example = xchecked(arena_alloc(reading->examples->arena, sizeof *example));
     *example = (struct example){.operation = noted->operation,
                                 .file = reading->file,
                                 .entry = call->entry->index,
@@ -131,7 +124,7 @@ static enum healcl_status note_call(struct call *call, struct healcl_error *erro
                                     .shape = layout_packed(&call->result->layout)};
     example->problem.out = out;
     *reading->last = example;
-    reading->last = (struct example **)&example->next;
+    reading->last = &example->next;
     return HEALCL_OK;
 }
 
@@ -155,8 +148,7 @@ static enum healcl_status keep_result(void *context, const struct step *step, co
 {
     const struct reading *reading = context;
     const size_t bytes = (size_t)packed_bytes(step->in[0]);
-    for (struct example *example = reading->examples->first; example;
-         example = (struct example *)example->next)
+    for (struct example *example = reading->examples->first; example; example = example->next)
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             if (step->tensor_name != example->problem.text[i])
                 continue;
@@ -209,7 +201,8 @@ static enum healcl_status make_tables(struct reading *reading, const struct oper
         TRY(operation_table_create(&examples->tables[side], error));
     TRY(operation_table_create(&reading->noting, error));
     for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
-        struct copy *copies = allocate(examples->arena, (EXAMPLE_SIDES + 1) * sizeof *copies);
+        struct copy *copies =
+            xchecked(arena_alloc(examples->arena, (EXAMPLE_SIDES + 1) * sizeof *copies));
         for (int side = 0; side <= EXAMPLE_SIDES; side++) {
             struct copy *copy = &copies[side];
             *copy = (struct copy){*example_vendor(operation), reading, operation, NULL};
@@ -239,9 +232,7 @@ static enum healcl_status read_folder(struct reading *reading, const char *folde
         FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = xasprintf("%s/%s", folder, names[i]->d_name);
-        reading->file = arena_strdup(reading->examples->arena, names[i]->d_name);
-        if (!reading->file)
-            xmalloc_fail();
+        reading->file = xchecked(arena_strdup(reading->examples->arena, names[i]->d_name));
         if (status == HEALCL_OK) {
             status = read_transcript(reading, path, error);
             if (status != HEALCL_OK)
@@ -259,9 +250,7 @@ enum healcl_status examples_read(struct examples *examples,
                                  struct healcl_error *error)
 {
     struct reading reading = {.examples = examples, .last = &examples->first, .have_bodies = true};
-    *examples = (struct examples){.arena = arena_create()};
-    if (!examples->arena)
-        xmalloc_fail();
+    *examples = (struct examples){.arena = xchecked(arena_create())};
     enum healcl_status status = make_tables(&reading, manifests ? manifests->table : NULL, error);
     for (const struct operation_folder *folder = manifests ? manifests->folders : NULL;
          folder && status == HEALCL_OK; folder = folder->next) {
@@ -275,8 +264,7 @@ enum healcl_status examples_read(struct examples *examples,
 
 void examples_release(struct examples *examples)
 {
-    for (struct example *example = examples->first; example;
-         example = (struct example *)example->next)
+    for (struct example *example = examples->first; example; example = example->next)
         problem_data_release(&example->data);
     for (int side = 0; side < EXAMPLE_SIDES; side++)
         operation_table_free(examples->tables[side]);

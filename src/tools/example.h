@@ -27,7 +27,7 @@ const struct operation *example_operation_find(const struct operation_table *tab
 
 /* A call in a transcript. */
 struct example {
-    const struct example *next;        /* by folder, file and entry */
+    struct example *next;              /* by folder, file and entry */
     const struct operation *operation; /* of the manifests' table */
     const char *file;                  /* without the folder examples/ */
     size_t entry;

@@ -282,7 +282,7 @@ void problem_put_call(struct writer *writer, const struct problem *problem)
 {
     const struct form *form = problem->form;
     enum operation_result result = form->operation->result;
-    char words[PROBLEM_TEXT_SIZE] = "", name[32], tensor[32];
+    char words[PARAMETERS_MAX * (ARGUMENT_TEXT_SIZE + 1)] = "", name[32], tensor[32];
     const char *out = result == RESULT_NEW     ? "made"
                       : result == RESULT_ALIAS ? name_of("t", (uint32_t)problem->out, name)
                                                : NULL;

@@ -54,12 +54,11 @@ void placement_guard(struct placement *placement, enum arrangement arrangement);
 /* Bytes of a storage, with what is around it. */
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
 
-/* The transcript of the call. Storages come first, each by an `empty`. At the end
- * they are downloaded, and then a tensor that the call makes. Freed with free(). */
-struct writer;
 /* Writes the call of a problem whose tensors are t0, t1 and so on; one that it makes is "made". */
 void problem_put_call(struct writer *writer, const struct problem *problem);
 
+/* The transcript of the call. Storages come first, each by an `empty`. At the end
+ * they are downloaded, and then a tensor that the call makes. Freed with free(). */
 char *placement_transcript(const struct placement *placement, const struct problem *problem);
 
 #endif

@@ -152,11 +152,11 @@ static uint32_t base_shape(struct maker *maker, uint32_t rank_min, uint32_t rank
     return 2;
 }
 
-/* One of the first two axes; of any shape, any one but the last ones. */
-static uint32_t choose_axis(struct maker *maker, uint32_t rank, uint32_t last)
+/* One of the first two axes; of any shape, any one. */
+static uint32_t choose_axis(struct maker *maker, uint32_t rank)
 {
     const uint32_t axis = (uint32_t)choose(maker, 2);
-    return maker->any ? (uint32_t)random_between(maker->random, 0, rank - last) : axis;
+    return maker->any ? (uint32_t)random_between(maker->random, 0, rank - 1) : axis;
 }
 
 /* ---------------------------------------------------------------- elementwise */
@@ -395,7 +395,7 @@ static void make_digits_full_q(struct maker *maker)
 static void make_take_along_axis(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK], a[LAYOUT_RANK], idx[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank, 1);
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank);
     memcpy(a, shape, sizeof a);
     memcpy(idx, shape, sizeof idx);
     if (choose(maker, 2) && shape[axis] > 0) /* else a can be out */
@@ -418,7 +418,7 @@ static void make_permute(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 2, MAX_RANK, shape);
-    uint32_t rows = choose_axis(maker, rank, 1), moved = 1 - rows;
+    uint32_t rows = choose_axis(maker, rank), moved = 1 - rows;
     if (maker->any)
         moved = (rows + (uint32_t)random_between(maker->random, 1, rank - 1)) % rank;
     set_tensor(maker, "a", rank, shape);
@@ -432,7 +432,7 @@ static void make_pad_or_repeat(struct maker *maker)
 {
     bool pads = parameter_of(maker, "pad") >= 0;
     int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank, 1);
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = choose_axis(maker, rank);
     /* 3 zeros, or none; two of each, or one. With none and one out has a's shape. */
     int64_t amount = pads ? 3 - 3 * choose(maker, 2) : 2 - choose(maker, 2);
     if (maker->any)
@@ -447,31 +447,17 @@ static void make_pad_or_repeat(struct maker *maker)
 
 /* ---------------------------------------------------------------- memory */
 
-static void make_allocation(struct maker *maker)
+static void make_memory(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
+    const uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
     const struct layout layout = layout_of_shape(rank, shape);
     char text[SHAPE_TEXT_SIZE];
-    set_text(maker, "shape", "%s", layout_shape_text(&layout, text));
-    set_text(maker, "dtype", ":%s", dtype_name(maker->dtypes->value));
-}
-
-/* The tensor is the only argument. */
-static void make_whole(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    const uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
     set_tensor(maker, "a", rank, shape);
     set_tensor(maker, "t", rank, shape);
     set_text(maker, "none", "none");
-}
-
-static void make_fill(struct maker *maker)
-{
-    int64_t shape[LAYOUT_RANK];
-    uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
-    set_tensor(maker, "a", rank, shape);
+    set_text(maker, "shape", "%s", layout_shape_text(&layout, text));
+    set_text(maker, "dtype", ":%s", dtype_name(maker->dtypes->value));
     set_integer(maker, "v", random_value(maker->random, maker->dtypes->value));
 }
 
@@ -484,10 +470,10 @@ static const struct traits {
     void (*make)(struct maker *maker);
     bool many_moduli, reshapes;
 } traits[OPERATION_COUNT] = {
-    [OPERATION_DEVICE_TO_HOST] = {.make = make_whole},
-    [OPERATION_ZEROS] = {.make = make_allocation},
-    [OPERATION_SET_CONST_VAL] = {.make = make_fill},
-    [OPERATION_CONTIGUOUS] = {.make = make_whole},
+    [OPERATION_DEVICE_TO_HOST] = {.make = make_memory},
+    [OPERATION_ZEROS] = {.make = make_memory},
+    [OPERATION_SET_CONST_VAL] = {.make = make_memory},
+    [OPERATION_CONTIGUOUS] = {.make = make_memory},
     [OPERATION_AXIS_MODSUM] = {.make = make_axis_modsum, .reshapes = true},
     [OPERATION_MODMUL_AXIS_SUM] = {.make = make_modmul_axis_sum, .reshapes = true},
     [OPERATION_NTT] = {.make = make_transform, .many_moduli = true},
@@ -606,21 +592,19 @@ void problem_fill(const struct problem_tensor *tensor, struct random *random, vo
                     random_value(random, dtype));
 }
 
-const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE])
+void problem_put(struct writer *text, const struct problem *problem)
 {
     const struct form *form = problem->form;
-    int used = snprintf(text, PROBLEM_TEXT_SIZE, "%s(", form->name);
+    writer_put(text, "%s(", form->name);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
         const struct problem_tensor *tensor = &problem->tensors[i];
         char shape[SHAPE_TEXT_SIZE];
-        used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s%s ", i ? ", " : "",
-                         form->parameters[i].name);
+        writer_put(text, "%s%s ", i ? ", " : "", form->parameters[i].name);
         if (tensor->present)
-            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s %s",
-                             dtype_name(tensor->dtype), layout_shape_text(&tensor->shape, shape));
+            writer_put(text, "%s %s", dtype_name(tensor->dtype),
+                       layout_shape_text(&tensor->shape, shape));
         else
-            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s", problem->text[i]);
+            writer_put(text, "%s", problem->text[i]);
     }
-    snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, ")");
-    return text;
+    writer_put(text, ")\n");
 }

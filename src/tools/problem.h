@@ -7,6 +7,7 @@
 
 #include "plan/ops.h"
 #include "tools/random.h"
+#include "tools/writer.h"
 
 /* Sorted: of those that steps of a body ask for, the last one counts. */
 enum contents {
@@ -78,8 +79,7 @@ bool problem_is_free(const struct problem_tensor *tensor);
 /* Fills an array with what a tensor may hold. */
 void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array);
 
-/* "ntt(a int8 [1, 4, 1, 2], ...)" for messages; returns text. */
-enum { PROBLEM_TEXT_SIZE = PARAMETERS_MAX * (ARGUMENT_TEXT_SIZE + 64) };
-const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE]);
+/* A line "ntt(a int8 [1, 4, 1, 2], ...)" for messages. */
+void problem_put(struct writer *text, const struct problem *problem);
 
 #endif

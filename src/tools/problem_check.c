@@ -96,11 +96,11 @@ static enum healcl_status different(const struct problem *problem,
                                     const struct placement *placement, const char *where,
                                     const struct difference *difference, struct healcl_error *error)
 {
-    char call[PROBLEM_TEXT_SIZE], strides[SHAPE_TEXT_SIZE];
+    char strides[SHAPE_TEXT_SIZE];
     struct writer text = {0};
     (void)ERROR(error, HEALCL_DIFFERENT, "%s is %" PRId64 ", not %" PRId64, where,
                 difference->actual, difference->expected);
-    writer_put(&text, "%s\n", problem_text(problem, call));
+    problem_put(&text, problem);
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         const struct place *place = &placement->places[i];
         const struct placed_storage *storage = &placement->storages[place->storage];

@@ -181,17 +181,13 @@ void tune_list(const struct device_info *info, const char *only, struct tune_rep
 
 /* ---------------------------------------------------------------- kernels of manifests */
 
-/* The operation that becomes a kind of step, "step ntt". */
+/* The benchmark's operation that becomes a kind of step, by its subject. */
 static const char *operation_of_step(const char *subject)
 {
-    const char *step = strchr(subject, ' ') + 1;
-    static const char *const names[][2] = {{"digits", "apply_g_decomp"},
-                                           {"digits_full_q", "apply_g_decomp_relative_to_full_q"},
-                                           {"gather", "take_along_axis"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i][0], step) == 0)
-            return names[i][1];
-    return step;
+    int kind = 0;
+    while (step_traits[kind].subject != subject)
+        kind++;
+    return kind == STEP_COPY ? "copy" : step_traits[kind].operation;
 }
 
 static void add_kernel(struct lister *lister, const struct tune_alternative *subject,

@@ -189,20 +189,6 @@ void writer_upload_values(struct writer *writer, const char *out, enum dtype dty
     end_operation(writer, out);
 }
 
-void writer_declare(struct writer *writer, const char *out, enum dtype dtype,
-                    const struct layout *shape)
-{
-    begin_operation(writer, "host_to_device");
-    writer_put(writer,
-               "{\"arg_type\":\"HOST_TENSOR\",\"value\":{\"tensor_base64\":"
-               "{\"type\":\"numpy\",\"dtype\":\"%s\",\"shape\":[",
-               dtype_name(dtype));
-    for (uint32_t axis = 0; axis < shape->rank; axis++)
-        writer_put(writer, "%s%" PRId64, axis > 0 ? "," : "", shape->shape[axis]);
-    writer_put(writer, "]}}}");
-    end_operation(writer, out);
-}
-
 void writer_download(struct writer *writer, const char *name, enum dtype dtype,
                      const struct layout *layout, const void *expected)
 {

@@ -39,10 +39,6 @@ void writer_upload(struct writer *writer, const char *out, enum dtype dtype,
 void writer_upload_values(struct writer *writer, const char *out, enum dtype dtype,
                           const struct layout *shape, const int64_t *values);
 
-/* An upload without data: a caller brings them. */
-void writer_declare(struct writer *writer, const char *out, enum dtype dtype,
-                    const struct layout *shape);
-
 /* expected: the elements that the result is to have, or NULL. */
 void writer_download(struct writer *writer, const char *name, enum dtype dtype,
                      const struct layout *layout, const void *expected);

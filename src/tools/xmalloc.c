@@ -14,7 +14,7 @@ _Noreturn void xmalloc_fail(void)
     abort();
 }
 
-static void *checked(void *memory)
+void *xchecked(void *memory)
 {
     if (!memory)
         xmalloc_fail();
@@ -23,24 +23,24 @@ static void *checked(void *memory)
 
 void *xmalloc(size_t size)
 {
-    return checked(malloc(size > 0 ? size : 1));
+    return xchecked(malloc(size > 0 ? size : 1));
 }
 
 void *xcalloc(size_t count, size_t size)
 {
-    return checked(calloc(count > 0 ? count : 1, size > 0 ? size : 1));
+    return xchecked(calloc(count > 0 ? count : 1, size > 0 ? size : 1));
 }
 
 void *xrealloc(void *memory, size_t count, size_t size)
 {
     if (size > 0 && count > SIZE_MAX / size)
         xmalloc_fail();
-    return checked(realloc(memory, count * size > 0 ? count * size : 1));
+    return xchecked(realloc(memory, count * size > 0 ? count * size : 1));
 }
 
 char *xstrdup(const char *text)
 {
-    return checked(strdup(text));
+    return xchecked(strdup(text));
 }
 
 char *xasprintf(const char *format, ...)

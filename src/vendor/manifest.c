@@ -419,9 +419,9 @@ static enum healcl_status read_replacement(struct reader *reader, const cJSON *o
     TRY(manifest_read_kernel(reader, object, &made->names, &made->kernel));
     TRY(manifest_add_identity(reader, object, made->kernel,
                               &reader->operations->replacement_identities[kind]));
-    const struct vendor_replacement **last = &reader->operations->replacements[kind];
+    struct vendor_replacement **last = &reader->operations->replacements[kind];
     while (*last) /* the first one that can run a step does */
-        last = (const struct vendor_replacement **)&((struct vendor_replacement *)*last)->next;
+        last = &(*last)->next;
     *last = made;
     return HEALCL_OK;
 }

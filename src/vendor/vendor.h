@@ -160,14 +160,14 @@ enum healcl_status cached_call_add(const struct call *call, const struct vendor_
 struct vendor_replacement {
     struct expression_names names;
     struct vendor_kernel *kernel;
-    const struct vendor_replacement *next; /* of the same kind */
+    struct vendor_replacement *next; /* of the same kind */
 };
 
 /* All manifests that were read. */
 struct vendor_operations {
     struct healcl_operations base; /* first: the handle is cast back */
     struct arena *arena;
-    const struct vendor_replacement *replacements[STEP_KINDS];
+    struct vendor_replacement *replacements[STEP_KINDS];
     uint64_t replacement_identities[STEP_KINDS]; /* as of struct vendor_operation */
     struct vendor_library {
         void *handle;

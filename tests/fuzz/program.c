@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "../unit/helper_declare.h"
 #include "tools/problem.h"
 
 enum {

@@ -13,6 +13,7 @@
 #ifndef HEALCL_TESTS_HELPER_SCRIPT_H
 #define HEALCL_TESTS_HELPER_SCRIPT_H
 
+#include "helper_declare.h"
 #include "plan/plan.h"
 #include "run/run.h"
 #include "tools/writer.h"

@@ -57,8 +57,9 @@ static void check_one(const struct form *form, const struct problem_dtypes *dtyp
     checked++;
     if (result == HEALCL_OK)
         return;
-    char text[PROBLEM_TEXT_SIZE];
-    print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");
+    struct writer text = {0};
+    problem_put(&text, &problem);
+    print_message("%s%s", text.bytes, error.detail ? error.detail : "");
     fail_msg("variant %" PRIu64 ", random state %#" PRIx64 ": %s", variant, start, error.message);
 }
 

@@ -109,8 +109,9 @@ static void check_variant(struct problem *problem, enum filling filling,
     }
     placement_make(&placement, problem, arrangement, variant, random);
     if (problem_check(device, problem, &placement, &data, random, &error) != HEALCL_OK) {
-        char text[PROBLEM_TEXT_SIZE];
-        print_message("%s\n%s", problem_text(problem, text), error.detail ? error.detail : "");
+        struct writer text = {0};
+        problem_put(&text, problem);
+        print_message("%s%s", text.bytes, error.detail ? error.detail : "");
         fail_msg("%s, filling %d: %s", arrangement_name(arrangement), filling, error.message);
     }
     problem_data_release(&data);

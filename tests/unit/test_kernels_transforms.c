@@ -108,8 +108,9 @@ static void check_transform(const struct form *form, const struct problem_dtypes
     checked++;
     if (result == HEALCL_OK)
         return;
-    char text[PROBLEM_TEXT_SIZE];
-    print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");
+    struct writer text = {0};
+    problem_put(&text, &problem);
+    print_message("%s%s", text.bytes, error.detail ? error.detail : "");
     fail_msg("%s of %s, %s, variant %d: %s", form->name, dtype_name(dtypes->also),
              arrangement_name(arrangement), (int)variant, error.message);
 }
