@@ -328,14 +328,15 @@ enum healcl_status bench_example(struct healcl_device *device, const struct benc
                                  enum example_side side, const char **kernel,
                                  struct bench_result *result, struct healcl_error *error)
 {
-    const struct problem problem = example_problem(examples, example, side);
+    struct problem problem = example->problem;
     const struct vendor_operation *vendor = example_vendor(example->operation);
     const struct bench_options own = {options->repeat, options->sample_ns, options->memory_limit,
-                                      problem.table};
+                                      examples->tables[side]};
     struct bench bench = {.options = &own, .accumulates = true};
     struct placement placement;
     struct manifest_kernel found;
     *result = (struct bench_result){.samples = 0};
+    problem.table = own.table;
     placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, 0, NULL);
     const char *wanted = *kernel;
     (void)problem_kernel(device, &problem, &placement, &found);

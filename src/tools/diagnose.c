@@ -22,11 +22,6 @@ struct diagnosis_state {
     size_t count;
 };
 
-static bool is_constant(const struct diagnosis_state *state, const struct tensor *tensor)
-{
-    return tensor->storage == state->plan->constants.storage;
-}
-
 static void compare(struct diagnosis *diagnosis, enum dtype dtype, const struct layout *layout,
                     const void *device, const void *reference)
 {
@@ -50,7 +45,7 @@ static enum healcl_status upload_storage(struct diagnosis_state *state, const st
                                          struct healcl_error *error)
 {
     struct buffer *buffer = launcher_memory(state->launcher, tensor->storage);
-    if (is_constant(state, tensor) || buffer->memory)
+    if (tensor->storage == state->plan->constants.storage || buffer->memory)
         return HEALCL_OK;
     void *bytes;
     TRY(reference_memory(state->reference, tensor->storage, &bytes, error));

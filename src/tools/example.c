@@ -25,11 +25,8 @@ const struct operation *example_operation_at(const struct operation_table *table
 const struct operation *example_operation_find(const struct operation_table *table,
                                                const char *name)
 {
-    const struct operation *operation;
-    for (size_t i = 0; (operation = example_operation_at(table, i)); i++)
-        if (strcmp(operation->name, name + (*name == '_')) == 0)
-            return operation;
-    return NULL;
+    const int64_t number = operation_number(table, name);
+    return number >= OPERATION_COUNT ? operation_at(table, (size_t)number) : NULL;
 }
 
 /* A tensor that is made becomes a parameter, where there is room for one. */
@@ -277,12 +274,4 @@ const struct example *example_from(const struct example *first, const struct ope
     while (first && first->operation != operation)
         first = first->next;
     return first;
-}
-
-struct problem example_problem(const struct examples *examples, const struct example *example,
-                               enum example_side side)
-{
-    struct problem problem = example->problem;
-    problem.table = examples->tables[side];
-    return problem;
 }

@@ -31,8 +31,8 @@ struct example {
     const struct operation *operation; /* of the manifests' table */
     const char *file;                  /* without the folder examples/ */
     size_t entry;
-    /* A tensor that the operation makes is its last parameter here, so that it can be placed too.
-     */
+    /* Without a table, which is that of a side. A tensor that the operation makes is its last
+     * parameter here, so that it can be placed too. */
     struct problem problem;
     struct problem_data data; /* packed: what the tensors held; NULL for a tensor that is made */
 };
@@ -53,10 +53,6 @@ void examples_release(struct examples *examples);
 
 /* The first example of an operation in a list; NULL where there is none. */
 const struct example *example_from(const struct example *first, const struct operation *operation);
-
-/* The call of an example, by a side. */
-struct problem example_problem(const struct examples *examples, const struct example *example,
-                               enum example_side side);
 
 struct example_check {
     const struct operation *operation;

@@ -415,10 +415,11 @@ static void check_values(struct calls *calls, const struct problem *sizes, enum 
 static void check_call(struct healcl_device *device, const struct examples *examples,
                        const struct example *example, struct example_check *check)
 {
-    struct problem own = example_problem(examples, example, EXAMPLE_BODY);
+    struct problem own = example->problem;
     struct random random = {EXAMPLE_SEED};
     struct calls calls = {device, examples, example, check, VALUES_ANY, false};
     struct healcl_error error = {.status = HEALCL_OK};
+    own.table = examples->tables[EXAMPLE_BODY];
     if (problem_look(&own, NULL, NULL, &error) != HEALCL_OK) { /* it was taken as it stood */
         error.status = HEALCL_DIFFERENT;
         count_call(check, EXAMPLE_BODY, &error);

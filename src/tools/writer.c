@@ -9,7 +9,7 @@
 #include "tools/xmalloc.h"
 #include "transcript/base64.h"
 
-static const char NONE[] = "{\"arg_type\":\"NONE\",\"value\":null}", DIGITS[] = "-0123456789";
+static const char DIGITS[] = "-0123456789";
 
 /* Makes room for so many characters and a terminator. */
 static void reserve(struct writer *writer, size_t more)
@@ -41,12 +41,17 @@ void writer_put(struct writer *writer, const char *format, ...)
 
 /* ---------------------------------------------------------------- arguments */
 
-/* A bound of a slice, and the colon behind it. Returns what comes next. */
-static const char *put_bound(struct writer *writer, const char *name, const char *text)
+/* Bounds that are missing are null. */
+static void put_slice(struct writer *writer, const char *text)
 {
-    size_t length = strspn(text, DIGITS);
-    writer_put(writer, "\"%s\":%.*s", name, length ? (int)length : 4, length ? text : "null");
-    return text + length + (text[length] == ':');
+    static const char *const bounds[] = {"{\"start\"", ",\"stop\"", ",\"step\""};
+    writer_put(writer, "{\"arg_type\":\"SLICE\",\"value\":");
+    for (int i = 0; i < 3; i++) {
+        const size_t length = strspn(text, DIGITS);
+        writer_put(writer, "%s:%.*s", bounds[i], length ? (int)length : 4, length ? text : "null");
+        text += length + (text[length] == ':');
+    }
+    writer_put(writer, "}}");
 }
 
 static void put_item(struct writer *writer, const char *item)
@@ -55,13 +60,7 @@ static void put_item(struct writer *writer, const char *item)
     if (*item == '.') {
         writer_put(writer, "{\"arg_type\":\"ELLIPSIS\",\"value\":null}");
     } else if (item[length] == ':') {
-        writer_put(writer, "{\"arg_type\":\"SLICE\",\"value\":{");
-        item = put_bound(writer, "start", item);
-        writer_put(writer, ",");
-        item = put_bound(writer, "stop", item);
-        writer_put(writer, ",");
-        put_bound(writer, "step", item);
-        writer_put(writer, "}}");
+        put_slice(writer, item);
     } else {
         writer_put(writer, "{\"arg_type\":\"INT\",\"value\":%.*s}", (int)length, item);
     }
@@ -95,7 +94,7 @@ static const char *put_argument(struct writer *writer, const char *word)
     if (*word == '[' || *word == '(')
         return put_items(writer, word);
     if (length == 4 && memcmp(word, "none", 4) == 0)
-        writer_put(writer, "%s", NONE);
+        writer_put(writer, "{\"arg_type\":\"NONE\",\"value\":null}");
     else if (*word == ':')
         writer_put(writer, "{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"%.*s\"}", (int)length - 1,
                    word + 1);
@@ -198,7 +197,7 @@ void writer_download(struct writer *writer, const char *name, enum dtype dtype,
     if (expected)
         put_payload(writer, dtype, layout, false, dtype, expected);
     else
-        writer_put(writer, "%s", NONE);
+        put_argument(writer, "none");
     writer_put(writer, "}}");
 }
 

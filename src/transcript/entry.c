@@ -426,7 +426,7 @@ enum healcl_status entry_reader_open(const struct source *source, struct entry_r
     NEED_MEMORY(*reader, error);
     (*reader)->tree = NULL;
     (*reader)->entry.makes_out = false;
-    scanner_init(&(*reader)->scanner, source, (*reader)->text);
+    (*reader)->scanner = (struct scanner){.source = source, .text = (*reader)->text};
     return HEALCL_OK;
 }
 

@@ -429,12 +429,6 @@ static enum healcl_status scan_top(struct scanner *scanner, struct healcl_error 
     return refuse_top(error);
 }
 
-void scanner_init(struct scanner *scanner, const struct source *source,
-                  char text[SCAN_TEXT_MAX + 1])
-{
-    *scanner = (struct scanner){.source = source, .text = text};
-}
-
 enum healcl_status scanner_next(struct scanner *scanner, const char **text, size_t *length,
                                 struct healcl_error *error)
 {

@@ -20,6 +20,7 @@ enum {
     SCAN_TEXT_MAX = 1024 * 1024 /* bytes of a rewritten entry */
 };
 
+/* At first it has a source and the text's memory, of SCAN_TEXT_MAX + 1 bytes, and else 0. */
 struct scanner {
     const struct source *source;
     size_t at;        /* offset of the next byte */
@@ -29,13 +30,9 @@ struct scanner {
     bool has_tag, has_list; /* which of its keys have been seen */
     size_t entry_count;     /* entries begun */
     bool in_entry;          /* a failure lies in entry entry_count - 1 */
-    char *text;             /* the rewritten entry, of so many bytes */
+    char *text;             /* the rewritten entry */
     size_t length;
 };
-
-/* source must outlive the scanner, and text, where it writes entries. */
-void scanner_init(struct scanner *scanner, const struct source *source,
-                  char text[SCAN_TEXT_MAX + 1]);
 
 /*
  * Finds and rewrites the next entry: *text, terminated, of *length bytes, lives until the next

@@ -43,15 +43,11 @@ static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *
     enum dtype dtype = DTYPE_INT8;
     if (!node)
         REFUSE_AT(reader, object, "dtype", "is missing");
+    const bool is_list = cJSON_IsArray(node) && node->child;
     *dtypes = 0;
-    if (cJSON_IsArray(node) && node->child)
-        for (const cJSON *item = node->child; item; item = item->next) {
-            TRY(read_dtype(reader, item, &dtype));
-            *dtypes |= 1u << dtype;
-        }
-    else {
+    for (node = is_list ? node->child : node; node; node = is_list ? node->next : NULL) {
         TRY(read_dtype(reader, node, &dtype));
-        *dtypes = 1u << dtype;
+        *dtypes |= 1u << dtype;
     }
     return HEALCL_OK;
 }

@@ -59,8 +59,7 @@ static enum healcl_status check_options(const struct reader *reader, const cJSON
     for (const char *at = options + strspn(options, " "); *at; at += strspn(at, " ")) {
         char word[TEXT_MAX + 1];
         const size_t length = strcspn(at, " ");
-        memcpy(word, at, length);
-        word[length] = 0;
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
         at += length;
         if (is_name ? is_macro(word)
                     : strcmp(word, "-D") == 0 || is_switch(word) ||
@@ -252,10 +251,8 @@ enum healcl_status manifest_load_library(const struct reader *reader, const stru
 {
     struct vendor_operations *all = reader->operations;
     struct vendor_library *library = arena_alloc(all->arena, sizeof *library);
-    char path[PATH_SIZE + 2];
     NEED_MEMORY(library, reader->error);
-    snprintf(path, sizeof path, "%s%s", strchr(pending->path, '/') ? "" : "./", pending->path);
-    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    library->handle = dlopen(pending->path, RTLD_NOW | RTLD_LOCAL); /* the path has a '/' */
     if (!library->handle)
         REFUSE_AT(reader, pending->object, "library", "%.400s", dlerror());
     library->next = all->libraries;

@@ -8,12 +8,11 @@ static enum healcl_status scan(const char *text, size_t length, char *entries, s
 {
     char *copy = exact_copy(text, length);
     struct source source = {.text = copy, .length = length};
-    struct scanner scanner;
     static char rewritten[SCAN_TEXT_MAX + 1];
+    struct scanner scanner = {.source = &source, .text = rewritten};
     enum healcl_status status;
     const char *entry;
     size_t entry_length, used = 0;
-    scanner_init(&scanner, &source, rewritten);
     while ((status = scanner_next(&scanner, &entry, &entry_length, error)) == HEALCL_OK && entry) {
         assert_int_equal(strlen(entry), entry_length);
         used += (size_t)snprintf(entries + used, size - used, "%s\n", entry);
