@@ -147,20 +147,14 @@ static enum healcl_status check_download(struct diagnosis_state *state, struct h
 
 /* ---------------------------------------------------------------- steps */
 
-/* The memory that a step starts from and what comes of it on the device. */
-struct memories {
-    void *before, *actual, *expected;
-};
-
-static void compare_outputs(struct diagnosis_state *state, const struct memories *memories)
+static void compare_outputs(struct diagnosis_state *state, const void *actual, const void *expected)
 {
     const struct tensor *out = state->step->out;
     struct diagnosis *diagnosis = state->diagnosis;
     const enum dtype dtype = out->storage->dtype;
-    compare(diagnosis, dtype, &out->layout, memories->actual, memories->expected);
+    compare(diagnosis, dtype, &out->layout, actual, expected);
     for (int64_t i = 0; i < out->storage->elements; i++)
-        diagnosis->outside +=
-            dtype_load(dtype, memories->actual, i) != dtype_load(dtype, memories->expected, i);
+        diagnosis->outside += dtype_load(dtype, actual, i) != dtype_load(dtype, expected, i);
     diagnosis->outside -= diagnosis->different;
     if (diagnosis->different + diagnosis->outside > 0)
         diagnosis->kind = DIAGNOSIS_DIFFERS;
@@ -189,8 +183,9 @@ static enum healcl_status run_on_reference(struct diagnosis_state *state,
     return HEALCL_OK;
 }
 
-/* On the reference the step comes last, as the state for what follows. */
-static enum healcl_status check_output(struct diagnosis_state *state, struct memories *memories,
+/* On the reference the step comes last, as the state for what follows. before, actual: memory for
+ * what the step starts from, and for what comes of it on the device. */
+static enum healcl_status check_output(struct diagnosis_state *state, void *before, void *actual,
                                        struct healcl_error *error)
 {
     struct diagnosis *diagnosis = state->diagnosis;
@@ -200,26 +195,24 @@ static enum healcl_status check_output(struct diagnosis_state *state, struct mem
     struct healcl_error failure = {.status = HEALCL_OK};
     const uint64_t bytes = storage_bytes(storage);
     void *memory;
-    memories->before = xcalloc(1, bytes);
-    memories->actual = xcalloc(1, bytes);
     TRY(reference_memory(state->reference, storage, &memory, error));
-    memcpy(memories->before, memory, bytes);
+    memcpy(before, memory, bytes);
     TRY(upload_state(state, error));
     if (run_on_device(state, NULL, &failure) == HEALCL_OK)
-        (void)!device_read(device, launcher_memory(state->launcher, storage), 0, bytes,
-                           memories->actual, &failure);
+        (void)!device_read(device, launcher_memory(state->launcher, storage), 0, bytes, actual,
+                           &failure);
     enum healcl_status status = run_on_reference(state, error);
     if (status != HEALCL_OK) { /* what the device says of it does not matter */
         healcl_error_clear(&failure);
         return status;
     }
-    TRY(reference_memory(state->reference, storage, &memories->expected, error));
+    TRY(reference_memory(state->reference, storage, &memory, error));
     diagnosis->elements = (uint64_t)layout_elements(&step->out->layout);
     if (failure.status != HEALCL_OK)
         note_failure(diagnosis, &failure);
     else
-        compare_outputs(state, memories);
-    const struct failing_step failing = {state->plan, step, state->reference, memories->before,
+        compare_outputs(state, actual, memory);
+    const struct failing_step failing = {state->plan, step, state->reference, before,
                                          diagnosis->position};
     if (diagnosis->kind != DIAGNOSIS_AGREES && step->kind != STEP_UPLOAD &&
         step->side != STEP_OF_KERNEL)
@@ -229,16 +222,17 @@ static enum healcl_status check_output(struct diagnosis_state *state, struct mem
 
 static enum healcl_status check_step(struct diagnosis_state *state, struct healcl_error *error)
 {
-    struct memories memories = {.before = NULL};
     const struct step *step = state->step;
     if (step->kind == STEP_RELEASE)
         return reference_step(state->reference, step, error);
-    enum healcl_status status =
-        step->out ? check_output(state, &memories, error) : check_download(state, error);
-    if (step->out && step->payload)
+    if (!step->out)
+        return check_download(state, error);
+    const size_t bytes = (size_t)storage_bytes(step->out->storage);
+    char *memory = xcalloc(2, bytes);
+    enum healcl_status status = check_output(state, memory, memory + bytes, error);
+    if (step->payload)
         payload_forget(step->payload, state->plan->source);
-    free(memories.before);
-    free(memories.actual);
+    free(memory);
     return status;
 }
 

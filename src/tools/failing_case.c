@@ -75,16 +75,15 @@ struct cut {
 
 static void cut_init(struct cut *cut, const struct candidate *whole, int64_t first_wrong)
 {
+    int64_t index[LAYOUT_RANK];
     memset(cut, 0, sizeof *cut);
     for (int i = 0; i < STEP_OPERANDS; i++)
         for (uint32_t axis = 0; axis < whole->layouts[i].rank; axis++)
             if (whole->axes.names[i][axis] != '*')
                 cut->full[(int)whole->axes.names[i][axis]] = whole->layouts[i].shape[axis];
-    for (uint32_t axis = whole->layouts[STEP_OUT].rank; axis-- > 0;) {
-        int64_t size = whole->layouts[STEP_OUT].shape[axis];
-        cut->wrong[(int)whole->axes.names[STEP_OUT][axis]] = first_wrong % size;
-        first_wrong /= size;
-    }
+    layout_multi_index(&whole->layouts[STEP_OUT], first_wrong, index);
+    for (uint32_t axis = 0; axis < whole->layouts[STEP_OUT].rank; axis++)
+        cut->wrong[(int)whole->axes.names[STEP_OUT][axis]] = index[axis];
     memcpy(cut->size, cut->full, sizeof cut->size);
 }
 

@@ -182,28 +182,25 @@ static uint32_t broadcast_shape(struct maker *maker, int64_t how, uint32_t rank,
     return kept;
 }
 
-/* An operand of a shape that broadcasts to the full one, or a number. */
-static void set_operand(struct maker *maker, const char *name, int64_t how, uint32_t rank,
-                        const int64_t *full, bool is_modulus, enum dtype dtype)
-{
-    const int i = parameter_of(maker, name);
-    int64_t shape[LAYOUT_RANK];
-    if (i < 0)
-        return;
-    if (maker->problem->form->parameters[i].kind == HEALCL_PARAMETER_TENSOR)
-        set_contents(maker, name, broadcast_shape(maker, how, rank, full, shape), shape,
-                     is_modulus ? CONTENTS_MODULI : CONTENTS_VALUES);
-    else
-        set_integer(maker, name,
-                    is_modulus ? random_modulus(maker->random, dtype)
-                               : random_value(maker->random, DTYPE_INT64));
-}
-
 /* Whether an argument is a number. */
 static bool is_number(const struct maker *maker, const char *name)
 {
     const int i = parameter_of(maker, name);
     return i >= 0 && maker->problem->form->parameters[i].kind != HEALCL_PARAMETER_TENSOR;
+}
+
+/* An operand of a shape that broadcasts to the full one, or a number. */
+static void set_operand(struct maker *maker, const char *name, int64_t how, uint32_t rank,
+                        const int64_t *full, bool is_modulus, enum dtype dtype)
+{
+    int64_t shape[LAYOUT_RANK];
+    if (is_number(maker, name))
+        set_integer(maker, name,
+                    is_modulus ? random_modulus(maker->random, dtype)
+                               : random_value(maker->random, DTYPE_INT64));
+    else if (parameter_of(maker, name) >= 0)
+        set_contents(maker, name, broadcast_shape(maker, how, rank, full, shape), shape,
+                     is_modulus ? CONTENTS_MODULI : CONTENTS_VALUES);
 }
 
 static void make_elementwise(struct maker *maker)

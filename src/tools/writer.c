@@ -57,13 +57,12 @@ static void put_slice(struct writer *writer, const char *text)
 static void put_item(struct writer *writer, const char *item)
 {
     size_t length = strspn(item, DIGITS);
-    if (*item == '.') {
+    if (*item == '.')
         writer_put(writer, "{\"arg_type\":\"ELLIPSIS\",\"value\":null}");
-    } else if (item[length] == ':') {
+    else if (item[length] == ':')
         put_slice(writer, item);
-    } else {
+    else
         writer_put(writer, "{\"arg_type\":\"INT\",\"value\":%.*s}", (int)length, item);
-    }
 }
 
 /* Returns what comes behind the list. */
@@ -81,12 +80,6 @@ static const char *put_items(struct writer *writer, const char *list)
     return item + (*item != 0);
 }
 
-static void put_tensor(struct writer *writer, const char *name, size_t length)
-{
-    writer_put(writer, "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"%.*s\"}}",
-               (int)length, name);
-}
-
 /* Returns what comes behind the argument. */
 static const char *put_argument(struct writer *writer, const char *word)
 {
@@ -101,7 +94,8 @@ static const char *put_argument(struct writer *writer, const char *word)
     else if (strchr(DIGITS, *word))
         put_item(writer, word);
     else
-        put_tensor(writer, word, length);
+        writer_put(writer, "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"%.*s\"}}",
+                   (int)length, word);
     return word + length;
 }
 

@@ -387,7 +387,7 @@ static int replaceable_kind(const char *id)
 {
     int kind = 0;
     while (kind < STEP_KINDS &&
-           !(id && step_traits[kind].inputs[0] && strcmp(step_traits[kind].id, id) == 0))
+           !(step_traits[kind].inputs[0] && strcmp(step_traits[kind].id, id) == 0))
         kind++;
     return kind;
 }

@@ -176,7 +176,7 @@ enum healcl_status manifest_read_choice(const struct reader *reader, const cJSON
                                         const char *absent, size_t *index)
 {
     const char *text;
-    TRY(manifest_read_text(reader, object, name, !absent, TEXT_MAX, &text));
+    TRY(manifest_read_text(reader, object, name, false, TEXT_MAX, &text));
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(words[*index], text ? text : absent) == 0)
             return HEALCL_OK;

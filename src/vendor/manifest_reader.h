@@ -75,7 +75,8 @@ enum healcl_status manifest_read_word(const struct reader *reader, const cJSON *
 enum healcl_status manifest_read_list(const struct reader *reader, const cJSON *object,
                                       const char *name, bool needed, int most, const cJSON **list);
 
-/* One of the words of a list that ends with NULL; *index is its place. */
+/* One of the words of a list that ends with NULL; *index is its place, or where there is no such
+ * member that of absent. */
 enum healcl_status manifest_read_choice(const struct reader *reader, const cJSON *object,
                                         const char *name, const char *const *words,
                                         const char *absent, size_t *index);
