@@ -57,10 +57,17 @@ enum {
     [BENCH_A] = {"bskn", "1s1nk"}, [BENCH_B] = {"bskn", "bs1nk"}, [BENCH_OUT] = {"bskn", "bs1nk"}
 #define UNARY [BENCH_A] = {"bskn", "bs1nk"}, [BENCH_OUT] = {"bskn", "bs1nk"}
 
-#define DIGITS_DEFAULTS(moduli, size)                                                        \
-    BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO, [BENCH_BYTES] = (size),      \
-                   [BENCH_K] = (moduli), [BENCH_DIGITS] = BENCH_AUTO, [BENCH_BASE_BITS] = 4, \
-                   [BENCH_DTYPE] = INT8, [BENCH_VALUES] = BENCH_REDUCED)
+/* input, output: the axes. */
+#define DIGITS(operation_name, input, output, words, moduli, size)                         \
+    {                                                                                      \
+        .name = (operation_name), .unit = BENCH_ELEMENT, .takes_int8 = true,               \
+        .dtype_is_outputs = true, .shapes = {[BENCH_A] = {input}, [BENCH_OUT] = {output}}, \
+        .arguments = (words),                                                              \
+        .defaults = BENCH_SETTINGS([BENCH_N] = 4096, [BENCH_BITS] = BENCH_AUTO,            \
+                                   [BENCH_BYTES] = (size), [BENCH_K] = (moduli),           \
+                                   [BENCH_DIGITS] = BENCH_AUTO, [BENCH_BASE_BITS] = 4,     \
+                                   [BENCH_DTYPE] = INT8, [BENCH_VALUES] = BENCH_REDUCED),  \
+    }
 
 /* 512 MB */
 #define LARGE_DEFAULTS(...) \
@@ -94,20 +101,9 @@ const struct bench_operation bench_operations[] = {
                                 [BENCH_K] = 2, [BENCH_S] = 32, [BENCH_LAYOUT] = BENCH_CONTIGUOUS,
                                 [BENCH_DTYPE] = INT64, [BENCH_VALUES] = BENCH_REDUCED,
                                 [BENCH_PERM] = BENCH_PERM_NONE)},
-    {.name = "apply_g_decomp",
-     .unit = BENCH_ELEMENT,
-     .takes_int8 = true,
-     .dtype_is_outputs = true,
-     .shapes = {[BENCH_A] = {"bn"}, [BENCH_OUT] = {"bnd"}},
-     .arguments = "a digits base-bits out",
-     .defaults = DIGITS_DEFAULTS(0, MEGABYTES_512)},
-    {.name = "apply_g_decomp_relative_to_full_q",
-     .unit = BENCH_ELEMENT,
-     .takes_int8 = true,
-     .dtype_is_outputs = true,
-     .shapes = {[BENCH_A] = {"bkn"}, [BENCH_OUT] = {"bdn"}},
-     .arguments = "a q digits base-bits out",
-     .defaults = DIGITS_DEFAULTS(2, MEGABYTES_512 / 16)},
+    DIGITS("apply_g_decomp", "bn", "bnd", "a digits base-bits out", 0, MEGABYTES_512),
+    DIGITS("apply_g_decomp_relative_to_full_q", "bkn", "bdn", "a q digits base-bits out", 2,
+           MEGABYTES_512 / 16),
     /* One permutation for each row. */
     {.name = "take_along_axis",
      .unit = BENCH_ELEMENT,

@@ -343,14 +343,12 @@ static enum healcl_status diagnose_steps(struct healcl_device *device, const str
                                          struct diagnosis *diagnosis, struct healcl_error *error)
 {
     struct diagnosis_state state = {.plan = plan, .diagnosis = diagnosis};
-    struct executor *executor = NULL;
     TRY(reference_create(plan, &state.reference, error));
-    enum healcl_status status = device_executor_create(device, plan, false, &executor, error);
+    enum healcl_status status = device_executor_create(device, plan, false, &state.executor, error);
     if (status == HEALCL_OK) {
-        state.executor = executor;
-        state.launcher = device_executor_launcher(executor);
+        state.launcher = device_executor_launcher(state.executor);
         status = check_steps(&state, observer, error);
-        executor->class->destroy(executor);
+        state.executor->class->destroy(state.executor);
     }
     reference_free(state.reference);
     return status;

@@ -444,6 +444,7 @@ static void make_pad_or_repeat(struct maker *maker)
 
 /* ---------------------------------------------------------------- memory */
 
+/* Arguments that a form lacks are passed over. */
 static void make_memory(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK];

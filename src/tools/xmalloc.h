@@ -21,7 +21,7 @@ extern void (*xmalloc_failed)(void);
 /* Calls it; for memory that others allocate. */
 _Noreturn void xmalloc_fail(void);
 
-/* Such memory itself, where it is not NULL. */
+/* Returns such memory, and calls it for NULL. */
 void *xchecked(void *memory);
 
 #endif

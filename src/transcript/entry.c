@@ -401,14 +401,15 @@ static enum healcl_status read_object(struct entry_reader *reader, const cJSON *
 
 /* ---------------------------------------------------------------- the reader */
 
-static enum healcl_status read_entry(struct entry_reader *reader, const char *text, size_t length,
-                                     struct healcl_error *error)
+static enum healcl_status read_entry(struct entry_reader *reader, struct healcl_error *error)
 {
     struct entry *entry = &reader->entry;
     reader->names_used = 0;
     /* The scanner has checked the text: beside its limit, memory is all that can fail. */
-    TRY(json_tree_read(text, length, VALUES_MAX, &reader->tree, NULL, error));
+    TRY(json_tree_read(reader->text, reader->scanner.length, VALUES_MAX, &reader->tree, NULL,
+                       error));
     NEED_MEMORY(reader->tree, error);
+    entry->index = reader->scanner.entry_count - 1;
     entry->name = "";
     entry->argument_count = 0;
     entry->out.kind = ARGUMENT_NONE;
@@ -437,39 +438,28 @@ void entry_reader_close(struct entry_reader *reader)
     free(reader);
 }
 
-/* Drops the current entry and reads the next one; *found is false at the end. */
-static enum healcl_status advance(struct entry_reader *reader, bool *found,
-                                  struct healcl_error *error)
+/* Drops the current entry and reads the next one, if there is one. */
+static enum healcl_status advance(struct entry_reader *reader, struct healcl_error *error)
 {
-    const char *text;
-    size_t length;
     cJSON_Delete(reader->tree);
     reader->tree = NULL;
     reader->operation = NULL;
-    TRY(scanner_next(&reader->scanner, &text, &length, error));
-    *found = text != NULL;
-    if (!*found)
-        return HEALCL_OK;
-    reader->entry.index = reader->scanner.entry_count - 1;
-    return read_entry(reader, text, length, error);
+    TRY(scanner_next(&reader->scanner, error));
+    return reader->scanner.in_entry ? read_entry(reader, error) : HEALCL_OK;
 }
 
 enum healcl_status entry_reader_next(struct entry_reader *reader, const struct entry **entry,
                                      struct healcl_error *error)
 {
-    bool found;
-    *entry = NULL;
-    enum healcl_status status = advance(reader, &found, error);
-    if (status == HEALCL_OK) {
-        *entry = found ? &reader->entry : NULL;
-        return HEALCL_OK;
-    }
+    const struct scanner *scanner = &reader->scanner;
+    const enum healcl_status status = advance(reader, error);
+    *entry = status == HEALCL_OK && scanner->in_entry ? &reader->entry : NULL;
+    if (status == HEALCL_OK || !scanner->in_entry)
+        return status;
     if (reader->operation)
-        error_prefix(error, "entry %zu (%.80s): ", reader->scanner.entry_count - 1,
-                     reader->operation);
-    else if (reader->scanner.in_entry)
-        error_prefix(error, "entry %zu: ", reader->scanner.entry_count - 1);
-    if (reader->scanner.in_entry)
-        error_place(error, (int64_t)reader->scanner.entry_count - 1, -1);
+        error_prefix(error, "entry %zu (%.80s): ", scanner->entry_count - 1, reader->operation);
+    else
+        error_prefix(error, "entry %zu: ", scanner->entry_count - 1);
+    error_place(error, (int64_t)scanner->entry_count - 1, -1);
     return status;
 }

@@ -429,11 +429,8 @@ static enum healcl_status scan_top(struct scanner *scanner, struct healcl_error 
     return refuse_top(error);
 }
 
-enum healcl_status scanner_next(struct scanner *scanner, const char **text, size_t *length,
-                                struct healcl_error *error)
+enum healcl_status scanner_next(struct scanner *scanner, struct healcl_error *error)
 {
-    *text = NULL;
-    *length = 0;
     scanner->in_entry = false;
     if (scanner->at - scanner->forgotten >= FORGET_STEP) { /* it has been handed out */
         source_forget(scanner->source, scanner->source->text + scanner->forgotten,
@@ -453,8 +450,5 @@ enum healcl_status scanner_next(struct scanner *scanner, const char **text, size
     scanner->entry_count++;
     scanner->in_entry = true;
     scanner->length = 0;
-    TRY(scan_value(scanner, scanner->in_object ? 2 : 1, false, error));
-    *text = scanner->text;
-    *length = scanner->length;
-    return HEALCL_OK;
+    return scan_value(scanner, scanner->in_object ? 2 : 1, false, error);
 }

@@ -29,17 +29,16 @@ struct scanner {
     bool in_object;         /* the list is that of an ExecutionTranscript object */
     bool has_tag, has_list; /* which of its keys have been seen */
     size_t entry_count;     /* entries begun */
-    bool in_entry;          /* a failure lies in entry entry_count - 1 */
-    char *text;             /* the rewritten entry */
-    size_t length;
+    bool in_entry;          /* what was found, or a failure, is entry_count - 1 */
+    char *text;             /* the rewritten entry, terminated */
+    size_t length;          /* of it */
 };
 
 /*
- * Finds and rewrites the next entry: *text, terminated, of *length bytes, lives until the next
- * call. *text is NULL behind the last entry, when the whole file has been checked. After a failure
- * the scanner is of no more use. Messages of what is not JSON name the byte's offset.
+ * Finds and rewrites the next entry. in_entry is false behind the last one, when the whole file has
+ * been checked. After a failure the scanner is of no more use. Messages of what is not JSON name
+ * the byte's offset.
  */
-enum healcl_status scanner_next(struct scanner *scanner, const char **text, size_t *length,
-                                struct healcl_error *error);
+enum healcl_status scanner_next(struct scanner *scanner, struct healcl_error *error);
 
 #endif

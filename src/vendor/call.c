@@ -38,7 +38,7 @@ static enum healcl_status make_options(const struct vendor_kernel *kernel,
 {
     const struct expression_names *names = kernel->expression_names;
     snprintf(launch->options, sizeof launch->options, "%s", kernel->options);
-    for (uint32_t i = 0; i < names->count; i++)
+    for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++)
         if (names->of[i].name && names->of[i].is_tensor && values->layouts[i])
             TRY(define(launch, "TYPE_", names->of[i].name, opencl_type(values->dtypes[i]), error));
     for (uint32_t i = 0; i < kernel->define_count; i++) {

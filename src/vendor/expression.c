@@ -100,7 +100,7 @@ static size_t take_word(struct parser *parser, const char **word)
 static enum healcl_status find_name(struct parser *parser, const char *word, size_t length,
                                     bool tensor, uint32_t *found)
 {
-    for (uint32_t i = 0; i < parser->names->count; i++) {
+    for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++) {
         const char *name = parser->names->of[i].name;
         if (!name || strncmp(name, word, length) != 0 || name[length])
             continue;

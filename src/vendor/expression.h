@@ -14,7 +14,6 @@ enum { EXPRESSION_NAMES_MAX = 20, EXPRESSION_TEXT_MAX = 512 };
 
 /* The names that an expression may use. */
 struct expression_names {
-    uint32_t count;
     struct expression_name {
         const char *name; /* NULL: it cannot be named */
         bool is_tensor;   /* else an integer */

@@ -130,7 +130,6 @@ static enum healcl_status read_parameters(const struct reader *reader, const cJS
         arena_alloc(reader->arena, PARAMETERS_MAX * sizeof *parameters);
     NEED_MEMORY(parameters, reader->error);
     operation->form.parameters = parameters;
-    operation->names.count = EXPRESSION_NAMES_MAX;
     for (int i = 0; i < EXPRESSION_NAMES_MAX; i++)
         operation->parameter_of[i] = NO_INPUT;
     TRY(manifest_read_list(reader, object, "parameters", true, PARAMETERS_MAX, &list));
@@ -394,7 +393,6 @@ static int replaceable_kind(const char *id)
 
 static void name_step(int kind, struct expression_names *names)
 {
-    names->count = EXPRESSION_NAMES_MAX;
     for (int i = 0; i < STEP_INPUTS; i++)
         names->of[i] = (struct expression_name){step_traits[kind].inputs[i], .is_tensor = true};
     names->of[VENDOR_OUT] = (struct expression_name){"out", .is_tensor = true};

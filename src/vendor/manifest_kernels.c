@@ -175,7 +175,7 @@ static enum healcl_status read_tunables(const struct reader *reader, const cJSON
             REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_TUNABLES_MAX);
         if (!manifest_is_word(item->string))
             REFUSE_AT(reader, item, NULL, "is no name of a macro");
-        for (uint32_t i = 0; i < names->count; i++)
+        for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++)
             if (names->of[i].name && strcmp(names->of[i].name, item->string) == 0)
                 REFUSE_AT(reader, item, NULL, "something else is named '%s'", item->string);
         if (manifest_member(manifest_member(object, "defines"), item->string))
@@ -213,11 +213,11 @@ static enum healcl_status read_arguments(const struct reader *reader, const cJSO
     TRY(manifest_read_list(reader, object, "arguments", true, VENDOR_ARGUMENTS_MAX, &list));
     for (const cJSON *item = list->child; item; item = item->next) {
         uint32_t number = 0;
-        while (cJSON_IsString(item) && number < names->count &&
+        while (cJSON_IsString(item) && number < EXPRESSION_NAMES_MAX &&
                !(names->of[number].name && names->of[number].is_tensor &&
                  strcmp(names->of[number].name, item->valuestring) == 0))
             number++;
-        bool is_tensor = cJSON_IsString(item) && number < names->count;
+        bool is_tensor = cJSON_IsString(item) && number < EXPRESSION_NAMES_MAX;
         kernel->arguments[kernel->argument_count].tensor = is_tensor ? (int)number : NO_INPUT;
         if (!is_tensor)
             TRY(manifest_read_expression(reader, item, names,
@@ -277,7 +277,7 @@ enum healcl_status manifest_read_kernel(struct reader *reader, const cJSON *obje
     kernel->expression_names = names;
     struct expression_names with_strides = *names;
     with_strides.strides = true;
-    for (uint32_t i = 0; i < names->count; i++)
+    for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++)
         with_strides.of[i].is_known = true;
     const bool is_native = manifest_member(object, "library") != NULL;
     TRY(manifest_check_members(reader, object, is_native ? native_members : kernel_members));
