@@ -58,6 +58,8 @@ static enum healcl_status read_name(struct entry_reader *reader, const cJSON *va
         TRY(value_integer(value, what, &integer, error));
     const int length =
         text ? snprintf(kept, room, "\"%s\"", text) : snprintf(kept, room, "%" PRId64, integer);
+    if (length < 0 || (size_t)length >= room)
+        NO_MEMORY(error);
     reader->names_used += (size_t)length + 1;
     *name = kept;
     return HEALCL_OK;
