@@ -57,8 +57,11 @@ bool pass_alike(const struct layout *one, const struct layout *other, int axis);
 /* Whether a step cannot be done before `before`, which is in front of it. */
 bool pass_waits_for(const struct step *step, const struct step *before);
 
-/* Notes that another step uses in its place what a step uses. */
-void pass_moves(struct pass_run *run, const struct step *from, const struct step *to);
+/* Puts a step that does the work of two, but for its origins, in the place of one of them, `kept`,
+ * and takes the other one out. */
+enum healcl_status pass_join(struct pass_run *run, struct step *first, struct step *second,
+                             struct step *kept, const struct step *both,
+                             struct healcl_error *error);
 
 /* Takes the step out of the plan once the pass has ended. */
 void pass_remove(struct pass_run *run, struct step *step);

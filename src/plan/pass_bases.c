@@ -63,7 +63,6 @@ static enum healcl_status join(struct pass_run *run, struct step *one, struct st
     const struct layout weights = layout_drop_axis(&digit->b, 0);
     const struct layout out = layout_insert_axis(&all->out, 0, all->batch, all->out_distance);
     struct step both = *one;
-    TRY(step_join_origins(run->plan, &both, one, other, error));
     TRY(plan_view(run->plan, one->in[0]->storage, &all->a, &both.in[0], error));
     if (one->kind != STEP_BASE_CONVERSION)
         TRY(plan_view(run->plan, one->in[1]->storage, &first, &both.in[1], error));
@@ -75,10 +74,7 @@ static enum healcl_status join(struct pass_run *run, struct step *one, struct st
     both.value[0] = 0;
     both.residues = both.nonnegative = 0;
     both.zeros = 0;
-    pass_moves(run, other, one);
-    pass_remove(run, other);
-    *one = both;
-    return HEALCL_OK;
+    return pass_join(run, one, other, one, &both, error);
 }
 
 /* Finds digits that come before one, and joins both. */

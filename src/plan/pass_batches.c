@@ -146,7 +146,6 @@ static enum healcl_status join(struct pass_run *run, struct step *one, struct st
                                const struct layout *views, struct healcl_error *error)
 {
     struct step both = *one;
-    TRY(step_join_origins(run->plan, &both, one, other, error));
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (!step_operand(one, i))
             continue;
@@ -160,10 +159,7 @@ static enum healcl_status join(struct pass_run *run, struct step *one, struct st
     both.nonnegative &= other->nonnegative;
     both.residues &= other->residues;
     both.zeros &= other->zeros;
-    pass_moves(run, other, one);
-    pass_remove(run, other);
-    *one = both;
-    return HEALCL_OK;
+    return pass_join(run, one, other, one, &both, error);
 }
 
 enum healcl_status pass_batches(struct pass_run *run, struct healcl_error *error)

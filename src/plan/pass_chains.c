@@ -89,7 +89,6 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
     for (int j = 0; j < 2; j++) /* what is not out itself may not be overwritten beside it */
         if (!is_out(second, first->in[j]) && tensors_overlap(first->in[j], second->out))
             return HEALCL_OK;
-    TRY(step_join_origins(run->plan, &both, first, second, error));
     both.kind = STEP_CHAIN;
     both.value[0] = (int64_t)first->kind;
     both.value[1] = (int64_t)second->kind;
@@ -99,10 +98,7 @@ static enum healcl_status chain(struct pass_run *run, struct step *first, struct
     both.arguments[3].origin = (uint8_t)(both.arguments[3].origin + first->origins->count);
     both.residues = both.nonnegative = 0;
     both.zeros = 0;
-    pass_moves(run, first, second);
-    pass_remove(run, first);
-    *second = both;
-    return HEALCL_OK;
+    return pass_join(run, first, second, second, &both, error);
 }
 
 /* Finds the factors of a product, of which input i is an inverse transform's output, one for each
@@ -156,15 +152,11 @@ static enum healcl_status scale(struct pass_run *run, struct step *inverse, stru
     struct step both = *inverse;
     if (!find_factors(inverse, product, i, &factors, &out) || !may_write(inverse, &out))
         return HEALCL_OK;
-    TRY(step_join_origins(run->plan, &both, inverse, product, error));
     TRY(plan_view(run->plan, factors.storage, &factors.layout, &both.in[5], error));
     TRY(plan_view(run->plan, out.storage, &out.layout, &both.out, error));
     both.arguments[5] = product->arguments[1 - i];
     both.arguments[5].origin = (uint8_t)(both.arguments[5].origin + inverse->origins->count);
-    pass_moves(run, inverse, product);
-    pass_remove(run, inverse);
-    *product = both;
-    return HEALCL_OK;
+    return pass_join(run, inverse, product, product, &both, error);
 }
 
 enum healcl_status pass_chains(struct pass_run *run, struct healcl_error *error)

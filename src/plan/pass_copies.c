@@ -50,12 +50,8 @@ static enum healcl_status write_through(struct pass_run *run, struct step *write
         pass_touches(writer + 1, copy, copy->out, false))
         return HEALCL_OK;
     struct step through = *writer;
-    TRY(step_join_origins(run->plan, &through, writer, copy, error));
     TRY(plan_view(run->plan, out.storage, &out.layout, &through.out, error));
-    pass_moves(run, copy, writer);
-    pass_remove(run, copy);
-    *writer = through;
-    return HEALCL_OK;
+    return pass_join(run, writer, copy, writer, &through, error);
 }
 
 /* Whether what a storage takes may be taken from `first` on already, without more memory than
@@ -133,15 +129,11 @@ static enum healcl_status read_through(struct pass_run *run, struct step *copy, 
         late->in[0] = copy->in[0];
         pass_remove(run, early);
     }
-    TRY(step_join_origins(run->plan, &through, copy, reader, error));
     TRY(plan_view(run->plan, in.storage, &in.layout, &through.in[0], error));
     through.arguments[0] = copy->arguments[0];
     for (int i = 1; i < STEP_INPUTS; i++)
         through.arguments[i].origin = (uint8_t)(through.arguments[i].origin + copy->origins->count);
-    pass_moves(run, copy, reader);
-    pass_remove(run, copy);
-    *reader = through;
-    return HEALCL_OK;
+    return pass_join(run, copy, reader, reader, &through, error);
 }
 
 static enum healcl_status try_in_place(struct pass_run *run, struct step *reader,

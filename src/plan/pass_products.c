@@ -105,7 +105,6 @@ static enum healcl_status fuse(struct pass_run *run, struct step *product, struc
                              is_batch ? arranged(product->in[roles.shared], 5, axes)
                                       : arranged(product->in[roles.shared], 3, axes + 1),
                              arranged(sum->in[1], 1, &last), arranged(sum->out, left_count, left)};
-    TRY(step_join_origins(run->plan, &fused, product, sum, error));
     fused.kind = STEP_MODMUL_AXIS_SUM;
     fused.value[0] = 1;
     fused.zeros = 0;
@@ -115,10 +114,7 @@ static enum healcl_status fuse(struct pass_run *run, struct step *product, struc
     fused.arguments[0] = product->arguments[1 - roles.shared];
     fused.arguments[1] = product->arguments[roles.shared];
     fused.arguments[2] = product->arguments[2];
-    pass_moves(run, product, sum);
-    pass_remove(run, product);
-    *sum = fused;
-    return HEALCL_OK;
+    return pass_join(run, product, sum, sum, &fused, error);
 }
 
 /* Whether the moduli of a modsum, of which input i is the sum, are the sum's: vectors of one tensor
@@ -163,14 +159,10 @@ static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
         pass_reads(sum, addition->out) || pass_touches(sum + 1, addition, addition->out, false))
         return HEALCL_OK;
     struct step fused = *sum;
-    TRY(step_join_origins(run->plan, &fused, sum, addition, error));
     TRY(plan_view(run->plan, out.storage, &out.layout, &fused.out, error));
     fused.value[0] = 0;
     fused.zeros = 0;
-    pass_moves(run, addition, sum);
-    pass_remove(run, addition);
-    *sum = fused;
-    return HEALCL_OK;
+    return pass_join(run, sum, addition, sum, &fused, error);
 }
 
 static enum healcl_status add_sums(struct pass_run *run, struct step *addition,

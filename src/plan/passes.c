@@ -120,7 +120,14 @@ bool pass_waits_for(const struct step *step, const struct step *before)
             (before->out && pass_reads(step, before->out)));
 }
 
-void pass_moves(struct pass_run *run, const struct step *from, const struct step *to)
+void pass_remove(struct pass_run *run, struct step *step)
+{
+    step->origins = NULL;
+    run->changes++;
+}
+
+/* Notes that another step uses in its place what a step uses. */
+static void note_moved(struct pass_run *run, const struct step *from, const struct step *to)
 {
     uint32_t old = (uint32_t)(from - run->plan->steps), new = (uint32_t)(to - run->plan->steps);
     for (int i = 0; i < STEP_OPERANDS; i++) {
@@ -135,10 +142,15 @@ void pass_moves(struct pass_run *run, const struct step *from, const struct step
     }
 }
 
-void pass_remove(struct pass_run *run, struct step *step)
+enum healcl_status pass_join(struct pass_run *run, struct step *first, struct step *second,
+                             struct step *kept, const struct step *both, struct healcl_error *error)
 {
-    step->origins = NULL;
-    run->changes++;
+    struct step *gone = kept == first ? second : first, joined = *both;
+    TRY(step_join_origins(run->plan, &joined, first, second, error));
+    note_moved(run, gone, kept);
+    pass_remove(run, gone);
+    *kept = joined;
+    return HEALCL_OK;
 }
 
 /* Which stride of `to` has an axis that is one of `from`, or several that go on evenly in both. */
