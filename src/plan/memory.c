@@ -17,12 +17,25 @@ static const struct storage *operand_storage(const struct step *step, int i)
 
 /* ---------------------------------------------------------------- slices */
 
-int64_t slice_span(const struct tensor *tensor, uint32_t axis, int64_t start, int64_t size,
-                   int64_t *first)
+/* A slice of an operand that is cut: the first of them, if they are of so much of the axis. */
+static struct layout slice_of(const struct step *step, const struct slices *slices, int i,
+                              int64_t size)
 {
-    struct layout slice = layout_narrow(&tensor->layout, axis, start, size);
-    *first = slice.offset;
-    return layout_elements(&slice) > 0 ? layout_last(&slice) - slice.offset + 1 : 0;
+    return layout_narrow(&step_operand(step, i)->layout, (uint32_t)slices->axis[i], 0, size);
+}
+
+/* Elements of its storage from a view's first to its last. */
+static int64_t span_of(const struct layout *view)
+{
+    return layout_elements(view) > 0 ? layout_last(view) - view->offset + 1 : 0;
+}
+
+/* Bytes of its storage that such a slice spans, wherever it begins. */
+static uint64_t span_bytes(const struct step *step, const struct slices *slices, int i,
+                           int64_t size)
+{
+    const struct layout slice = slice_of(step, slices, i, size);
+    return (uint64_t)span_of(&slice) * dtype_size(step_operand(step, i)->storage->dtype);
 }
 
 /* Whether a step can be done in slices along a letter of its axes: one that out has, or of terms
@@ -74,13 +87,16 @@ static bool is_whole(const struct step *step, const struct slices *slices, int i
     return true;
 }
 
-/* Bytes of the storages that are needed as a whole. */
-static uint64_t whole_bytes(const struct step *step, const struct slices *slices)
+/* Bytes of the storages that are needed as a whole; with a memory, of those that are not there. */
+static uint64_t whole_bytes(const struct memory *memory, const struct step *step,
+                            const struct slices *slices)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (is_whole(step, slices, i))
-            bytes += storage_bytes(operand_storage(step, i));
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct storage *storage = operand_storage(step, i);
+        if (is_whole(step, slices, i) && !(memory && memory->states[storage->id].resident))
+            bytes += storage_bytes(storage);
+    }
     return bytes;
 }
 
@@ -92,9 +108,7 @@ static uint64_t slice_bytes(const struct step *step, const struct slices *slices
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (slices->axis[i] < 0)
             continue;
-        const struct tensor *tensor = step_operand(step, i);
-        int64_t first, span = slice_span(tensor, (uint32_t)slices->axis[i], 0, size, &first);
-        bytes += (uint64_t)span * dtype_size(tensor->storage->dtype);
+        bytes += span_bytes(step, slices, i, size);
         bytes = bytes >> LOG2_MOST ? UINT64_C(1) << LOG2_MOST : bytes;
     }
     return bytes;
@@ -107,7 +121,7 @@ static void try_cut(const struct step *step, const struct step_axes *axes, char 
     struct slices slices;
     if (!step_cut(step, axes, letter, &slices))
         return;
-    uint64_t bytes = whole_bytes(step, &slices) + slice_bytes(step, &slices, 1);
+    uint64_t bytes = whole_bytes(NULL, step, &slices) + slice_bytes(step, &slices, 1);
     if (bytes >= *least)
         return;
     *least = bytes;
@@ -118,7 +132,7 @@ static void try_cut(const struct step *step, const struct step_axes *axes, char 
 static uint64_t best_cut(const struct step *step, struct slices *best)
 {
     static const struct slices whole = {.axis = {-1, -1, -1, -1, -1, -1, -1, -1, -1}, .size = 0};
-    uint64_t least = whole_bytes(step, &whole);
+    uint64_t least = whole_bytes(NULL, step, &whole);
     *best = whole;
     struct step_axes axes;
     if (!step->out)
@@ -137,7 +151,7 @@ static uint64_t best_cut(const struct step *step, struct slices *best)
 static void size_slices(const struct step *step, struct slices *slices, uint64_t limit)
 {
     enum { SPARE_SHIFT = 3, BYTES_MIN = 1 << 20 };
-    uint64_t whole = whole_bytes(step, slices), share = limit >> SPARE_SHIFT;
+    uint64_t whole = whole_bytes(NULL, step, slices), share = limit >> SPARE_SHIFT;
     uint64_t room = whole + (share > BYTES_MIN ? share : BYTES_MIN);
     room = room < limit - share ? room : limit - share;
     int64_t low = 1, high = slices->size; /* a slice of high + 1 is too large */
@@ -153,12 +167,9 @@ static void size_slices(const struct step *step, struct slices *slices, uint64_t
 
 bool slice_is_read(const struct step *step, const struct slices *slices, int i, int64_t size)
 {
-    int64_t first;
-    if (i != STEP_OUT || step_traits[step->kind].adds)
-        return true;
-    struct layout slice = layout_narrow(&step->out->layout, (uint32_t)slices->axis[i], 0, size);
-    return slice_span(step->out, (uint32_t)slices->axis[i], 0, size, &first) >
-           layout_elements(&slice);
+    const struct layout slice = slice_of(step, slices, i, size);
+    return i != STEP_OUT || step_traits[step->kind].adds ||
+           span_of(&slice) > layout_elements(&slice);
 }
 
 uint64_t memory_least(const struct plan *plan, const struct step **step)
@@ -443,15 +454,12 @@ static void count_slices(struct memory *memory, const struct step *step,
         for (int i = 0; i < STEP_OPERANDS; i++) {
             if (slices->axis[i] < 0)
                 continue;
-            const struct tensor *tensor = step_operand(step, i);
-            int64_t left = slices->size - start, first;
-            int64_t size = left < slices->most ? left : slices->most;
-            uint64_t bytes =
-                (uint64_t)slice_span(tensor, (uint32_t)slices->axis[i], start, size, &first) *
-                dtype_size(tensor->storage->dtype);
+            const int64_t left = slices->size - start;
+            const int64_t size = left < slices->most ? left : slices->most;
+            const uint64_t bytes = span_bytes(step, slices, i, size);
             if (i == STEP_OUT)
                 memory->price.spilled += bytes;
-            if (memory->states[tensor->storage->id].source == MEMORY_UPLOAD)
+            if (memory->states[operand_storage(step, i)->id].source == MEMORY_UPLOAD)
                 memory->price.streamed_again += bytes;
             else if (slice_is_read(step, slices, i, size))
                 memory->price.brought_back += bytes;
@@ -472,26 +480,13 @@ static enum healcl_status begin_slices(struct memory *memory, const struct step 
     return HEALCL_OK;
 }
 
-/* Bytes that a step needs on the device: of those of its operands that are not there, or all. */
-static uint64_t operand_bytes(const struct memory *memory, const struct step *step,
-                              const struct slices *slices, bool all)
-{
-    uint64_t bytes = 0;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct storage *storage = operand_storage(step, i);
-        if (is_whole(step, slices, i) && (all || !memory->states[storage->id].resident))
-            bytes += storage_bytes(storage);
-    }
-    return bytes;
-}
-
 static enum healcl_status begin_work(struct memory *memory, const struct step *step,
                                      struct slices *slices, struct healcl_error *error)
 {
     uint64_t cut_bytes = 0;
-    if (operand_bytes(memory, step, slices, true) > memory->limit)
+    if (whole_bytes(NULL, step, slices) > memory->limit)
         TRY(begin_slices(memory, step, slices, &cut_bytes, error));
-    const uint64_t needed = operand_bytes(memory, step, slices, false) + cut_bytes;
+    const uint64_t needed = whole_bytes(memory, step, slices) + cut_bytes;
     const uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
     if (needed > left)
         TRY(memory_make_room(memory, needed - left, error));

@@ -19,10 +19,6 @@ struct slices {
     int64_t most;               /* of it in one slice; 0: the step is done as a whole */
 };
 
-/* The elements of its storage that a slice of an operand spans: from *first on. */
-int64_t slice_span(const struct tensor *tensor, uint32_t axis, int64_t start, int64_t size,
-                   int64_t *first);
-
 /* Whether a slice of so much of the axis wants what is in an operand, one that is cut. */
 bool slice_is_read(const struct step *step, const struct slices *slices, int i, int64_t size);
 
