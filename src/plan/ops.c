@@ -14,9 +14,9 @@
 #define ARITHMETIC INT32 | INT64, NULL, 0, false
 #define ARITHMETIC_BUT(also, dtypes) INT32 | INT64, #also, dtypes, false
 #define FORM(...)
-#define OPERATION(id, name, family, infer, dtypes, result, meaning)                             \
-    [OPERATION_##id] = {OPERATION_##id, name, family, {dtypes}, RESULT_##result, meaning, NULL, \
-                        NULL,           NULL, NULL,   0},
+#define OPERATION(id, name, family, infer, dtypes, result, meaning)              \
+    [OPERATION_##id] = {OPERATION_##id, name, family, {dtypes}, RESULT_##result, \
+                        meaning,        NULL, NULL,   NULL,     NULL},
 const struct operation operations[OPERATION_COUNT] = {
 #include "plan/ops.def"
 };
@@ -191,37 +191,23 @@ static enum healcl_status add_form(struct operation_table *table, const struct f
 }
 
 enum healcl_status operation_table_add(struct operation_table *table,
-                                       const struct operation *operation, const struct form *added,
-                                       size_t count, struct healcl_error *error)
+                                       const struct operation *operation, const struct form *form,
+                                       struct healcl_error *error)
 {
     TRY(check_name(table, operation->name, error));
-    for (size_t i = 0; i < count; i++) {
-        TRY(check_name(table, added[i].name, error));
-        if (added[i].parameter_count > PARAMETERS_MAX)
-            REFUSE(error, "operation '%s' has more than %d parameters", added[i].name,
-                   PARAMETERS_MAX);
-    }
+    TRY(check_name(table, form->name, error));
+    if (form->parameter_count > PARAMETERS_MAX)
+        REFUSE(error, "operation '%s' has more than %d parameters", form->name, PARAMETERS_MAX);
     NEED_MEMORY(ARRAY_GROW(table->operations, table->operation_count, &table->operation_capacity),
                 error);
     struct operation *copy = arena_alloc(table->arena, sizeof *copy);
-    NEED_MEMORY(copy, error);
+    struct healcl_form_info *info = arena_alloc(table->arena, sizeof *info);
+    NEED_MEMORY(copy && info, error);
+    *info = (struct healcl_form_info){form->name, form->parameter_count, form->parameters};
     *copy = *operation;
     copy->number = (uint32_t)operation_count(table);
-    struct healcl_form_info *infos = arena_alloc(table->arena, count * sizeof *infos);
-    NEED_MEMORY(infos, error);
-    for (size_t i = 0; i < count; i++)
-        infos[i] =
-            (struct healcl_form_info){added[i].name, added[i].parameter_count, added[i].parameters};
-    copy->forms = infos;
-    copy->form_count = (uint32_t)count;
-    size_t forms_before = table->form_count;
-    for (size_t i = 0; i < count; i++) {
-        enum healcl_status status = add_form(table, &added[i], copy, error);
-        if (status != HEALCL_OK) {
-            table->form_count = forms_before;
-            return status;
-        }
-    }
+    copy->form = info;
+    TRY(add_form(table, form, copy, error));
     table->operations[table->operation_count++] = copy;
     return HEALCL_OK;
 }
@@ -246,15 +232,16 @@ bool healcl_operation_describe(const struct healcl_operations *handle, size_t nu
                                            .dtypes = operation->dtypes.values,
                                            .other = operation->dtypes.also,
                                            .other_dtypes = operation->dtypes.also_dtypes,
-                                           .form_count = operation->form_count,
-                                           .forms = operation->forms,
+                                           .form_count = operation->form != NULL,
+                                           .forms = operation->form,
                                            .manifest = operation->manifest};
+    if (operation->form)
+        return true;
     size_t first = 0; /* those of a built-in operation lie together */
-    while (!operation->forms && forms[first].operation != operation)
+    while (forms[first].operation != operation)
         first++;
-    if (!operation->forms)
-        info->forms = &form_infos[first];
-    while (!operation->forms && first + info->form_count < form_count &&
+    info->forms = &form_infos[first];
+    while (first + info->form_count < form_count &&
            forms[first + info->form_count].operation == operation)
         info->form_count++;
     return true;

@@ -48,8 +48,7 @@ struct operation {
     infer_function *infer; /* NULL for a built-in one: the planner has its own */
     const void *context;   /* for infer */
     const char *manifest;  /* the file that tells of it, without its folder; or NULL */
-    const struct healcl_form_info *forms; /* form_count of them; NULL and 0 for a built-in one */
-    uint32_t form_count;
+    const struct healcl_form_info *form; /* NULL for a built-in one, which may have several */
 };
 
 struct form {
@@ -102,15 +101,15 @@ enum healcl_status operation_table_create(struct operation_table **table,
 void operation_table_free(struct operation_table *table);
 
 /*
- * Adds an operation with an infer function, in one form or more. Both are copied, what they point
- * to is not; the table sets the operation's number and forms, and of the forms operation and
+ * Adds an operation with an infer function, in one form. Both are copied, what they point to is
+ * not; the table sets the operation's number and form, and of the form operation and
  * underscore_name.
  * HEALCL_REFUSED where another operation or form has one of the names already, or one begins with
- * an underscore, or a form has more than PARAMETERS_MAX parameters; HEALCL_NO_MEMORY.
+ * an underscore, or the form has more than PARAMETERS_MAX parameters; HEALCL_NO_MEMORY.
  */
 enum healcl_status operation_table_add(struct operation_table *table,
-                                       const struct operation *operation, const struct form *added,
-                                       size_t count, struct healcl_error *error);
+                                       const struct operation *operation, const struct form *form,
+                                       struct healcl_error *error);
 
 size_t operation_count(const struct operation_table *table);
 

@@ -73,7 +73,7 @@ static enum healcl_status add_copy(struct operation_table *table, struct copy *c
     added.context = copy;
     added.infer = function;
     added.result = copy->vendor.makes_out ? RESULT_NEW : RESULT_ALIAS;
-    return operation_table_add(table, &added, &copy->vendor.form, 1, error);
+    return operation_table_add(table, &added, &copy->vendor.form, error);
 }
 
 /* ---------------------------------------------------------------- transcripts */

@@ -352,7 +352,7 @@ static enum healcl_status register_operation(const struct reader *reader, const 
         added.dtypes.values |= operation->parameters[i].dtypes;
     operation->form.name = operation->name;
     TRY_AT(reader, object, "name",
-           operation_table_add(reader->operations->base.table, &added, &operation->form, 1,
+           operation_table_add(reader->operations->base.table, &added, &operation->form,
                                reader->error));
     return HEALCL_OK;
 }
