@@ -57,14 +57,22 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     return add_compute(call, &step, error);
 }
 
-/* Finds out, which is a with an axis grown to size. */
-static enum healcl_status find_grown_out(struct call *call, uint32_t axis, int64_t size,
-                                         const struct tensor **out, struct healcl_error *error)
+/* Finds out, which is a with an axis that is longer: by the argument `name`, or that many times. */
+static enum healcl_status find_grown_out(struct call *call, const char *name, bool is_factor,
+                                         uint32_t *axis, int64_t *by, const struct tensor **out,
+                                         struct healcl_error *error)
 {
     const struct layout *a = &tensor_of(call, "a")->layout;
     int64_t shape[LAYOUT_RANK];
     memcpy(shape, a->shape, sizeof shape);
-    shape[axis] = size;
+    TRY(axis_of(call, "axis", a->rank, axis, error));
+    int64_t *size = &shape[*axis];
+    *by = integer_of(call, name, 0);
+    if (*by < 0)
+        REFUSE_ARGUMENT(name, "%" PRId64 " is negative", *by);
+    if (is_factor ? __builtin_mul_overflow(*size, *by, size)
+                  : __builtin_add_overflow(*size, *by, size))
+        REFUSE_ARGUMENT(name, "%" PRId64 " is too large", *by);
     return find_out(call, a->rank, shape, out, error);
 }
 
@@ -92,13 +100,9 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
 {
     const struct tensor *a = tensor_of(call, "a"), *out;
     uint32_t axis;
-    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
-    int64_t pad = integer_of(call, "pad", 0), size = a->layout.shape[axis], grown;
-    if (pad < 0)
-        REFUSE_ARGUMENT("pad", "%" PRId64 " is negative", pad);
-    if (__builtin_add_overflow(size, pad, &grown))
-        REFUSE_ARGUMENT("pad", "%" PRId64 " is too large", pad);
-    TRY(find_grown_out(call, axis, grown, &out, error));
+    int64_t pad;
+    TRY(find_grown_out(call, "pad", false, &axis, &pad, &out, error));
+    const int64_t size = a->layout.shape[axis];
 
     struct layout head = layout_narrow(&out->layout, axis, 0, size);
     struct layout tail_layout = layout_narrow(&out->layout, axis, size, pad);
@@ -113,16 +117,11 @@ enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_erro
 {
     const struct tensor *a = tensor_of(call, "a"), *out;
     uint32_t axis;
-    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
-    int64_t repeats = integer_of(call, "repeats", 1), size = a->layout.shape[axis], grown;
-    if (repeats < 0)
-        REFUSE_ARGUMENT("repeats", "%" PRId64 " is negative", repeats);
-    if (__builtin_mul_overflow(size, repeats, &grown))
-        REFUSE_ARGUMENT("repeats", "%" PRId64 " is too large", repeats);
-    TRY(find_grown_out(call, axis, grown, &out, error));
+    int64_t repeats;
+    TRY(find_grown_out(call, "repeats", true, &axis, &repeats, &out, error));
 
     /* Element i of the axis becomes the row i of an axis split into [size, repeats]. */
-    int64_t stride = out->layout.stride[axis];
+    const int64_t size = a->layout.shape[axis], stride = out->layout.stride[axis];
     struct layout a_view = layout_insert_axis(&a->layout, axis + 1, repeats, 0);
     struct layout out_view = layout_insert_axis(&out->layout, axis + 1, repeats, stride);
     out_view.shape[axis] = size;

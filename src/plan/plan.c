@@ -144,28 +144,24 @@ enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype
                                        struct storage **result, struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
+    struct storage *storage;
     if (planner->eager) {
-        struct storage *storage = eager_storage(planner->eager);
+        storage = eager_storage(planner->eager);
         if (!storage)
             REFUSE_FOR(error, LIMIT, "too many tensors are in use");
-        *storage = (struct storage){.id = storage->id,
-                                    .dtype = dtype,
-                                    .elements = elements,
-                                    .writes = storage->writes, /* of others that had the place */
-                                    .origin = planner->origins ? planner->origins->of : NULL};
-        count_bytes(planner, storage);
-        *result = storage;
-        return HEALCL_OK;
+    } else {
+        NEED_MEMORY(ARRAY_GROW(plan->storages, plan->storage_count, &planner->storage_capacity),
+                    error);
+        storage = arena_alloc(plan->arena, sizeof *storage);
+        NEED_MEMORY(storage && plan->storage_count < UINT32_MAX, error);
+        storage->id = (uint32_t)plan->storage_count;
+        plan->storages[plan->storage_count++] = storage;
     }
-    NEED_MEMORY(ARRAY_GROW(plan->storages, plan->storage_count, &planner->storage_capacity), error);
-    struct storage *storage = arena_alloc(plan->arena, sizeof *storage);
-    if (!storage || plan->storage_count >= UINT32_MAX)
-        NO_MEMORY(error);
-    *storage = (struct storage){.id = (uint32_t)plan->storage_count,
+    *storage = (struct storage){.id = storage->id,
                                 .dtype = dtype,
                                 .elements = elements,
+                                .writes = storage->writes, /* of others that had the place */
                                 .origin = planner->origins ? planner->origins->of : NULL};
-    plan->storages[plan->storage_count++] = storage;
     count_bytes(planner, storage);
     *result = storage;
     return HEALCL_OK;
@@ -327,11 +323,9 @@ static enum healcl_status bind_result(struct call *call, struct healcl_error *er
 {
     const struct argument *out = &call->entry->out;
     enum operation_result result = call->form->operation->result;
-    if (result == RESULT_NONE || (result == RESULT_ALIAS && out->kind == ARGUMENT_NONE))
-        return HEALCL_OK;
     enum argument_kind wanted =
         result == RESULT_HOST ? ARGUMENT_HOST_TENSOR : ARGUMENT_DEVICE_TENSOR;
-    if (result == RESULT_HOST && out->kind == ARGUMENT_NONE)
+    if (result == RESULT_NONE || (result != RESULT_NEW && out->kind == ARGUMENT_NONE))
         return HEALCL_OK;
     if (out->kind != wanted)
         REFUSE(error, "out: must be %s, not %s", argument_kind_name(wanted),
