@@ -1,6 +1,5 @@
 #include "opencl/cache.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,19 +170,10 @@ enum healcl_status cache_write_text(const char *name, const char *text, char **p
     return status;
 }
 
-enum healcl_status cache_remove(const char *directory, const char *name, char **path,
-                                struct healcl_error *error)
+void cache_remove(const char *directory, const char *name)
 {
-    enum healcl_status status = HEALCL_OK;
-    char *file = join(directory, name);
-    const bool is_gone = file && unlink(file) == 0;
+    char *path = join(directory, name);
     if (path)
-        *path = is_gone ? file : NULL;
-    if (!file)
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    else if (!is_gone && errno != ENOENT && errno != ENOTDIR)
-        status = ERROR(error, HEALCL_USAGE, "cannot remove '%.400s': %s", file, strerror(errno));
-    if (!is_gone || !path)
-        free(file);
-    return status;
+        (void)unlink(path);
+    free(path);
 }

@@ -42,10 +42,8 @@ bool cache_has(const char *directory, const char *name);
 enum healcl_status cache_write(const char *directory, const char *name, const void *data,
                                size_t bytes, struct healcl_error *error);
 
-/* Removes what is cached under a name. *path is the file that is gone, freed with free(), or NULL
- * where there was none; path may be NULL. Errors: HEALCL_USAGE where it cannot be removed. */
-enum healcl_status cache_remove(const char *directory, const char *name, char **path,
-                                struct healcl_error *error);
+/* Removes what is cached under a name, if that can be. */
+void cache_remove(const char *directory, const char *name);
 
 /* Texts of fewer than size bytes, in cache_directory(). */
 bool cache_read_text(const char *name, size_t size, char *text);

@@ -365,8 +365,7 @@ static bool release_programs(struct healcl_device *device, bool discard)
         device->programs->list = program->next;
         loaded = loaded || program->loaded;
         if (discard && *program->binary_name && !device->programs->package)
-            (void)!cache_remove(device->programs->cache_directory, program->binary_name, NULL,
-                                NULL);
+            cache_remove(device->programs->cache_directory, program->binary_name);
         program_free(device, program, discard);
     }
     return loaded;
