@@ -15,26 +15,31 @@
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
+/* Kinds of devices; those of a higher rank go first where nothing is named. */
+static const struct kind {
+    cl_device_type type; /* 0: anything else */
+    const char *name, *selector;
+    int rank;
+} kinds[] = {
+    {CL_DEVICE_TYPE_CPU, "cpu", "cpu", 1},
+    {CL_DEVICE_TYPE_GPU, "gpu", "gpu", 3},
+    {CL_DEVICE_TYPE_ACCELERATOR, "accelerator", "acc", 2},
+    {0, "other", NULL, 0},
+};
+
 /* The one kind of a device. A simulator may claim all of them: what is a CPU too runs on the host.
  */
-static cl_device_type kind_of(cl_device_type type)
+static const struct kind *kind_of(cl_device_type type)
 {
-    static const cl_device_type kinds[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
-                                           CL_DEVICE_TYPE_ACCELERATOR};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (type & kinds[i])
-            return kinds[i];
-    return 0;
+    const struct kind *kind = kinds;
+    while (kind->type && !(type & kind->type))
+        kind++;
+    return kind;
 }
 
 const char *device_type_name(cl_device_type type)
 {
-    switch (kind_of(type)) {
-    case CL_DEVICE_TYPE_CPU: return "cpu";
-    case CL_DEVICE_TYPE_GPU: return "gpu";
-    case CL_DEVICE_TYPE_ACCELERATOR: return "accelerator";
-    default: return "other";
-    }
+    return kind_of(type)->name;
 }
 
 /* ---------------------------------------------------------------- queries */
@@ -330,7 +335,7 @@ static bool has_opencl_1_2(const struct device_info *info)
 
 bool device_emulates_gpu(const struct device_info *info)
 {
-    return kind_of(info->type) == CL_DEVICE_TYPE_CPU &&
+    return kind_of(info->type)->type == CL_DEVICE_TYPE_CPU &&
            (info->double_width == 0 || info->loop_limit > 0);
 }
 
@@ -432,31 +437,12 @@ static enum match match_of(const struct device_info *info, const char *selector)
                                                                                 : MATCH_NONE;
     if (info->fault != CL_SUCCESS && info->type == 0)
         return MATCH_PERHAPS;
-    static const struct {
-        const char *word;
-        cl_device_type type;
-    } types[] = {
-        {"cpu", CL_DEVICE_TYPE_CPU},
-        {"gpu", CL_DEVICE_TYPE_GPU},
-        {"acc", CL_DEVICE_TYPE_ACCELERATOR},
-        {"accelerator", CL_DEVICE_TYPE_ACCELERATOR},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcasecmp(selector, types[i].word) == 0)
-            return kind_of(info->type) == types[i].type ? MATCH_WHOLE : MATCH_NONE;
+    for (const struct kind *kind = kinds; kind->type; kind++)
+        if (strcasecmp(selector, kind->name) == 0 || strcasecmp(selector, kind->selector) == 0)
+            return kind_of(info->type) == kind ? MATCH_WHOLE : MATCH_NONE;
     if (contains(info->platform, selector) || contains(platform_release(info), selector))
         return MATCH_WHOLE;
     return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;
-}
-
-static int type_rank(cl_device_type type)
-{
-    switch (kind_of(type)) {
-    case CL_DEVICE_TYPE_GPU: return 3;
-    case CL_DEVICE_TYPE_ACCELERATOR: return 2;
-    case CL_DEVICE_TYPE_CPU: return 1;
-    default: return 0;
-    }
 }
 
 /* Orders devices where nothing is named: hardware that is there goes first. */
@@ -464,7 +450,7 @@ static bool is_better(const struct device_info *a, const struct device_info *b)
 {
     if (device_is_emulator(a) != device_is_emulator(b))
         return device_is_emulator(b);
-    int rank_a = type_rank(a->type), rank_b = type_rank(b->type);
+    const int rank_a = kind_of(a->type)->rank, rank_b = kind_of(b->type)->rank;
     if (rank_a != rank_b)
         return rank_a > rank_b;
     return (uint64_t)a->compute_units * a->clock_mhz > (uint64_t)b->compute_units * b->clock_mhz;
