@@ -115,18 +115,15 @@ bool layout_same_elements(const struct layout *a, const struct layout *b)
  */
 static bool may_overlap(struct layout a, struct layout b)
 {
-    int64_t stride = 0;
-    for (uint32_t axis = 0; axis < a.rank; axis++)
-        if (a.shape[axis] > 1 && a.stride[axis] > stride)
-            stride = a.stride[axis];
-    for (uint32_t axis = 0; axis < b.rank; axis++)
-        if (b.shape[axis] > 1 && b.stride[axis] > stride)
-            stride = b.stride[axis];
+    struct layout *views[2] = {&a, &b};
+    int64_t first[2], last[2], stride = 0;
+    for (int i = 0; i < 2; i++)
+        for (uint32_t axis = 0; axis < views[i]->rank; axis++)
+            if (views[i]->shape[axis] > 1 && views[i]->stride[axis] > stride)
+                stride = views[i]->stride[axis];
     if (stride == 0)
         return a.offset == b.offset;
 
-    struct layout *views[2] = {&a, &b};
-    int64_t first[2], last[2];
     for (int i = 0; i < 2; i++) {
         struct layout *view = views[i];
         int64_t steps = 0;

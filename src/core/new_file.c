@@ -9,8 +9,11 @@
 
 #include "core/registry.h"
 
-static void release(struct new_file *file)
+/* is_written: the temporary file has got its name; else it is removed. */
+static void release(struct new_file *file, bool is_written)
 {
+    if (file->temporary && !is_written)
+        (void)unlink(file->temporary);
     if (file->temporary)
         temporary_forget(file->temporary);
     free(file->temporary);
@@ -100,10 +103,8 @@ static enum healcl_status open_as(struct new_file *file, const char *path, bool 
     const int code = errno;
     if (descriptor >= 0)
         close(descriptor);
-    if (file->temporary)
-        (void)unlink(file->temporary);
     enum healcl_status status = cannot_write(file, code, error);
-    release(file);
+    release(file, false);
     return status;
 }
 
@@ -134,10 +135,8 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
         code = errno;
     if (code == 0 && file->temporary && rename(file->temporary, file->path) != 0)
         code = errno;
-    if (code != 0 && file->temporary)
-        (void)unlink(file->temporary);
     enum healcl_status status = code == 0 ? HEALCL_OK : cannot_write(file, code, error);
-    release(file);
+    release(file, code == 0);
     return status;
 }
 
@@ -146,7 +145,5 @@ void new_file_discard(struct new_file *file)
     if (!file->stream)
         return;
     fclose(file->stream);
-    if (file->temporary)
-        (void)unlink(file->temporary);
-    release(file);
+    release(file, false);
 }

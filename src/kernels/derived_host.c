@@ -312,8 +312,7 @@ enum healcl_status derive_scalars(struct launcher *self, bool lanes, const struc
     if (kept->memory)
         return HEALCL_OK;
     void *entries = calloc(count, size);
-    if (!entries)
-        NO_MEMORY(error);
+    NEED_MEMORY(entries, error);
     for (size_t i = 0; i < count; i++) {
         const int64_t value = self->plan->constants.values[i];
         const struct modulus modulus = modulus_of(value < 1 ? 1 : (uint64_t)value);

@@ -1,7 +1,6 @@
 #include "kernels/launcher.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/array.h"
 #include "kernels/derive.h"
@@ -18,8 +17,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
     *self = (struct launcher){.device = device, .plan = plan};
     /* More than the plan has: see launch_pack, and for each operand of a slice. */
     self->storages = calloc(plan->storage_count + 1 + STEP_OPERANDS, sizeof *self->storages);
-    if (!self->storages)
-        NO_MEMORY(error);
+    NEED_MEMORY(self->storages, error);
     enum healcl_status status =
         device_buffer_acquire_part(device, sizeof(struct status), &self->status, error);
     if (status != HEALCL_OK)
@@ -27,17 +25,11 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
     return status;
 }
 
-void launcher_forget_storages(struct launcher *self)
+void launcher_release(struct launcher *self)
 {
     recordings_free(self);
     for (size_t i = 0; i < self->plan->storage_count; i++)
         launcher_storage_release(self, self->plan->storages[i]);
-    memset(self->storages, 0, self->plan->storage_count * sizeof *self->storages);
-}
-
-void launcher_release(struct launcher *self)
-{
-    launcher_forget_storages(self);
     derived_forget_scalars(self);
     device_buffer_release(self->device, &self->status);
     if (self->places.of)
@@ -138,8 +130,7 @@ void launcher_storage_release(struct launcher *self, const struct storage *stora
 enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
                                       uint32_t *key, struct healcl_error *error)
 {
-    if (!ARRAY_GROW(self->checks, self->check_count, &self->check_capacity))
-        NO_MEMORY(error);
+    NEED_MEMORY(ARRAY_GROW(self->checks, self->check_count, &self->check_capacity), error);
     self->checks[self->check_count++] = *check;
     *key = (uint32_t)self->check_count;
     return HEALCL_OK;

@@ -63,9 +63,6 @@ void launcher_release(struct launcher *self);
 /* Notes that a step is refused for its input i. Returns the input's name, for the message. */
 const char *launcher_refuse(struct launcher *self, const struct step *step, int i);
 
-/* Gives back the memory of all storages, with what was worked out from it. */
-void launcher_forget_storages(struct launcher *self);
-
 /* Gives storages places from now on, of which the rule says what the device does not: stays and
  * context. Errors: HEALCL_NO_MEMORY; there are none then. */
 enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,

@@ -215,8 +215,7 @@ static enum healcl_status copy_settings(struct healcl_device *device,
     programs->distrusted = others->distrusted;
     programs->forced_unsupported = others->forced_unsupported;
     programs->cache_directory = others->cache_directory ? strdup(others->cache_directory) : NULL;
-    if (!programs->cache_directory && others->cache_directory)
-        NO_MEMORY(error);
+    NEED_MEMORY(programs->cache_directory || !others->cache_directory, error);
     return add_sources(device, others->added, error);
 }
 
