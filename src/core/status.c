@@ -102,3 +102,13 @@ void error_prefix(struct healcl_error *error, const char *format, ...)
     memcpy(error->message, prefix, length);
     error->message[length + kept] = 0;
 }
+
+void error_move(struct healcl_error *error, struct healcl_error *own)
+{
+    healcl_error_clear(error);
+    if (error)
+        *error = *own;
+    else
+        healcl_error_clear(own);
+    *own = (struct healcl_error){.status = HEALCL_OK};
+}

@@ -49,6 +49,9 @@ static inline void error_argument(struct healcl_error *error, int argument)
 __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *error,
                                                         const char *format, ...);
 
+/* Hands an error on in the place of *error, which may be NULL; *own is empty afterwards. */
+void error_move(struct healcl_error *error, struct healcl_error *own);
+
 /* Its value is status itself, so that compilers and analysers see that it is not HEALCL_OK. */
 #define ERROR(error, status, ...)                                                        \
     ((void)error_set((error), (status), REFUSED_CAUSE, __FILE__, __LINE__, __VA_ARGS__), \
@@ -72,6 +75,14 @@ __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *err
     do {                                                       \
         if (!(pointer))                                        \
             FAIL(error, HEALCL_USAGE, "%s is NULL", #pointer); \
+    } while (0)
+
+/* For numbers of inputs and the like: "there is no input 7, but 3 of them". */
+#define NEED_NUMBER(what, number, count, error)                                                \
+    do {                                                                                       \
+        if ((number) >= (count))                                                               \
+            FAIL(error, HEALCL_USAGE, "there is no %s %zu, but %zu of them", (what), (number), \
+                 (count));                                                                     \
     } while (0)
 
 #define NO_MEMORY(error) FAIL(error, HEALCL_NO_MEMORY, "out of memory")

@@ -579,10 +579,8 @@ enum healcl_status self_test_run_and_cache(struct healcl_device *device, struct 
     keep(device, status, &failure);
     /* Later reports of a device's memory are not about this. */
     device->bytes_peak = device->used_peak = 0;
-    if (status != HEALCL_OK && error)
-        *error = failure;
-    else
-        healcl_error_clear(&failure);
+    if (status != HEALCL_OK)
+        error_move(error, &failure);
     device->programs->opening_trace = NULL;
     trace_end(trace, span);
     device->programs->self_test_nanoseconds = monotonic_nanoseconds() - start;

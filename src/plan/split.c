@@ -245,9 +245,7 @@ static enum healcl_status split_segments(struct splitter *splitter, struct healc
 static enum healcl_status find_upload(const struct plan *plan, const struct healcl_split *split,
                                       const struct step **upload, struct healcl_error *error)
 {
-    if (split->input >= plan->uploads)
-        FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", split->input,
-             plan->uploads);
+    NEED_NUMBER("input", split->input, plan->uploads, error);
     const struct step *step = plan->steps;
     for (size_t left = split->input;; step++)
         if (step->kind == STEP_UPLOAD && left-- == 0)

@@ -522,8 +522,7 @@ static enum healcl_status judge(struct audit *audit, struct pending *pending,
         return HEALCL_DIFFERENT;
     }
     if (status != HEALCL_OK) {
-        if (error)
-            *error = refusal;
+        error_move(error, &refusal);
         return status;
     }
     const uint64_t different = compare(pending, &first, &difference->actual, &difference->expected);

@@ -63,8 +63,7 @@ static enum healcl_status open_largest(struct healcl_batcher *batcher,
         healcl_error_clear(&own);
         enum healcl_status status = open_together(batcher, options, tried, &own);
         if (status != HEALCL_OK && (own.cause != HEALCL_CAUSE_LIMIT || tried == 1)) {
-            if (error)
-                *error = own;
+            error_move(error, &own);
             return status;
         }
         *(status == HEALCL_OK ? &fits : &too_many) = tried;

@@ -279,9 +279,8 @@ static enum healcl_status snapshot(struct device_executor *self, struct download
     if (status != HEALCL_OK && self->base.falls_back && device->programs->unsupported_met) {
         device_buffer_release(device, &download->buffer);
         status = pack_on_host(self, download, own.message, error);
-    } else if (status != HEALCL_OK && error) {
-        *error = own;
-        return status;
+    } else if (status != HEALCL_OK) {
+        error_move(error, &own);
     }
     healcl_error_clear(&own);
     return status;
@@ -485,9 +484,8 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
         self->launcher.refused_input = NO_INPUT;
         status = has_substitute(self, step) ? take_substitute(self, step, own.message, error)
                                             : run_on_host(self, step, own.message, error);
-    } else if (error) {
-        *error = own;
-        return status;
+    } else {
+        error_move(error, &own);
     }
     healcl_error_clear(&own);
     return status;

@@ -48,12 +48,8 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
         status = own.status;
         queue->missed = (struct healcl_error){.status = HEALCL_OK};
     }
-    if (status == HEALCL_OK || !error) {
-        healcl_error_clear(&own);
-        return status;
-    }
-    healcl_error_clear(error);
-    *error = own;
+    if (status != HEALCL_OK)
+        error_move(error, &own);
     return status;
 }
 

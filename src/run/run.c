@@ -417,9 +417,7 @@ static enum healcl_status bind_inputs(struct run *run, const struct healcl_trans
     NEED_MEMORY(run->uploads, error);
     for (size_t i = 0; i < run->options->input_count; i++) {
         const struct healcl_input *input = &run->options->inputs[i];
-        if (input->input >= run->plan->uploads)
-            FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", input->input,
-                 run->plan->uploads);
+        NEED_NUMBER("input", input->input, run->plan->uploads, error);
         const struct step *step = transcript->input_steps[input->input];
         run->uploads[step->out->storage->id].data = input->data;
     }

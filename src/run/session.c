@@ -290,11 +290,7 @@ enum healcl_status healcl_session_wait(struct healcl_session *session, struct he
     if (atomic_load(&session->background) == BACKGROUND_NONE)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "nothing was started");
     join(session);
-    if (error) {
-        healcl_error_clear(error);
-        *error = session->task.error;
-        session->task.error = (struct healcl_error){.detail = NULL};
-    }
+    error_move(error, &session->task.error);
     return session->task.status;
 }
 
@@ -320,11 +316,8 @@ enum healcl_status healcl_session_run(struct healcl_session *session, struct hea
 
 /* ---------------------------------------------------------------- inputs */
 
-/* The upload of an input; NULL where there is none of that number. */
 static struct upload *upload_of(struct healcl_session *session, size_t input)
 {
-    if (input >= session->plan->uploads)
-        return NULL;
     return &session->uploads[session->transcript->input_steps[input]->out->storage->id];
 }
 
@@ -333,19 +326,12 @@ static bool can_keep(const struct healcl_session *session, size_t input)
     return !session->is_written[session->transcript->input_steps[input]->out->storage->id];
 }
 
-static enum healcl_status no_such(struct healcl_error *error, const char *what, size_t number,
-                                  size_t count)
-{
-    FAIL(error, HEALCL_USAGE, "there is no %s %zu, but %zu of them", what, number, count);
-}
-
 enum healcl_status healcl_session_bind(struct healcl_session *session, size_t input,
                                        const void *data, struct healcl_error *error)
 {
     NEED_IDLE(session, error);
+    NEED_NUMBER("input", input, session->plan->uploads, error);
     struct upload *upload = upload_of(session, input);
-    if (!upload)
-        return no_such(error, "input", input, session->plan->uploads);
     if (!data && !upload->data)
         return HEALCL_OK;
     bool keeps = !data && can_keep(session, input);
@@ -357,9 +343,8 @@ enum healcl_status healcl_session_keep(struct healcl_session *session, size_t in
                                        struct healcl_error *error)
 {
     NEED_IDLE(session, error);
+    NEED_NUMBER("input", input, session->plan->uploads, error);
     struct upload *upload = upload_of(session, input);
-    if (!upload)
-        return no_such(error, "input", input, session->plan->uploads);
     keep = keep && !upload->data && can_keep(session, input);
     upload->is_kept = keep;
     upload->is_filled = upload->is_filled && keep;
@@ -373,8 +358,7 @@ enum healcl_status healcl_session_map(struct healcl_session *session, size_t num
 {
     NEED(data, error);
     NEED_IDLE(session, error);
-    if (number >= session->plan->results)
-        return no_such(error, "result", number, session->plan->results);
+    NEED_NUMBER("result", number, session->plan->results, error);
     const struct session_result *result = &session->results[number];
     if (!result->data)
         FAIL_FOR(error, HEALCL_USAGE, STATE, "result %zu is not there: %s", number,
@@ -387,8 +371,7 @@ enum healcl_status healcl_session_receive(struct healcl_session *session, size_t
                                           void *memory, struct healcl_error *error)
 {
     NEED_IDLE(session, error);
-    if (number >= session->plan->results)
-        return no_such(error, "result", number, session->plan->results);
+    NEED_NUMBER("result", number, session->plan->results, error);
     struct session_result *result = &session->results[number];
     /* Memory that another takes the place of may be freed from now on. */
     if (result->data && result->data == result->received && memory != result->received)

@@ -228,8 +228,7 @@ static enum healcl_status read_file(const struct healcl_transcript *transcript, 
     NEED(transcript, error);
     const char *what = is_input ? "input" : "result";
     const size_t count = is_input ? transcript->plan->uploads : transcript->plan->results;
-    if (number >= count)
-        FAIL(error, HEALCL_USAGE, "there is no %s %zu, but %zu of them", what, number, count);
+    NEED_NUMBER(what, number, count, error);
     const struct healcl_tensor_info *info =
         is_input ? &transcript->inputs[number] : &transcript->results[number];
     if (!info->has_data)
@@ -351,15 +350,13 @@ static enum healcl_status check_inputs(const struct healcl_transcript *transcrip
                                        const size_t *inputs, size_t count, int64_t batch,
                                        struct healcl_error *error)
 {
-    const size_t uploads = transcript->plan->uploads;
     if (batch < 1)
         FAIL(error, HEALCL_USAGE, "a batch of %" PRId64 " requests is none", batch);
     if (batch > BATCH_MAX)
         FAIL(error, HEALCL_REFUSED, "a batch of %" PRId64 " requests is more than %d", batch,
              BATCH_MAX);
     for (size_t i = 0; i < count; i++)
-        if (inputs[i] >= uploads)
-            FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", inputs[i], uploads);
+        NEED_NUMBER("input", inputs[i], transcript->plan->uploads, error);
     return HEALCL_OK;
 }
 
