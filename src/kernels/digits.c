@@ -20,10 +20,7 @@ static const char *plan_digits(const struct step *step, const struct healcl_devi
     const struct layout *out = &step->out->layout;
     struct layout out_view = layout_drop_axis(out, out->rank - 1);
     (void)device;
-    space_init(&plan->space, &step->in[0]->layout);
-    space_set_operand(&plan->space, 0, &out_view);
-    space_set_operand(&plan->space, 1, &step->in[0]->layout);
-    space_simplify(&plan->space);
+    space_of_views(&plan->space, &out_view, &step->in[0]->layout);
     return NULL;
 }
 
@@ -146,10 +143,7 @@ static void set_full_q_space(const struct step *step, struct space *space)
 {
     struct layout a_view = layout_drop_axis(&step->in[0]->layout, 1);
     struct layout out_view = layout_drop_axis(&step->out->layout, 1);
-    space_init(space, &a_view);
-    space_set_operand(space, 0, &out_view);
-    space_set_operand(space, 1, &a_view);
-    space_simplify(space);
+    space_of_views(space, &out_view, &a_view);
 }
 
 /* Work-groups' words fit private memory. */

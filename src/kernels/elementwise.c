@@ -468,9 +468,7 @@ static const char *plan_constant(const struct step *step, const struct healcl_de
     const int a = is_scalar(step, 0);
     if (step->kind != STEP_MODMUL || is_scalar(step, 1) == (a != 0) || !is_scalar(step, 2))
         return "factor and modulus are no scalars";
-    plan->space = step_space(step, 0);
-    space_set_operand(&plan->space, 1, &step->in[a]->layout);
-    space_simplify(&plan->space);
+    space_of_views(&plan->space, &step->out->layout, &step->in[a]->layout);
     return NULL;
 }
 

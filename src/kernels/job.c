@@ -131,13 +131,17 @@ enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
     return add_tensor(job, tensor, false, error);
 }
 
-void job_add_long(struct job *job, int64_t value)
+/* Adds a copy of a value, of at most 8 bytes. */
+static void add_copy(struct job *job, const void *value, size_t size)
 {
     int64_t *kept = &job->values[job->launch.argument_count];
-    struct launch_argument *argument = add_argument(job);
-    *kept = value;
-    argument->value = kept;
-    argument->size = sizeof *kept;
+    memcpy(kept, value, size);
+    job_add_value(job, kept, size);
+}
+
+void job_add_long(struct job *job, int64_t value)
+{
+    add_copy(job, &value, sizeof value);
 }
 
 void job_add_longs(struct job *job, size_t count, const int64_t *values)
@@ -148,11 +152,7 @@ void job_add_longs(struct job *job, size_t count, const int64_t *values)
 
 void job_add_uint(struct job *job, uint32_t value)
 {
-    int64_t *kept = &job->values[job->launch.argument_count];
-    struct launch_argument *argument = add_argument(job);
-    memcpy(kept, &value, sizeof value);
-    argument->value = kept;
-    argument->size = sizeof value;
+    add_copy(job, &value, sizeof value);
 }
 
 enum { FEW_ROUNDS = 128 }; /* for each element: finding it, and what all kernels do */

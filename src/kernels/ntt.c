@@ -90,6 +90,17 @@ static enum healcl_status transform_init(struct launcher *self, const struct var
     return HEALCL_OK;
 }
 
+/* The last arguments of kernels of one launch, whether or not they permute. */
+static void add_tables(struct job *job, const struct transform *transform)
+{
+    job_add_buffer(job, transform->q);
+    job_add_buffer(job, transform->twiddles);
+    job_add_buffer(job, transform->perm);
+    job_add_uint(job, transform->step->in[3] != NULL);
+    if (transform->inverse)
+        job_add_buffer(job, transform->n_inv);
+}
+
 /* ---------------------------------------------------------------- any length, any layout */
 
 /* Transforms the rows [first, first + count). */
@@ -110,12 +121,7 @@ static enum healcl_status launch_stages_of_rows(struct launcher *self,
     TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    job_add_buffer(&job, transform->q);
-    job_add_buffer(&job, transform->twiddles);
-    job_add_buffer(&job, transform->perm);
-    job_add_uint(&job, step->in[3] != NULL);
-    if (transform->inverse)
-        job_add_buffer(&job, transform->n_inv);
+    add_tables(&job, transform);
     job.granule = n;
     if (local_size > 1) { /* a work-group for each row */
         job.space.elements_per_item = n;
@@ -624,12 +630,7 @@ static enum healcl_status launch_single(struct launcher *self, const struct vari
     job_add_uint(&job, (uint32_t)rows);
     TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));
-    job_add_buffer(&job, transform.q);
-    job_add_buffer(&job, transform.twiddles);
-    job_add_buffer(&job, transform.perm);
-    job_add_uint(&job, step->in[3] != NULL);
-    if (transform.inverse)
-        job_add_buffer(&job, transform.n_inv);
+    add_tables(&job, &transform);
     return job_launch_groups(&job, 1, 1, error);
 }
 

@@ -18,6 +18,14 @@ void space_set_operand(struct space *space, uint32_t operand, const struct layou
     memcpy(space->operand[operand].stride, layout->stride, layout->rank * sizeof *layout->stride);
 }
 
+void space_of_views(struct space *space, const struct layout *out, const struct layout *in)
+{
+    space_init(space, out);
+    space_set_operand(space, 0, out);
+    space_set_operand(space, 1, in);
+    space_simplify(space);
+}
+
 void space_insert_axis(struct space *space, uint32_t axis, int64_t size)
 {
     const uint32_t behind = space->rank++ - axis;

@@ -11,6 +11,9 @@ void space_init(struct space *space, const struct layout *shape);
 /* The operand is a view of that shape. */
 void space_set_operand(struct space *space, uint32_t operand, const struct layout *layout);
 
+/* The elements of two views of a shape, operands 0 and 1; simplified. */
+void space_of_views(struct space *space, const struct layout *out, const struct layout *in);
+
 /* Puts an axis of so many elements before another one, along which no operand moves; there is room
  * for it. */
 void space_insert_axis(struct space *space, uint32_t axis, int64_t size);

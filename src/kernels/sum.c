@@ -236,10 +236,7 @@ static const char *plan_rows(const struct step *step, const struct healcl_device
     struct layout a_rows = layout_drop_axis(a, last);
     struct layout out_rows = layout_drop_axis(&step->out->layout, last - 1);
     a_rows = layout_drop_axis(&a_rows, axis);
-    space_init(&plan->space, &out_rows);
-    space_set_operand(&plan->space, 0, &out_rows);
-    space_set_operand(&plan->space, 1, &a_rows);
-    space_simplify(&plan->space);
+    space_of_views(&plan->space, &out_rows, &a_rows);
     return NULL;
 }
 

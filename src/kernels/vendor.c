@@ -22,19 +22,14 @@ struct pick {
     bool is_tuned;   /* that choice was made for the device */
 };
 
-static const struct tensor *tensor_at(const struct step *step, int number)
-{
-    return number == VENDOR_OUT ? step->out : step->in[number];
-}
-
 /* ---------------------------------------------------------------- which kernel */
 
 static void set_values(const struct step *step, struct expression_values *values)
 {
     *values = (struct expression_values){
         .integers = {[VENDOR_INTEGERS] = step->value[0], [VENDOR_INTEGERS + 1] = step->value[1]}};
-    for (int i = 0; i <= STEP_INPUTS; i++) {
-        const struct tensor *tensor = tensor_at(step, i);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
         if (!tensor)
             continue;
         values->layouts[i] = &tensor->layout;
@@ -207,7 +202,7 @@ static enum healcl_status launch_native(struct launcher *self, const struct step
         native.arguments[i].integer = launch->arguments[i].value;
         if (number == NO_INPUT)
             continue;
-        const struct tensor *tensor = tensor_at(step, number);
+        const struct tensor *tensor = step_operand(step, number);
         TRY(launcher_buffer(self, tensor->storage, &buffer, error));
         native.tensors[i] = (struct healcl_vendor_tensor){
             .memory = buffer->memory,
@@ -248,7 +243,7 @@ static enum healcl_status launch_picked(struct launcher *self, const struct step
             job_add_long(&job, launch->arguments[i].value);
             continue;
         }
-        TRY(launcher_buffer(self, tensor_at(step, number)->storage, &buffer, error));
+        TRY(launcher_buffer(self, step_operand(step, number)->storage, &buffer, error));
         if (number == VENDOR_OUT)
             job_add_written(&job, buffer);
         else
