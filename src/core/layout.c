@@ -78,6 +78,11 @@ int64_t layout_last(const struct layout *layout)
     return last;
 }
 
+int64_t layout_span(const struct layout *layout)
+{
+    return layout_elements(layout) > 0 ? layout_last(layout) - layout->offset + 1 : 0;
+}
+
 bool layout_is_contiguous(const struct layout *layout)
 {
     if (layout_elements(layout) <= 1)
@@ -497,5 +502,23 @@ void walk_next(struct walk *walk)
             walk->position[i] += steps * walk->layouts[i]->stride[axis];
         if (!carries)
             return;
+    }
+}
+
+/* What lies together along the last axes is copied at once. */
+void layout_copy_packed(const struct layout *layout, size_t bytes_each, void *data, void *packed,
+                        bool back)
+{
+    struct layout runs = *layout;
+    size_t together = bytes_each;
+    while (runs.rank > 0 && (size_t)runs.stride[runs.rank - 1] * bytes_each == together)
+        together *= (size_t)runs.shape[--runs.rank];
+    const struct layout *layouts[] = {&runs};
+    struct walk walk;
+    char *to = packed;
+    for (walk_init(&walk, 1, layouts); together > 0 && walk.left > 0; walk_next(&walk)) {
+        char *part = (char *)data + (size_t)walk.position[0] * bytes_each;
+        memcpy(back ? part : to, back ? to : part, together);
+        to += together;
     }
 }

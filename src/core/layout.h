@@ -43,6 +43,14 @@ struct layout layout_packed(const struct layout *layout);
 /* Position of the last element; offset where there are no elements. */
 int64_t layout_last(const struct layout *layout);
 
+/* Elements of the storage from a view's first to its last; 0 where it has none. */
+int64_t layout_span(const struct layout *layout);
+
+/* Copies the elements of a view, of so many bytes each, from its storage's data to packed, where
+ * they lie in C order without gaps; or back. */
+void layout_copy_packed(const struct layout *layout, size_t bytes_each, void *data, void *packed,
+                        bool back);
+
 /* Whether the elements lie in C order without gaps (from any offset). */
 bool layout_is_contiguous(const struct layout *layout);
 

@@ -24,18 +24,12 @@ static struct layout slice_of(const struct step *step, const struct slices *slic
     return layout_narrow(&step_operand(step, i)->layout, (uint32_t)slices->axis[i], 0, size);
 }
 
-/* Elements of its storage from a view's first to its last. */
-static int64_t span_of(const struct layout *view)
-{
-    return layout_elements(view) > 0 ? layout_last(view) - view->offset + 1 : 0;
-}
-
 /* Bytes of its storage that such a slice spans, wherever it begins. */
 static uint64_t span_bytes(const struct step *step, const struct slices *slices, int i,
                            int64_t size)
 {
     const struct layout slice = slice_of(step, slices, i, size);
-    return (uint64_t)span_of(&slice) * dtype_size(step_operand(step, i)->storage->dtype);
+    return (uint64_t)layout_span(&slice) * dtype_size(step_operand(step, i)->storage->dtype);
 }
 
 /* Whether a step can be done in slices along a letter of its axes: one that out has, or of terms
@@ -169,7 +163,7 @@ bool slice_is_read(const struct step *step, const struct slices *slices, int i, 
 {
     const struct layout slice = slice_of(step, slices, i, size);
     return i != STEP_OUT || step_traits[step->kind].adds ||
-           span_of(&slice) > layout_elements(&slice);
+           layout_span(&slice) > layout_elements(&slice);
 }
 
 uint64_t memory_least(const struct plan *plan, const struct step **step)

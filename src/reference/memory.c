@@ -2,7 +2,6 @@
 #include "reference/operand.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum healcl_status reference_create(const struct plan *plan, struct reference **result,
                                     struct healcl_error *error)
@@ -74,19 +73,7 @@ enum healcl_status reference_read(struct reference *reference, const struct tens
 {
     struct operand operand;
     TRY(reference_operand(&operand, reference, tensor, error));
-    size_t size = dtype_size(operand.dtype);
-    if (layout_is_contiguous(&operand.layout)) {
-        size_t bytes = (size_t)layout_elements(&operand.layout) * size;
-        if (bytes > 0)
-            memcpy(packed, (const char *)operand.bytes + (size_t)operand.layout.offset * size,
-                   bytes);
-        return HEALCL_OK;
-    }
-    const struct layout *layouts[] = {&operand.layout};
-    struct walk walk;
-    int64_t visited = 0;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk))
-        dtype_store(operand.dtype, packed, visited++, operand_load(&operand, walk.position[0]));
+    layout_copy_packed(&operand.layout, dtype_size(operand.dtype), operand.bytes, packed, false);
     return HEALCL_OK;
 }
 

@@ -81,11 +81,8 @@ struct extent {
 static struct extent extent_of(const struct tensor *tensor)
 {
     const uint64_t size = dtype_size(tensor->storage->dtype);
-    if (layout_elements(&tensor->layout) == 0)
-        return (struct extent){0, 0};
     return (struct extent){(uint64_t)tensor->layout.offset * size,
-                           (uint64_t)(layout_last(&tensor->layout) - tensor->layout.offset + 1) *
-                               size};
+                           (uint64_t)layout_span(&tensor->layout) * size};
 }
 
 static enum healcl_status read_tensor(struct device_executor *self, const struct tensor *tensor,

@@ -1,6 +1,5 @@
 /* Exchanges at the end of a split plan's segments: sums of which each rank has a summand. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "opencl/device.h"
 #include "run/run.h"
@@ -44,10 +43,9 @@ struct exchanger {
 /* All elements from a view's first to its last. */
 static struct tensor span_of(const struct tensor *tensor)
 {
-    const int64_t first = tensor->layout.offset, last = layout_last(&tensor->layout);
-    const int64_t size = last - first + 1;
+    const int64_t size = layout_span(&tensor->layout);
     struct tensor span = {tensor->storage, layout_of_shape(1, &size)};
-    span.layout.offset = first;
+    span.layout.offset = tensor->layout.offset;
     return span;
 }
 
@@ -118,23 +116,6 @@ static enum healcl_status read_moduli(const struct exchanger *exchanger,
     return map(exchanger, moduli, true, &data, error);
 }
 
-/* Copies what lies together at once: axes are sorted, so the last ones do. */
-static void copy_packed(const struct tensor *sum, char *data, char *packed, bool back)
-{
-    struct layout layout = sum->layout;
-    size_t together = dtype_size(sum->storage->dtype);
-    while (layout.rank > 0 &&
-           (size_t)layout.stride[layout.rank - 1] * dtype_size(sum->storage->dtype) == together)
-        together *= (size_t)layout.shape[--layout.rank];
-    const struct layout *layouts[] = {&layout};
-    struct walk walk;
-    layout.offset = 0;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), packed += together) {
-        char *part = data + (size_t)walk.position[0] * dtype_size(sum->storage->dtype);
-        memcpy(back ? part : packed, back ? packed : part, together);
-    }
-}
-
 /* The function gets the elements where they are, or packed. */
 static enum healcl_status exchange_data(const struct exchanger *exchanger, const struct tensor *sum,
                                         const struct healcl_exchange *exchange, void *data,
@@ -143,13 +124,16 @@ static enum healcl_status exchange_data(const struct exchanger *exchanger, const
     const struct healcl_session_options *options = exchanger->options;
     if (layout_is_contiguous(&sum->layout))
         return options->exchange(options->exchange_context, exchange, data, error);
-    char *packed = malloc(exchange->elements * dtype_size(sum->storage->dtype));
+    const size_t size = dtype_size(sum->storage->dtype);
+    struct layout mapped = sum->layout;
+    mapped.offset = 0;
+    void *packed = malloc(exchange->elements * size);
     NEED_MEMORY(packed, error);
-    copy_packed(sum, data, packed, false);
+    layout_copy_packed(&mapped, size, data, packed, false);
     enum healcl_status status =
         options->exchange(options->exchange_context, exchange, packed, error);
     if (status == HEALCL_OK)
-        copy_packed(sum, data, packed, true);
+        layout_copy_packed(&mapped, size, data, packed, true);
     free(packed);
     return status;
 }

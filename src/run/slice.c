@@ -19,11 +19,10 @@ void slice_init(struct slice *slice, const struct step *step, const struct slice
         if (!whole->storage->scalars) {
             slice->first[i] = layout->offset;
             layout->offset = 0;
-            slice->storages[i] = (struct storage){
-                .id = first_id + (uint32_t)i,
-                .dtype = whole->storage->dtype,
-                .origin = whole->storage->origin,
-                .elements = layout_elements(layout) > 0 ? layout_last(layout) + 1 : 0};
+            slice->storages[i] = (struct storage){.id = first_id + (uint32_t)i,
+                                                  .dtype = whole->storage->dtype,
+                                                  .origin = whole->storage->origin,
+                                                  .elements = layout_span(layout)};
             tensor->storage = &slice->storages[i];
         }
         if (i == STEP_OUT)

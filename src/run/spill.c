@@ -337,14 +337,10 @@ static enum healcl_status hand_out(struct device_executor *self, const struct st
     const struct storage *storage = tensor->storage;
     if (self->spill->memory.states[storage->id].resident || !sink_wants_data(self->sink, step))
         return device_executor_run_step(self, step, error);
-    const size_t size = dtype_size(storage->dtype);
-    char *packed = malloc(packed_bytes(tensor) + 1), *to = packed;
+    void *packed = malloc(packed_bytes(tensor) + 1);
     NEED_MEMORY(packed, error);
-    const char *from = self->spill->held[storage->id];
-    const struct layout *layouts[] = {&tensor->layout};
-    struct walk walk;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), to += size)
-        memcpy(to, from + (size_t)walk.position[0] * size, size);
+    layout_copy_packed(&tensor->layout, dtype_size(storage->dtype), self->spill->held[storage->id],
+                       packed, false);
     enum healcl_status status =
         sink_take(self->sink, self->base.trace, step, 0, layout_elements(&tensor->layout), packed,
                   &self->result->sink_nanoseconds, error);
