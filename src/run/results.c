@@ -168,9 +168,20 @@ void results_free(struct results *results)
     free(results);
 }
 
+/* So many steps of the segment are done. */
+static void report_progress(const struct results *results, size_t done)
+{
+    const struct healcl_observer *observer = &results->options->observer;
+    const struct segment *segment = results->segment;
+    if (observer->progress)
+        observer->progress(observer->context, (size_t)(segment - results->plan->segments),
+                           results->plan->segment_count, segment->name, done, segment->step_count);
+}
+
 void results_start_segment(struct results *results, const struct segment *segment)
 {
     results->segment = segment;
+    report_progress(results, 0);
 }
 
 enum healcl_status results_end_repetition(struct results *results, struct healcl_error *error)
@@ -261,16 +272,11 @@ static enum healcl_status compare(struct results *results, const struct step *st
     return note_compared(results, step, &comparison, error);
 }
 
-/* So many steps of the segment are done. */
-static void report_progress(const struct results *results, const struct step *step)
+static void end_result(struct results *results, const struct step *step)
 {
-    const struct healcl_observer *observer = &results->options->observer;
-    const struct segment *segment = results->segment;
-    if (observer->progress)
-        observer->progress(observer->context, (size_t)(segment - results->plan->segments),
-                           results->plan->segment_count, segment->name,
-                           (size_t)(step - results->plan->steps) - segment->first_step + 1,
-                           segment->step_count);
+    const size_t number = (size_t)(step - results->plan->steps);
+    results->next++;
+    report_progress(results, number - results->segment->first_step + 1);
 }
 
 static enum healcl_status take(void *context, const struct step *step, const void *data,
@@ -282,8 +288,7 @@ static enum healcl_status take(void *context, const struct step *step, const voi
         TRY(compare(results, step, data, &verified, error));
     if (results->list)
         TRY(dump_result(results, step, data, verified, error));
-    results->next++;
-    report_progress(results, step);
+    end_result(results, step);
     return HEALCL_OK;
 }
 
@@ -303,8 +308,7 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
         return HEALCL_OK;
     if (compares)
         TRY(note_compared(results, step, &results->pieces, error));
-    results->next++;
-    report_progress(results, step);
+    end_result(results, step);
     return HEALCL_OK;
 }
 

@@ -14,7 +14,7 @@ void results_free(struct results *results);
 /* The sink for the executor. */
 struct result_sink results_sink(struct results *results);
 
-/* The results that follow are of this segment. */
+/* The results that follow are of this segment, which begins. */
 void results_start_segment(struct results *results, const struct segment *segment);
 
 /* All results of one repetition are in; those that follow are of the next. */

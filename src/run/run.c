@@ -266,15 +266,11 @@ static enum healcl_status run_segment(struct run *run, const struct segment *seg
 
 static enum healcl_status run_once(struct run *run, uint32_t repetition, struct healcl_error *error)
 {
-    const struct healcl_observer *observer = &run->options->observer;
     size_t next_row = 0;
     uint64_t fallbacks = run->executor->fallback_steps;
     for (size_t i = 0; i < run->plan->segment_count; i++) {
         const struct segment *segment = &run->plan->segments[i];
         const struct healcl_segment_profile *profile = &run->report->segments[i];
-        if (observer->progress)
-            observer->progress(observer->context, i, run->plan->segment_count, segment->name, 0,
-                               segment->step_count);
         results_start_segment(run->results, segment);
         struct segment_result result = {.operation_nanoseconds = run->operation_nanoseconds,
                                         .is_split =
@@ -520,8 +516,12 @@ static enum healcl_status report_manifest_kernels(struct run *run, struct healcl
     return HEALCL_OK;
 }
 
-static enum healcl_status run_all(struct run *run, struct healcl_error *error)
+static enum healcl_status run_all(struct run *run, const struct healcl_transcript *transcript,
+                                  struct healcl_error *error)
 {
+    TRY(report_init(run, error));
+    TRY(bind_inputs(run, transcript, error));
+    TRY(results_create(run->plan, run->options, &run->results, error));
     uint64_t compiled_before = compile_time(run);
     uint64_t built_before = run->device ? run->device->programs->built : 0;
     uint64_t loaded_before = run->device ? run->device->programs->loaded : 0;
@@ -592,13 +592,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     owned->arena = run.arena;
     run.report = &owned->report;
     device_turn_begin(device); /* sessions wait: what is measured is this run alone */
-    enum healcl_status status = report_init(&run, error);
-    if (status == HEALCL_OK)
-        status = bind_inputs(&run, transcript, error);
-    if (status == HEALCL_OK)
-        status = results_create(run.plan, run.options, &run.results, error);
-    if (status == HEALCL_OK)
-        status = run_all(&run, error);
+    enum healcl_status status = run_all(&run, transcript, error);
     if (run.executor)
         run.executor->class->destroy(run.executor);
     if (device)
