@@ -38,24 +38,22 @@ static const struct {
 
 static const char *const style_names[STYLE_COUNT] = {"general", "vectors", "local", "single"};
 
-const char *tunable_name(enum tunable tunable)
-{
-    static const char *const names[TUNABLE_COUNT] = {
-#define TUNABLE(name, ...) #name,
+static const struct {
+    const char *name, *meaning;
+} tunables[TUNABLE_COUNT] = {
+#define TUNABLE(name, least, most, is_power, meaning) {#name, meaning},
 #include "opencl/tunables.def"
 #undef TUNABLE
-    };
-    return names[tunable];
+};
+
+const char *tunable_name(enum tunable tunable)
+{
+    return tunables[tunable].name;
 }
 
 const char *tunable_meaning(enum tunable tunable)
 {
-    static const char *const meanings[TUNABLE_COUNT] = {
-#define TUNABLE(name, least, most, is_power, meaning) meaning,
-#include "opencl/tunables.def"
-#undef TUNABLE
-    };
-    return meanings[tunable];
+    return tunables[tunable].meaning;
 }
 
 static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi"};
