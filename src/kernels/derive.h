@@ -61,13 +61,13 @@ enum healcl_status derive_pass_twiddles(struct launcher *self, const struct step
                                         uint32_t word_bits, const struct buffer **table,
                                         struct healcl_error *error);
 
-/* uint [n+1] for input i, which must be a permutation; the last tells of what kind it
+/* uint [n+1] for the permutation of a transform or sum, input 3; the last tells of what kind it
  * is, see permutation in cl/core/checks.cl. */
-enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
+enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
                                       const struct buffer **table, struct healcl_error *error);
 
 /* As derive_permutation, for the inverse, which is of the same kind. */
-enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step, int i,
+enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step,
                                               const struct buffer **table,
                                               struct healcl_error *error);
 

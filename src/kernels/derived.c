@@ -169,16 +169,12 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
 
 /* ---------------------------------------------------------------- tables of transforms */
 
-/* Inputs of transforms. */
-enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5 };
-
 /* Tables of a step, and which of them a launch has still to make: bits TABLE_... */
 struct making {
     struct launcher *launcher;
     const struct step *step;
     struct transform_tables tables;
     const struct buffer *inverse;
-    int permutation; /* its input */
     uint32_t wanted;
 };
 
@@ -204,7 +200,7 @@ static enum healcl_status take_twiddles(struct making *making, int i, uint32_t b
     const struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, in[i], in[Q]);
     if (derived_find_rows(self, in[i], &key, table))
         return HEALCL_OK;
-    void *made = host_twiddles(self, making->step, i, &key.layout, Q, &in[Q]->layout);
+    void *made = host_twiddles(self, making->step, i, &key.layout);
     making->wanted |= made ? 0 : bit;
     return derived_add(self, in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
                        made, table, error);
@@ -221,7 +217,7 @@ static enum healcl_status take_scales(struct making *making, struct healcl_error
     key.size = q->storage->id;
     if (derived_find(self, in[FACTORS], &key, &making->tables.n_inv))
         return HEALCL_OK;
-    void *made = host_scales(self, making->step, N_INV, FACTORS, Q);
+    void *made = host_scales(self, making->step);
     making->wanted |= made ? 0 : TABLE_SCALES | TABLE_FACTORS;
     return derived_add(self, in[FACTORS], &key, q->layout.shape[0], sizeof(struct twiddle), made,
                        &making->tables.n_inv, error);
@@ -231,16 +227,15 @@ static enum healcl_status take_scales(struct making *making, struct healcl_error
 static enum healcl_status take_permutation(struct making *making, struct healcl_error *error)
 {
     struct launcher *self = making->launcher;
-    const int i = making->permutation;
-    const struct tensor *tensor = making->step->in[i];
+    const struct tensor *tensor = making->step->in[PERMUTATION];
     struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = tensor->layout};
     const int64_t n = tensor->layout.shape[0];
     if (derived_find(self, tensor, &key, &making->tables.permutation))
         return HEALCL_OK;
     if (n > INT32_MAX)
         REFUSE_FOR(error, LIMIT, "argument '%s': %lld entries are more than 2^31-1",
-                   launcher_refuse(self, making->step, i), (long long)n);
-    void *made = host_permutation(self, making->step, i, false);
+                   launcher_refuse(self, making->step, PERMUTATION), (long long)n);
+    void *made = host_permutation(self, making->step, false);
     making->wanted |= made ? 0 : TABLE_PERMUTATION;
     TRY(derived_add(self, tensor, &key, n + 1, sizeof(uint32_t), made, &making->tables.permutation,
                     error));
@@ -275,7 +270,7 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
     const uint64_t limit = self->device->info.loop_limit;
     uint64_t most = tuned > PER_ITEM ? tuned : PER_ITEM;
     most = limit > 0 && limit < most ? limit : most;
-    const int typed = is_transform ? Q : making->permutation;
+    const int typed = is_transform ? Q : PERMUTATION;
     struct layout shape = in[is_transform ? PSI : typed]->layout;
     struct job job;
     if (!is_transform)
@@ -316,9 +311,9 @@ static enum healcl_status launch_tables(const struct making *making, struct heal
 static enum healcl_status launch_permutation(const struct making *making,
                                              struct healcl_error *error)
 {
-    const struct layout *layout = &making->step->in[making->permutation]->layout;
+    const struct layout *layout = &making->step->in[PERMUTATION]->layout;
     const struct check check = {.step = making->step,
-                                .input = making->permutation,
+                                .input = PERMUTATION,
                                 .kind = CHECK_PERMUTATION,
                                 .elements = *layout,
                                 .size = layout->shape[0]};
@@ -340,7 +335,7 @@ static enum healcl_status launch_all(const struct making *making, struct healcl_
 enum healcl_status derive_transform(struct launcher *self, const struct step *step,
                                     struct transform_tables *tables, struct healcl_error *error)
 {
-    struct making making = {.launcher = self, .step = step, .permutation = PERMUTATION};
+    struct making making = {.launcher = self, .step = step};
     bool makes_moduli;
     TRY(take_moduli(self, step, Q, &step->in[Q]->layout, &making.tables.q, &makes_moduli, error));
     making.wanted = makes_moduli ? TABLE_MODULI : 0;
@@ -355,29 +350,29 @@ enum healcl_status derive_transform(struct launcher *self, const struct step *st
     return launch_all(&making, error);
 }
 
-enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
+enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
                                       const struct buffer **table, struct healcl_error *error)
 {
-    struct making making = {.launcher = self, .step = step, .permutation = i};
+    struct making making = {.launcher = self, .step = step};
     TRY(take_permutation(&making, error));
     *table = making.tables.permutation;
     return launch_all(&making, error);
 }
 
-enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step, int i,
+enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step,
                                               const struct buffer **table,
                                               struct healcl_error *error)
 {
-    const struct tensor *tensor = step->in[i];
+    const struct tensor *tensor = step->in[PERMUTATION];
     const struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = tensor->layout};
     if (derived_find(self, tensor, &key, table))
         return HEALCL_OK;
-    void *made = host_permutation(self, step, i, true);
+    void *made = host_permutation(self, step, true);
     if (made)
         return derived_add(self, tensor, &key, tensor->layout.shape[0] + 1, sizeof(uint32_t), made,
                            table, error);
     const struct buffer *permutation;
-    TRY(derive_permutation(self, step, i, &permutation, error));
+    TRY(derive_permutation(self, step, &permutation, error));
     (void)derived_find(self, tensor, &key, table);
     return HEALCL_OK;
 }
@@ -395,7 +390,7 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
         return HEALCL_OK;
     const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
     const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
-    void *made = host_lane_twiddles(self, step, PSI, &key.layout, Q, &q->layout, word_bits);
+    void *made = host_lane_twiddles(self, step, &key.layout, word_bits);
     TRY(derived_add(self, psi, &key, words, word_bits / 8, made, table, error));
     if (made)
         return HEALCL_OK;

@@ -73,19 +73,22 @@ uint64_t host_largest(const struct launcher *self, const struct step *step, int 
 enum { SCALAR_LANES_BYTES = sizeof(uint64_t) * 4 * LANES };
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period);
-/* struct twiddle for a view [k,n] of input i, modulo a view [k] of input q_input. */
+/* Inputs of transforms; sums of products have their permutation there, too. */
+enum { Q = 1, PSI = 2, PERMUTATION = 3, N_INV = 4, FACTORS = 5 };
+
+/* struct twiddle for a view [k,n] of input i of a transform, modulo q. */
 struct twiddle *host_twiddles(const struct launcher *self, const struct step *step, int i,
-                              const struct layout *layout, int q_input,
-                              const struct layout *q_layout);
-/* struct twiddle [k] for input i times input factors, both [k]. */
-struct twiddle *host_scales(const struct launcher *self, const struct step *step, int i,
-                            int factors, int q_input);
-/* The lane twiddles of a view [k,n], words of 32 or 64 bits; n >= NTT_ROW_MIN. */
-void *host_lane_twiddles(const struct launcher *self, const struct step *step, int i,
-                         const struct layout *layout, int q_input, const struct layout *q_layout,
-                         uint32_t word_bits);
+                              const struct layout *layout);
+/* struct twiddle [k] for n_inv times the factors. */
+struct twiddle *host_scales(const struct launcher *self, const struct step *step);
+
+/* The lane twiddles of a view [k,n] of psi, words of 32 or 64 bits; n >= NTT_ROW_MIN. */
+void *host_lane_twiddles(const struct launcher *self, const struct step *step,
+                         const struct layout *layout, uint32_t word_bits);
+
 /* uint [n + 1] of a permutation, or of its inverse. */
-void *host_permutation(const struct launcher *self, const struct step *step, int i, bool inverse);
+void *host_permutation(const struct launcher *self, const struct step *step, bool inverse);
+
 /* struct twiddle [k,k]. */
 void *host_crt_inverses(const struct launcher *self, const struct step *step, int i);
 /* Whether it knows that all elements of a view of input i are in [first, size). */

@@ -133,12 +133,11 @@ static uint64_t residue_of(int64_t value, const struct modulus *modulus)
 }
 
 struct twiddle *host_twiddles(const struct launcher *self, const struct step *step, int i,
-                              const struct layout *layout, int q_input,
-                              const struct layout *q_layout)
+                              const struct layout *layout)
 {
     int64_t count, q_count;
     int64_t *values = read_values(self, step, i, layout, INT64_MIN, &count);
-    struct modulus *q = values ? read_moduli(self, step, q_input, q_layout, &q_count) : NULL;
+    struct modulus *q = values ? read_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
     const bool is_there = q && q_count >= layout->shape[0];
     struct twiddle *made = is_there ? calloc((size_t)count, sizeof *made) : NULL;
     const int64_t n = made ? count / layout->shape[0] : 1;
@@ -149,16 +148,13 @@ struct twiddle *host_twiddles(const struct launcher *self, const struct step *st
     return made;
 }
 
-struct twiddle *host_scales(const struct launcher *self, const struct step *step, int i,
-                            int factors, int q_input)
+struct twiddle *host_scales(const struct launcher *self, const struct step *step)
 {
     int64_t k, q_count;
-    int64_t *values = read_values(self, step, factors, &step->in[factors]->layout, INT64_MIN, &k);
-    struct modulus *q =
-        values ? read_moduli(self, step, q_input, &step->in[q_input]->layout, &q_count) : NULL;
-    const struct layout layout = layout_insert_axis(&step->in[i]->layout, 1, 1, 1);
-    struct twiddle *made =
-        q ? host_twiddles(self, step, i, &layout, q_input, &step->in[q_input]->layout) : NULL;
+    int64_t *values = read_values(self, step, FACTORS, &step->in[FACTORS]->layout, INT64_MIN, &k);
+    struct modulus *q = values ? read_moduli(self, step, Q, &step->in[Q]->layout, &q_count) : NULL;
+    const struct layout layout = layout_insert_axis(&step->in[N_INV]->layout, 1, 1, 1);
+    struct twiddle *made = q ? host_twiddles(self, step, N_INV, &layout) : NULL;
     for (int64_t j = 0; made && j < k; j++) {
         const uint64_t size = values[j] < 0 ? 0 - (uint64_t)values[j] : (uint64_t)values[j];
         made[j] = twiddle_of((uint64_t)((uint128)size * made[j].factor % q[j].value), &q[j]);
@@ -178,15 +174,14 @@ static void put_word(void *table, uint32_t word_bits, int64_t place, uint64_t va
         ((uint32_t *)table)[place] = (uint32_t)value;
 }
 
-void *host_lane_twiddles(const struct launcher *self, const struct step *step, int i,
-                         const struct layout *layout, int q_input, const struct layout *q_layout,
-                         uint32_t word_bits)
+void *host_lane_twiddles(const struct launcher *self, const struct step *step,
+                         const struct layout *layout, uint32_t word_bits)
 {
     const int64_t k = layout->shape[0], n = layout->shape[1], lanes = 512 / word_bits;
     const int64_t block = (n < NTT_ROW_TILE ? n : NTT_ROW_TILE) / NTT_RADIX;
     const int64_t middle = block / NTT_RADIX, groups = n / block / lanes;
     const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
-    struct twiddle *twiddles = host_twiddles(self, step, i, layout, q_input, q_layout);
+    struct twiddle *twiddles = host_twiddles(self, step, PSI, layout);
     void *made = twiddles ? calloc((size_t)words, word_bits / 8) : NULL;
     int64_t place = 0;
     for (int64_t group = 0; made && group < k * groups; group++) {
@@ -214,10 +209,11 @@ static uint32_t reverse_bits(uint32_t i, uint32_t n)
     return reversed;
 }
 
-void *host_permutation(const struct launcher *self, const struct step *step, int i, bool inverse)
+void *host_permutation(const struct launcher *self, const struct step *step, bool inverse)
 {
     int64_t count;
-    int64_t *values = read_values(self, step, i, &step->in[i]->layout, 0, &count);
+    const struct layout *layout = &step->in[PERMUTATION]->layout;
+    int64_t *values = read_values(self, step, PERMUTATION, layout, 0, &count);
     const uint32_t n = values ? (uint32_t)count : 0, unset = UINT32_MAX;
     uint32_t *back = n > 0 ? malloc((n + 1) * sizeof *back) : NULL;
     uint32_t *made = n > 0 ? malloc((n + 1) * sizeof *made) : NULL;

@@ -399,7 +399,7 @@ static enum healcl_status launch_in_two(struct launcher *self, struct transform 
     struct rows between = *out;
     const struct rows *const path[] = {in, &between, out};
     if (permutes)
-        TRY(derive_inverse_permutation(self, step, 3, &perm, error));
+        TRY(derive_inverse_permutation(self, step, &perm, error));
     if (passes->needs_scratch) {
         TRY(transform_acquire_rows(self, transform, at_once, step_rows, &at_once, error));
         between.buffer = &transform->rows;

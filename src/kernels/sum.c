@@ -120,7 +120,7 @@ static enum healcl_status begin_product(struct job *job, struct launcher *self,
     TRY(derive_modulus_vector(self, step, factors, &q, error));
     perm = q; /* some buffer must stand for one that is not used */
     if (step->in[3])
-        TRY(derive_permutation(self, step, 3, &perm, error));
+        TRY(derive_permutation(self, step, &perm, error));
     TRY(job_begin(job, self, step, plan, factors, error));
     if (step->kind == STEP_BASE_CONVERSION) /* the last argument so far is b */
         TRY(derive_weights(self, step,
@@ -156,7 +156,7 @@ static enum healcl_status launch_items(struct job *job, const struct step *step,
         return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
                                  error);
     const uint32_t perm = job->launch.argument_count - 3; /* then come flags and rows */
-    TRY(derive_inverse_permutation(self, step, 3, &job->launch.arguments[perm].buffer, error));
+    TRY(derive_inverse_permutation(self, step, &job->launch.arguments[perm].buffer, error));
     job->launch.kernel = "modmul_axis_sum_turned";
     job_define(job, "TURNED", "");
     const size_t places = count <= 4 ? 2 : 1; /* of a work-item, in a tile */
