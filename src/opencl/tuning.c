@@ -222,11 +222,6 @@ static bool parse_tunable(enum tunable tunable, const char *text, size_t length,
 static bool parse_item(struct device_tuning *tuning, const char *item, size_t length,
                        const struct device_info *info)
 {
-    uint32_t *const values[TUNABLE_COUNT] = {
-#define TUNABLE(name, ...) &tuning->name,
-#include "opencl/tunables.def"
-#undef TUNABLE
-    };
     enum kernel_style style;
     const char *equals = memchr(item, '=', length);
     if (!equals)
@@ -234,7 +229,8 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
     size_t name_length = (size_t)(equals - item), value_length = length - name_length - 1;
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (is_name(item, name_length, tunable_name((enum tunable)i)))
-            return parse_tunable((enum tunable)i, equals + 1, value_length, info, values[i]);
+            return parse_tunable((enum tunable)i, equals + 1, value_length, info,
+                                 &tuning->values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
         if (is_name(item, name_length, families[family].name) &&
             parse_kernel_style(equals + 1, value_length, &style) &&
@@ -265,15 +261,11 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
 void tunable_format(const struct device_tuning *tuning, enum tunable tunable,
                     char text[TUNABLE_TEXT_SIZE])
 {
-    const uint32_t values[TUNABLE_COUNT] = {
-#define TUNABLE(name, ...) tuning->name,
-#include "opencl/tunables.def"
-#undef TUNABLE
-    };
+    const uint32_t value = tuning->values[tunable];
     if (tunable == TUNABLE_multiply)
-        snprintf(text, TUNABLE_TEXT_SIZE, "%s", multiply_names[values[tunable]]);
+        snprintf(text, TUNABLE_TEXT_SIZE, "%s", multiply_names[value]);
     else
-        snprintf(text, TUNABLE_TEXT_SIZE, "%u", values[tunable]);
+        snprintf(text, TUNABLE_TEXT_SIZE, "%u", value);
 }
 
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])

@@ -49,9 +49,14 @@ enum tunable {
 };
 
 struct device_tuning {
+    union {
+        struct {
 #define TUNABLE(name, ...) uint32_t name;
 #include "opencl/tunables.def"
 #undef TUNABLE
+        };
+        uint32_t values[TUNABLE_COUNT]; /* the same */
+    };
     enum kernel_style styles[FAMILY_COUNT]; /* the first choice of each family */
     uint32_t tuned_by;         /* bits of enum tuning_source: what has changed it; 0: the default */
     const char *file;          /* of tunings/ that has changed it; or NULL */
