@@ -63,10 +63,7 @@ struct layout layout_of_shape(uint32_t rank, const int64_t *shape)
 
 struct layout layout_packed(const struct layout *layout)
 {
-    struct layout packed = *layout;
-    packed.offset = 0;
-    set_packed_strides(&packed);
-    return packed;
+    return layout_of_shape(layout->rank, layout->shape);
 }
 
 int64_t layout_last(const struct layout *layout)
@@ -103,14 +100,18 @@ bool layout_same_shape(const struct layout *a, const struct layout *b)
     return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) == 0;
 }
 
+bool layout_alike(const struct layout *a, const struct layout *b, int but)
+{
+    for (uint32_t axis = 0; axis < a->rank && a->rank == b->rank; axis++)
+        if ((int)axis != but && (a->shape[axis] != b->shape[axis] ||
+                                 (a->shape[axis] > 1 && a->stride[axis] != b->stride[axis])))
+            return false;
+    return a->rank == b->rank;
+}
+
 bool layout_same_elements(const struct layout *a, const struct layout *b)
 {
-    if (!layout_same_shape(a, b) || a->offset != b->offset)
-        return false;
-    for (uint32_t axis = 0; axis < a->rank; axis++)
-        if (a->shape[axis] > 1 && a->stride[axis] != b->stride[axis])
-            return false;
-    return true;
+    return a->offset == b->offset && layout_alike(a, b, -1);
 }
 
 /*

@@ -56,6 +56,9 @@ bool layout_is_contiguous(const struct layout *layout);
 
 bool layout_same_shape(const struct layout *a, const struct layout *b);
 
+/* Whether views are alike but for their offsets, and along an axis unless that is -1. */
+bool layout_alike(const struct layout *a, const struct layout *b, int but);
+
 /* Whether both put every element at the same position (axes of size 1 aside). */
 bool layout_same_elements(const struct layout *a, const struct layout *b);
 

@@ -74,14 +74,9 @@ enum {
 
 static void swap_axes(struct space *space, uint32_t a, uint32_t b)
 {
-    int64_t size = space->shape[a];
-    space->shape[a] = space->shape[b];
-    space->shape[b] = size;
-    for (int k = 0; k < SPACE_OPERANDS; k++) {
-        int64_t stride = space->operand[k].stride[a];
-        space->operand[k].stride[a] = space->operand[k].stride[b];
-        space->operand[k].stride[b] = stride;
-    }
+    const struct space old = *space;
+    space_move_axis(space, a, &old, b);
+    space_move_axis(space, b, &old, a);
 }
 
 /* The axis before `end` along which an operand's elements lie closest, but not on one another;

@@ -174,15 +174,6 @@ static uint32_t longest_axis(const struct space *space, uint32_t end)
     return longest;
 }
 
-/* Axis `to` of a space becomes axis `from` of another one. */
-static void space_move_axis(struct space *space, uint32_t to, const struct space *other,
-                            uint32_t from)
-{
-    space->shape[to] = other->shape[from];
-    for (int i = 0; i < SPACE_OPERANDS; i++)
-        space->operand[i].stride[to] = other->operand[i].stride[from];
-}
-
 static const char *plan_interleaved(const struct step *step, const struct healcl_device *device,
                                     struct variant_plan *plan)
 {

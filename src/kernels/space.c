@@ -44,14 +44,18 @@ void space_add_axis(struct space *space)
     space_insert_axis(space, 0, 1);
 }
 
+void space_move_axis(struct space *space, uint32_t to, const struct space *other, uint32_t from)
+{
+    space->shape[to] = other->shape[from];
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        space->operand[k].stride[to] = other->operand[k].stride[from];
+}
+
 static void drop_axis(struct space *space, uint32_t axis)
 {
     space->rank--;
-    for (uint32_t i = axis; i < space->rank; i++) {
-        space->shape[i] = space->shape[i + 1];
-        for (int k = 0; k < SPACE_OPERANDS; k++)
-            space->operand[k].stride[i] = space->operand[k].stride[i + 1];
-    }
+    for (uint32_t i = axis; i < space->rank; i++)
+        space_move_axis(space, i, space, i + 1);
 }
 
 static bool axes_join(const struct space *space, uint32_t axis)

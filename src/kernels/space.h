@@ -21,6 +21,9 @@ void space_insert_axis(struct space *space, uint32_t axis, int64_t size);
 /* One of size 1 before all. */
 void space_add_axis(struct space *space);
 
+/* Axis `to` of a space becomes axis `from` of another one, or of itself. */
+void space_move_axis(struct space *space, uint32_t to, const struct space *other, uint32_t from);
+
 /* Joins axes that lie back to back in all operands, and drops those of size 1. For kernels that do
  * not look at single axes. */
 void space_simplify(struct space *space);

@@ -17,7 +17,7 @@ static const struct storage *operand_storage(const struct step *step, int i)
 
 /* ---------------------------------------------------------------- slices */
 
-/* A slice of an operand that is cut: the first of them, if they are of so much of the axis. */
+/* The first slice, of so much of the axis, of an operand that is cut. */
 static struct layout slice_of(const struct step *step, const struct slices *slices, int i,
                               int64_t size)
 {

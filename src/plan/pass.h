@@ -51,9 +51,6 @@ bool pass_never_refuses(const struct step *step);
  * before the writer would. */
 bool pass_can_wait(const struct step *writer, const struct step *reader);
 
-/* Whether views are alike but for their offsets, and along an axis unless that is NO_AXIS. */
-bool pass_alike(const struct layout *one, const struct layout *other, int axis);
-
 /* Whether a step cannot be done before `before`, which is in front of it. */
 bool pass_waits_for(const struct step *step, const struct step *before);
 

@@ -20,7 +20,7 @@ static bool has_digits(const struct step *step, struct product_sum *sums)
     *sums = step_product_sum(step);
     const struct layout weights = layout_of_weights(&sums->a);
     return !is_sum || (sums->batch == 1 && layout_elements(&sums->a) > 0 &&
-                       pass_alike(&sums->b, &weights, NO_AXIS) &&
+                       layout_alike(&sums->b, &weights, NO_AXIS) &&
                        weights.shape[1] <= WEIGHTS_MAX / weights.shape[2]);
 }
 
@@ -35,7 +35,7 @@ static bool add_digit(struct product_sum *sums, const struct product_sum *digit)
     if (sums->batch == 1)
         sums->out_distance = out_apart;
     if (sums->last_terms < s || t > s || sums->batch == DIGITS_MAX ||
-        !pass_alike(&sums->a, &digit->a, 1) || !pass_alike(&sums->out, &digit->out, NO_AXIS) ||
+        !layout_alike(&sums->a, &digit->a, 1) || !layout_alike(&sums->out, &digit->out, NO_AXIS) ||
         a_apart <= 0 || out_apart <= 0 || a_apart != before * sums->a.stride[1] ||
         out_apart != sums->batch * sums->out_distance ||
         (t > 1 && digit->a.stride[1] != sums->a.stride[1]))

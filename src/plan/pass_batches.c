@@ -50,7 +50,7 @@ enum { BEHIND = 1, BY_TURNS = 2 };
 static int slice_adjacency(const struct layout *view, const struct layout *other, int axis)
 {
     int64_t apart = other->offset - view->offset;
-    if (apart < 0 || !pass_alike(view, other, axis))
+    if (apart < 0 || !layout_alike(view, other, axis))
         return 0;
     if (axis == NO_AXIS)
         return apart == 0 ? BEHIND | BY_TURNS : 0;

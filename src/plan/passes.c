@@ -104,15 +104,6 @@ bool pass_can_wait(const struct step *writer, const struct step *reader)
     return true;
 }
 
-bool pass_alike(const struct layout *one, const struct layout *other, int axis)
-{
-    for (uint32_t i = 0; i < one->rank && one->rank == other->rank; i++)
-        if ((int)i != axis && (one->shape[i] != other->shape[i] ||
-                               (one->shape[i] > 1 && one->stride[i] != other->stride[i])))
-            return false;
-    return one->rank == other->rank;
-}
-
 bool pass_waits_for(const struct step *step, const struct step *before)
 {
     return !pass_has_removed(before) && before->kind != STEP_RELEASE &&
