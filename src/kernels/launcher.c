@@ -93,17 +93,13 @@ struct buffer *launcher_memory(struct launcher *self, const struct storage *stor
     return &self->storages[storage->id].buffer;
 }
 
-static void forget_contents(struct launcher *self, struct device_storage *memory)
+void launcher_storage_written(struct launcher *self, const struct storage *storage)
 {
+    struct device_storage *memory = &self->storages[storage->id];
     memory->generation++;
     derived_forget(self, memory);
     free(memory->contents);
     memory->contents = NULL;
-}
-
-void launcher_storage_written(struct launcher *self, const struct storage *storage)
-{
-    forget_contents(self, &self->storages[storage->id]);
 }
 
 bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage)
@@ -120,9 +116,8 @@ void launcher_storage_uploaded(struct launcher *self, const struct storage *stor
 
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
-    struct device_storage *memory = &self->storages[storage->id];
-    forget_contents(self, memory); /* and of the next one with that id, if there is one */
-    device_buffer_release(self->device, &memory->buffer);
+    launcher_storage_written(self, storage); /* and the next one with that id, if there is one */
+    device_buffer_release(self->device, launcher_memory(self, storage));
 }
 
 /* ---------------------------------------------------------------- checks */
