@@ -182,11 +182,6 @@ static struct space space_of_sum(const struct step *step)
     return space;
 }
 
-static void add_summed_axis(struct job *job, const struct step *step)
-{
-    JOB_ADD_LONGS(job, terms_of(step), step->in[0]->layout.stride[step->value[0]]);
-}
-
 static const char *plan_columns(const struct step *step, const struct healcl_device *device,
                                 struct variant_plan *plan)
 {
@@ -212,8 +207,7 @@ static enum healcl_status launch_columns(struct launcher *self, const struct var
     TRY(job_begin(&job, self, step, plan, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job_add_buffer(&job, moduli.lanes);
-    job_add_long(&job, moduli.period);
-    add_summed_axis(&job, step);
+    JOB_ADD_LONGS(&job, moduli.period, terms_of(step), step->in[0]->layout.stride[step->value[0]]);
     job.granule = LANES;
     return job_launch_of(&job, 1, error);
 }

@@ -276,13 +276,6 @@ static enum healcl_status compare_outputs(struct device_info *info,
 
 enum { CASES_BUFFER, ANSWERS_BUFFER, BYTES_BUFFER, WORDS_BUFFER, COUNTERS_BUFFER, BUFFERS };
 
-/* The most work-items in a group that divide the cases evenly. */
-static size_t local_size_of(const struct healcl_device *device)
-{
-    size_t local_size = device->tuning.local_size;
-    return local_size < 64 ? local_size : 64;
-}
-
 static const size_t buffer_bytes[BUFFERS] = {
     CASES * sizeof(struct operands), sizeof((struct outputs *)NULL)->answers,
     sizeof((struct outputs *)NULL)->bytes, sizeof((struct outputs *)NULL)->words,
@@ -319,7 +312,8 @@ static enum healcl_status prepare_launch(struct healcl_device *device,
     test->is_first = true;
     launch->arguments[launch->argument_count++] =
         (struct launch_argument){.value = &test->is_first, .size = sizeof test->is_first};
-    launch->local_size = local_size_of(device);
+    /* The most work-items in a group that divide the cases evenly. */
+    launch->local_size = device->tuning.local_size < 64 ? device->tuning.local_size : 64;
     launch->groups = CASES / launch->local_size;
     return HEALCL_OK;
 }

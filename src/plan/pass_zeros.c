@@ -6,20 +6,15 @@ static bool is_zero(const struct step *step, int i)
     return step->zeros >> i & 1;
 }
 
-static void set_input(struct step *step, int i, int from)
-{
-    step->in[i] = step->in[from];
-    step->arguments[i] = step->arguments[from];
-}
-
 /* x + 0 mod p is x mod p, also as a C remainder. */
 static bool add_nothing(struct step *step)
 {
     int other = is_zero(step, 1) ? 0 : 1;
     if ((!is_zero(step, 0) && !is_zero(step, 1)) || step->in[other]->storage->scalars)
         return false;
-    set_input(step, 0, other);
     step->kind = STEP_MOD;
+    step->in[0] = step->in[other];
+    step->arguments[0] = step->arguments[other];
     step->in[1] = NULL;
     step->residues = (uint8_t)(step->residues >> other & 1);
     step->zeros = step->zeros >> other & 1;
