@@ -335,9 +335,10 @@ static int take_parameter(const struct command *command, const struct command_op
     return EXIT_VERIFIED;
 }
 
-/* Finds what --op names, and checks that it takes the parameters. */
-static int find_operation(const struct command *command, struct bench_command *self)
+/* Finds what --op names, and checks that it takes the parameters. Or lists the operations. */
+static int find_operation(const struct command *command, void *context)
 {
+    struct bench_command *self = context;
     struct healcl_error error = {.status = HEALCL_OK};
     if (self->name) {
         self->operation = bench_operation_find(self->name);
@@ -351,7 +352,9 @@ static int find_operation(const struct command *command, struct bench_command *s
                 return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
                                    self->name);
     }
-    return run_cases(self, &error) == HEALCL_OK ? GOES_ON : end_error(&error, false);
+    if (run_cases(self, &error) != HEALCL_OK)
+        return end_error(&error, false);
+    return self->list ? print_list(self) : GOES_ON;
 }
 
 #define PARAMETER(name, value, does) name, 0, OPTION_WORD, value, does, .take = take_parameter
@@ -383,18 +386,9 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static void release(void *context)
 {
-    static const struct job_steps steps = {measure, report, print, NULL, NULL};
-    struct bench_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
-    int code = take_arguments(command, argc, argv, self);
-    if (code == GOES_ON)
-        code = find_operation(command, self);
-    if (code == GOES_ON)
-        code = self->list ? print_list(self) : job_run(self, &steps);
-    examples_release(&self->calls);
-    free(self);
-    return code;
+    examples_release(&((struct bench_command *)context)->calls);
 }
 
 const struct command command_bench = {
@@ -408,5 +402,10 @@ const struct command command_bench = {
         "outputs, each counted once. Exit code 1: a result was wrong, and nothing is reported.",
     .options = options,
     .device = DEVICE_HERE,
-    .run = run,
+    .size = sizeof(struct bench_command),
+    .steps = {.prepare = find_operation,
+              .work = measure,
+              .report = report,
+              .print = print,
+              .release = release},
 };

@@ -610,28 +610,28 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static int prepare(const struct command *command, void *context)
 {
-    static const struct job_steps steps = {check, report, print, print_junit, conclude};
-    struct check_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
-    int code = take_arguments(command, argc, argv, self);
-    if (code == GOES_ON && self->results && (self->operation || self->one_cell))
-        code = usage_error(command, "--results keeps checks of all operations, and one is named");
-    if (code == GOES_ON) {
-        coverage_sizes_init(&self->sizes, self->quick);
-        self->failures = cJSON_CreateArray();
-        self->kernels = cJSON_CreateArray();
-        choose_rows(self);
-        choose_examples(self);
-        if (self->row_count + self->example_count > 0)
-            code = job_run(self, &steps);
-        else if (self->one_cell)
-            code = usage_error(command, "there is no such case");
-        else
-            code = usage_error(
-                command, "unknown operation '%s', or one without kernels; healcl ops lists them",
-                self->operation);
-    }
+    struct check_command *self = context;
+    if (self->results && (self->operation || self->one_cell))
+        return usage_error(command, "--results keeps checks of all operations, and one is named");
+    coverage_sizes_init(&self->sizes, self->quick);
+    self->failures = cJSON_CreateArray();
+    self->kernels = cJSON_CreateArray();
+    choose_rows(self);
+    choose_examples(self);
+    if (self->row_count + self->example_count > 0)
+        return GOES_ON;
+    if (self->one_cell)
+        return usage_error(command, "there is no such case");
+    return usage_error(command,
+                       "unknown operation '%s', or one without kernels; healcl ops lists them",
+                       self->operation);
+}
+
+static void release(void *context)
+{
+    struct check_command *self = context;
     for (size_t i = 0; i < self->example_count; i++)
         healcl_error_clear(&self->examples[i].why);
     healcl_error_clear(&self->self_test);
@@ -640,8 +640,6 @@ static int run(const struct command *command, int argc, char **argv)
     cJSON_Delete(self->kernels);
     free(self->rows);
     free(self->examples);
-    free(self);
-    return code;
 }
 
 const struct command command_check = {
@@ -658,5 +656,12 @@ const struct command command_check = {
              "nothing could be checked; what is only too large for the device is not wrong.",
     .options = options,
     .device = DEVICE_HERE,
-    .run = run,
+    .size = sizeof(struct check_command),
+    .steps = {.prepare = prepare,
+              .work = check,
+              .report = report,
+              .print = print,
+              .junit = print_junit,
+              .conclude = conclude,
+              .release = release},
 };

@@ -35,14 +35,13 @@ enum option_kind {
     OPTION_WORD,
     OPTION_FILE, /* that is read, as is the next */
     OPTION_FOLDER,
-    OPTION_NEW_FILE, /* that is written, as is the next */
+    OPTION_MANIFESTS, /* a folder that is read, whose operations are loaded */
+    OPTION_NEW_FILE,  /* that is written, as is the next */
     OPTION_NEW_FOLDER,
-    OPTION_INPUT,   /* ENTRY=PATH of what is read */
-    OPTION_REPORT,  /* a file that is written, "-" for standard output: a struct report_file */
-    OPTION_COUNT,   /* from 1 to most: a uint32_t */
-    OPTION_SECONDS, /* of --timeout, a uint32_t: supervise.h knows of it too */
-    OPTION_TIMEOUT, /* the same, which supervise.h alone keeps */
-    OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
+    OPTION_INPUT,  /* ENTRY=PATH of what is read */
+    OPTION_REPORT, /* a file that is written, "-" for standard output: a struct report_file */
+    OPTION_COUNT,  /* from 1 to most: a uint32_t */
+    OPTION_BYTES,  /* with a suffix K, M, G or T: a uint64_t */
 };
 
 struct command;
@@ -74,6 +73,22 @@ enum device_use {
     DEVICE_IN_CHILDREN, /* it has children of its own */
 };
 
+/* Functions of a command, each NULL where there is nothing to do. self is the command's memory, all
+ * 0 at first. */
+struct command_steps {
+    /* Checks what the options say together, and sets what they leave open. Returns GOES_ON or the
+     * exit code. */
+    int (*prepare)(const struct command *command, void *self);
+    /* Those of job_run (command_job.h). conclude: once all is printed, or it failed, which came to
+     * code; returns the exit code. */
+    enum healcl_status (*work)(void *self, struct healcl_error *error);
+    cJSON *(*report)(void *self);
+    void (*print)(void *self, const cJSON *document, const struct style *style); /* never NULL */
+    void (*junit)(void *self, const cJSON *document, FILE *stream);
+    int (*conclude)(void *self, int code);
+    void (*release)(void *self); /* frees what it has, however far that has come */
+};
+
 struct command {
     const char *name;
     const char *summary;
@@ -83,8 +98,9 @@ struct command {
     const struct command_option *options; /* up to HELP_OPTION */
     enum command_operands operands;
     enum device_use device; /* where its options do not decide */
-    /* argv[0] is the command's name. Returns an exit code. */
-    int (*run)(const struct command *command, int argc, char **argv);
+    size_t size;            /* of its memory, which begins with a struct command_job */
+    int (*run)(const struct command *command, void *self); /* returns an exit code; NULL: job_run */
+    struct command_steps steps;
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
@@ -114,12 +130,13 @@ int program_run(const struct program *program, int argc, char **argv);
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);
 
-/* Takes the options into *session, and looks whether the operands are as many as the command wants,
- * and no file that is written is read too: they are argv[optind] and what follows. Then forks where
- * a device is opened (supervise.h), and loads folders of manifests. Returns GOES_ON; or the exit
- * code where that was all, for it was wrong or asked for help. */
+/* Takes the command line, of which argv[0] is the command's name, into its memory. Looks whether
+ * the operands are as many as the command wants, and no file that is written is read too. Then
+ * forks where a device is opened (supervise.h), and loads folders of manifests. Returns GOES_ON; or
+ * the exit code where that was all, for it was wrong or asked for help. */
 enum { GOES_ON = -1 };
-int take_arguments(const struct command *command, int argc, char **argv, void *session);
+struct command_job;
+int take_arguments(const struct command *command, int argc, char **argv, struct command_job *job);
 
 /* The folder of transcripts that come with healcl, from where the program lies; the caller frees
  * it. NULL: there is none. An operand that names no file is looked up there. */
@@ -130,50 +147,6 @@ void warn_of_device(const struct healcl_device *device);
 /* Prints the warnings of compilers about vendors' sources. */
 void warn_of_builds(const struct healcl_device *device);
 
-/* Whether it is --trust, which takes folders of manifests as --ops does, and more that they say. */
-bool is_trust(const struct command_option *option);
-
-/* Takes a folder of --ops, or --trust, into the const struct healcl_operations * that the option is
- * kept in; what they say is freed when the process ends. Otherwise tells why not. */
-int take_operations(const struct command *command, const struct command_option *option,
-                    void *session, const char *text);
-
-#define FOLDER_OPTION(name, does, type, member, taker) \
-    name, 0, OPTION_FOLDER, "DIR", does, KEPT_IN(type, member), .take = (taker)
-#define OPS_OPTION(type, member, taker)                                                            \
-    FOLDER_OPTION("ops",                                                                           \
-                  "take operations and kernels from the manifests of a folder (docs/VENDORS.md), " \
-                  "and native code that they name; repeatable",                                    \
-                  type, member, taker)
-#define TRUST_OPTION(type, member, taker)                                                          \
-    FOLDER_OPTION(                                                                                 \
-        "trust",                                                                                   \
-        "the same where manifests may name sources elsewhere, and any options of compilers", type, \
-        member, taker)
-#define DEVICE_OPTION(type, member) \
-    "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", KEPT_IN(type, member)
-#define JSON_OPTION(type, member)                                                  \
-    "json", 0, OPTION_REPORT, "FILE|-",                                            \
-        "write it as JSON too, or with - alone on standard output (docs/JSON.md)", \
-        KEPT_IN(type, member)
-#define MEMORY_OPTION(type, member)                                                     \
-    "memory-limit", 0, OPTION_BYTES, "SIZE",                                            \
-        "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
-        "(docs/MEMORY.md)",                                                             \
-        KEPT_IN(type, member)
-#define WORK_OPTION(type, member)       \
-    "work-limit", 0, OPTION_BYTES, "N", \
-        "refuse an operation that visits more elements; 4T by default", KEPT_IN(type, member)
-#define EXPAND_OPTION(type, member)                                                             \
-    "expand", 0, OPTION_WORD, "spec|sdk", "the order of expand's arguments (docs/HEAL-SDK.md)", \
-        KEPT_IN(type, member), .take = take_expand
-
-/* --timeout of a command that opens a device: supervise.h. */
-enum { TIMEOUT_MAX = 1000000 }; /* seconds */
-#define TIMEOUT_OPTION                                                              \
-    "timeout", 0, OPTION_TIMEOUT, "S", "give up after S seconds, with exit code 4", \
-        .most = TIMEOUT_MAX
-
 /* Values of an option that may be repeated, or arguments; of is for free(). */
 struct words {
     const char **of; /* with a NULL behind them, unless there are none */
@@ -182,7 +155,7 @@ struct words {
 void words_add(struct words *words, const char *text);
 
 /* Adds the value to the struct words that the option is kept in. */
-int take_word(const struct command *command, const struct command_option *option, void *session,
+int take_word(const struct command *command, const struct command_option *option, void *self,
               const char *text);
 
 int print_help(const struct command *command);
@@ -223,7 +196,7 @@ int finish_output(int code);
 
 /* ---- limits ---- */
 
-/* Takes the value of --expand, a member of enum healcl_expand. */
+/* Takes the value of --expand. */
 int take_expand(const struct command *command, const struct command_option *option, void *self,
                 const char *text);
 

@@ -1,4 +1,4 @@
-/* Frame of commands that make one report. */
+/* What all commands have in common, and the frame of those that make one report. */
 #ifndef HEALCL_CLI_COMMAND_JOB_H
 #define HEALCL_CLI_COMMAND_JOB_H
 
@@ -6,50 +6,83 @@
 #include "cli/report_file.h"
 #include "opencl/opening.h"
 
-/* The memory of such a command begins with it. */
+/* The memory of each command begins with it. */
 struct command_job {
+    char **arguments; /* of the command line, the operands last */
+    size_t argument_count;
+    char **files; /* the operands */
+    size_t file_count;
+    const char *file;            /* the one that the command works on; NULL: there is none */
     const char *selector;        /* of the device; NULL: none was named */
-    const char *file;            /* the transcript; NULL: there is none */
     struct healcl_limits limits; /* with the operations of manifests */
     struct report_file json, junit;
     bool quiet, verbose; /* print errors alone; also tell where an error arose */
+    uint32_t timeout;    /* seconds; 0: none was named */
     struct progress progress;
     struct healcl_device *device; /* closed with the job */
 };
 
-struct job_steps {
-    enum healcl_status (*work)(void *self, struct healcl_error *error); /* NULL: none is needed */
-    cJSON *(*report)(void *self);                                       /* NULL: it makes none */
-    void (*print)(void *self, const cJSON *document, const struct style *style);
-    void (*junit)(void *self, const cJSON *document, FILE *stream); /* NULL: it takes no --junit */
-    /* Returns the exit code once all is printed, or it failed, which came to code; or NULL. */
-    int (*conclude)(void *self, int code);
-};
-
 /* Opens the reports and works, while progress is shown. Then prints what came of it, or why it
  * failed, closes what is open, and returns the exit code. */
-int job_run(void *self, const struct job_steps *steps);
+int job_run(const struct command *command, void *self);
+
+/* Makes the report, prints it unless something else is to stand there, and writes it where it is
+ * wanted. Returns the exit code of that. */
+int job_report(const struct command *command, void *self);
 
 /* The operations of manifests, or NULL. */
 const struct operation_table *job_table(const struct command_job *job);
 
-/* Rows of options; the last ones of a command are JOB_OPTIONS. */
-#define JOB_DEVICE DEVICE_OPTION(struct command_job, selector)
-#define JOB_LIMITS                                            \
-    {MEMORY_OPTION(struct command_job, limits.memory_bytes)}, \
-        {WORK_OPTION(struct command_job, limits.work)},       \
-    {                                                         \
-        EXPAND_OPTION(struct command_job, limits.expand)      \
+/* ---- rows of options; JOB_DEVICE to JSON_OPTION are without braces ---- */
+
+#define JOB_DEVICE                                                        \
+    "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", \
+        KEPT_IN(struct command_job, selector)
+#define EXPAND_OPTION                                                                           \
+    "expand", 0, OPTION_WORD, "spec|sdk", "the order of expand's arguments (docs/HEAL-SDK.md)", \
+        .take = take_expand
+#define PASSES_OPTION                                                   \
+    "passes", 0, OPTION_WORD, "LIST|none",                              \
+        "only these passes, with commas between them, or none of them", \
+        KEPT_IN(struct command_job, limits.passes)
+/* --timeout of a command that opens a device: supervise.h. */
+enum { TIMEOUT_MAX = 1000000 }; /* seconds */
+#define GIVE_UP "give up after S seconds, with exit code 4"
+#define TIMEOUT_OPTION(does) \
+    "timeout", 0, OPTION_COUNT, "S", does, KEPT_IN(struct command_job, timeout), .most = TIMEOUT_MAX
+#define OPS_OPTION                                                                               \
+    "ops", 0, OPTION_MANIFESTS, "DIR",                                                           \
+        .help =                                                                                  \
+            "take operations and kernels from the manifests of a folder (docs/VENDORS.md), and " \
+            "native code that they name; repeatable"
+#define TRUST_OPTION                     \
+    "trust", 0, OPTION_MANIFESTS, "DIR", \
+        .help =                          \
+            "the same where manifests may name sources elsewhere, and any options of compilers"
+#define JSON_OPTION                                                                \
+    "json", 0, OPTION_REPORT, "FILE|-",                                            \
+        "write it as JSON too, or with - alone on standard output (docs/JSON.md)", \
+        KEPT_IN(struct command_job, json)
+
+#define MEMORY_OPTION                                                                   \
+    "memory-limit", 0, OPTION_BYTES, "SIZE",                                            \
+        "refuse tensors that together take more: bytes, or with a suffix K, M, G or T " \
+        "(docs/MEMORY.md)",                                                             \
+        KEPT_IN(struct command_job, limits.memory_bytes)
+#define WORK_OPTION                                                     \
+    "work-limit", 0, OPTION_BYTES, "N",                                 \
+        "refuse an operation that visits more elements; 4T by default", \
+        KEPT_IN(struct command_job, limits.work)
+#define JOB_LIMITS                  \
+    {MEMORY_OPTION}, {WORK_OPTION}, \
+    {                               \
+        EXPAND_OPTION               \
     }
-#define JOB_OPERATIONS                                                       \
-    {OPS_OPTION(struct command_job, limits.operations, take_operations)},    \
-    {                                                                        \
-        TRUST_OPTION(struct command_job, limits.operations, take_operations) \
-    }
-#define JOB_OPTIONS                                                            \
-    JOB_OPERATIONS, {JSON_OPTION(struct command_job, json)}, {TIMEOUT_OPTION}, \
-    {                                                                          \
-        HELP_OPTION                                                            \
+/* The last ones of most commands. */
+#define JOB_OPTIONS                                                         \
+    {OPS_OPTION}, {TRUST_OPTION}, {JSON_OPTION}, {TIMEOUT_OPTION(GIVE_UP)}, \
+    {                                                                       \
+        HELP_OPTION                                                         \
     }
 
 /* Starts a process that compiles the kernels of a transcript, from its end on, where that shortens

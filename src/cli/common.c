@@ -166,11 +166,11 @@ void words_add(struct words *words, const char *text)
     words->of[words->count] = NULL;
 }
 
-int take_word(const struct command *command, const struct command_option *option, void *session,
+int take_word(const struct command *command, const struct command_option *option, void *self,
               const char *text)
 {
     (void)command;
-    words_add((struct words *)(void *)((char *)session + option->member), text);
+    words_add((struct words *)(void *)((char *)self + option->member), text);
     return EXIT_VERIFIED;
 }
 
@@ -239,33 +239,17 @@ void warn_of_builds(const struct healcl_device *device)
     fputs(device->programs->warnings, stderr);
 }
 
-bool is_trust(const struct command_option *option)
-{
-    return strcmp(option->name, "trust") == 0;
-}
-
-int take_operations(const struct command *command, const struct command_option *option,
-                    void *session, const char *text)
-{
-    (void)command;
-    static struct healcl_operations *loaded; /* lives as long as the process, as signals do */
-    struct healcl_error error = {.status = HEALCL_OK};
-    if ((is_trust(option) ? healcl_operations_load_trusted
-                          : healcl_operations_load)(text, &loaded, &error) == HEALCL_OK)
-        memcpy((char *)session + option->member, &loaded, sizeof loaded);
-    return end_error(&error, false);
-}
-
 /* ---------------------------------------------------------------- limits */
 
 int take_expand(const struct command *command, const struct command_option *option, void *self,
                 const char *text)
 {
     const bool is_sdk = strcmp(text, "sdk") == 0;
-    const enum healcl_expand expand = is_sdk ? HEALCL_EXPAND_SDK : HEALCL_EXPAND_SPECIFICATION;
+    (void)option;
     if (!is_sdk && strcmp(text, "spec") != 0)
         return usage_error(command, "--expand takes spec or sdk, not '%.200s'", text);
-    memcpy((char *)self + option->member, &expand, sizeof expand);
+    ((struct command_job *)self)->limits.expand =
+        is_sdk ? HEALCL_EXPAND_SDK : HEALCL_EXPAND_SPECIFICATION;
     return EXIT_VERIFIED;
 }
 
@@ -451,16 +435,15 @@ static void list_options(const struct command_option *list, struct option option
     *letters = 0;
 }
 
-static uint32_t timeout; /* seconds; 0: none */
-
 static int take_value(const struct command *command, const struct command_option *option,
-                      void *session)
+                      struct command_job *job)
 {
-    void *member = (char *)session + option->member;
+    void *member = (char *)job + option->member;
     if (option->take)
-        return option->take(command, option, session, optarg);
+        return option->take(command, option, job, optarg);
     switch (option->kind) {
-    case OPTION_HELP: break;
+    case OPTION_HELP:
+    case OPTION_MANIFESTS: break;
     case OPTION_FLAG: *(bool *)member = true; break;
     case OPTION_DEVICE:
     case OPTION_WORD:
@@ -475,16 +458,10 @@ static int take_value(const struct command *command, const struct command_option
                                option->name, optarg);
         report_file_set(member, optarg, strcmp(option->name, "junit") == 0);
         break;
-    case OPTION_TIMEOUT:
     case OPTION_COUNT:
-    case OPTION_SECONDS:
-        if (option->kind == OPTION_TIMEOUT)
-            member = &timeout;
         if (!parse_count(optarg, option->most, member))
             return usage_error(command, "--%s takes a number from 1 to %" PRIu32 ", not '%s'",
                                option->name, option->most, optarg);
-        if (option->kind == OPTION_SECONDS)
-            memcpy(&timeout, member, sizeof timeout);
         break;
     case OPTION_BYTES:
         if (!parse_size(optarg, member))
@@ -499,31 +476,24 @@ static int take_value(const struct command *command, const struct command_option
 /* A command line that is taken. */
 struct taken {
     const struct command *command;
-    void *session;
+    struct command_job *job;
     struct named_file *files;
     size_t count;
-    struct supervision supervision;
+    bool opens_device;
 };
 
 static int take_option(struct taken *taken, const struct command_option *option)
 {
     const struct command *command = taken->command;
-    struct supervision *supervision = &taken->supervision;
     if (option->kind == OPTION_HELP)
         return print_help(command);
-    const int code = option->take == take_operations ? EXIT_VERIFIED
-                                                     : take_value(command, option, taken->session);
+    const int code = take_value(command, option, taken->job);
     if (code != EXIT_VERIFIED)
         return code;
     if (option->decides_device)
-        supervision->opens_device = command->device != DEVICE_HERE;
-    if (option->kind == OPTION_REPORT && supervision->report_count < REPORTS_MAX) {
-        struct report_file *report = (void *)((char *)taken->session + option->member);
-        report->number = (uint32_t)supervision->report_count;
-        supervision->reports[supervision->report_count++] = report;
-    }
+        taken->opens_device = command->device != DEVICE_HERE;
     if (is_written_by(option) || option->kind == OPTION_FILE || option->kind == OPTION_FOLDER ||
-        option->kind == OPTION_INPUT)
+        option->kind == OPTION_MANIFESTS || option->kind == OPTION_INPUT)
         taken->files[taken->count++] = name_file(option, optarg);
     return GOES_ON;
 }
@@ -532,6 +502,7 @@ static int take_operands(struct taken *taken, int argc, char **argv)
 {
     const struct command *command = taken->command;
     const enum command_operands operands = command->operands;
+    struct command_job *job = taken->job;
     const int count = argc - optind;
     if (operands == OPERANDS_NONE && count > 0)
         return usage_error(command, "unexpected argument '%s'", argv[optind]);
@@ -543,7 +514,11 @@ static int take_operands(struct taken *taken, int argc, char **argv)
         argv[i] = find_operand(argv[i]);
         taken->files[taken->count++] = name_file(NULL, argv[i]);
     }
-    taken->supervision.file = operands == OPERANDS_ANY ? NULL : argv[optind];
+    job->arguments = argv + 1;
+    job->argument_count = (size_t)argc - 1;
+    job->files = argv + optind;
+    job->file_count = (size_t)count;
+    job->file = operands == OPERANDS_FILE ? argv[optind] : NULL;
     return check_files(command, taken->files, taken->count);
 }
 
@@ -570,30 +545,32 @@ static int take_all(struct taken *taken, int argc, char **argv)
 /* Loads the folders of --ops and --trust, whose native code runs in the child. */
 static int load_operations(const struct taken *taken)
 {
-    int code = EXIT_VERIFIED;
-    for (size_t i = 0; i < taken->count && code == EXIT_VERIFIED; i++) {
+    static struct healcl_operations *loaded; /* lives as long as the process, as signals do */
+    struct healcl_error error = {.status = HEALCL_OK};
+    enum healcl_status status = HEALCL_OK;
+    for (size_t i = 0; i < taken->count && status == HEALCL_OK; i++) {
         const struct named_file *file = &taken->files[i];
-        if (file->option && file->option->take == take_operations)
-            code = take_operations(taken->command, file->option, taken->session, file->text);
+        if (file->option && file->option->kind == OPTION_MANIFESTS)
+            status = (strcmp(file->option->name, "trust") == 0
+                          ? healcl_operations_load_trusted
+                          : healcl_operations_load)(file->text, &loaded, &error);
     }
-    return code == EXIT_VERIFIED ? GOES_ON : code;
+    taken->job->limits.operations = loaded;
+    return status == HEALCL_OK ? GOES_ON : end_error(&error, false);
 }
 
-int take_arguments(const struct command *command, int argc, char **argv, void *session)
+int take_arguments(const struct command *command, int argc, char **argv, struct command_job *job)
 {
     struct taken taken = {.command = command,
-                          .session = session,
+                          .job = job,
                           .files = xcalloc((size_t)argc + 1, sizeof *taken.files),
-                          .supervision.opens_device = command->device == DEVICE_HERE};
+                          .opens_device = command->device == DEVICE_HERE};
     taken.files[taken.count] = (struct named_file){.text = "-", .is_written = true};
     find_place(&taken.files[taken.count++], STANDARD_OUTPUT);
-    char *const name = argv[0];
     argv[0] = (char *)(uintptr_t)this_program->name; /* as messages of getopt_long begin */
     int code = take_all(&taken, argc, argv);
-    argv[0] = name; /* a part of the command that compare tells */
-    taken.supervision.timeout = timeout;
     if (code == GOES_ON)
-        supervise(command, &taken.supervision);
+        supervise(command, job, taken.opens_device);
     if (code == GOES_ON)
         code = load_operations(&taken);
     free(taken.files);

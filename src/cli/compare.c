@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/command_job.h"
 #include "cli/comparison.h"
-#include "cli/progress.h"
-#include "cli/report_file.h"
 
 enum {
     REPEAT_MAX = 250000, /* whose times a comparison can read */
@@ -42,18 +41,14 @@ static const int exit_codes[] = {
 
 /* One `healcl compare`. */
 struct compare_command {
+    struct command_job job;                /* its operations are read to find mistakes now */
     struct words devices, baselines, kept; /* kept: segments that steady requests do not upload */
-    struct words folders;                  /* for runs: "--ops" or "--trust", and each folder */
     const char *results;                   /* a folder, or NULL */
-    const struct healcl_operations *operations; /* that were read from them, to find mistakes now */
-    char **files;
-    size_t file_count;
     bool no_measure, no_fallback, judges_times;
     bool is_of_driver;  /* that no device was found */
     double fail_slower; /* percent */
-    uint32_t repeat, timeout;
+    uint32_t repeat;
     struct report_file outputs[OUTPUT_COUNT];
-    struct progress progress;
     struct comparison comparison;
     size_t run_count, made; /* runs here: baselines' are behind them */
     int interrupted;        /* the signal, or 0 */
@@ -108,12 +103,12 @@ static enum healcl_status list_devices(struct compare_command *self, const char 
     struct process_result result;
     enum healcl_status status = HEALCL_OK;
     char seconds[16];
-    snprintf(seconds, sizeof seconds, "%" PRIu32, self->timeout);
-    progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
+    snprintf(seconds, sizeof seconds, "%" PRIu32, self->job.timeout);
+    progress_say(&self->job.progress, "looking for %s", selector ? selector : "devices");
     TRY(run_child(self,
                   WORDS(PROCESS_NAME, "devices", json_for_us, "--no-self-test", "--timeout",
                         seconds, selector ? "-d" : NULL, selector),
-                  self->timeout, &result, error));
+                  self->job.timeout, &result, error));
     const bool is_usage = selector && result.code == EXIT_USAGE;
     const bool none = compare_add_devices(&self->comparison, result.text, selector != NULL,
                                           &self->is_of_driver) == 0;
@@ -153,10 +148,10 @@ static enum healcl_status measure(struct compare_command *self, cJSON *device,
     if (self->no_measure || json_is(device, "index", COMPARE_REFERENCE))
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&self->progress, "measuring %s", selector);
+    progress_say(&self->job.progress, "measuring %s", selector);
     TRY(run_child(self, WORDS(PROCESS_NAME, "devices", json_for_us, "--measure", "-d", selector),
-                  self->timeout < MEASURE_TIMEOUT ? self->timeout : MEASURE_TIMEOUT, &result,
-                  error));
+                  self->job.timeout < MEASURE_TIMEOUT ? self->job.timeout : MEASURE_TIMEOUT,
+                  &result, error));
     compare_take_rates(device, result.text);
     process_result_release(&result);
     return HEALCL_OK;
@@ -171,7 +166,9 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
                                    struct process_result *result, struct healcl_error *error)
 {
     struct words arguments = {.count = 0};
-    const char *file = self->files[transcript];
+    const char *file = self->job.files[transcript];
+    const struct healcl_operations *manifests = self->job.limits.operations;
+    const struct operation_folder *folder = manifests ? manifests->folders : NULL;
     char times[16], requests[16];
     snprintf(times, sizeof times, "%" PRIu32, repeat);
     snprintf(requests, sizeof requests, "%" PRIu32, repeat < STEADY_MAX ? repeat : STEADY_MAX);
@@ -182,7 +179,8 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
         add_words(&arguments, WORDS("-d", selector));
     if (self->no_fallback)
         words_add(&arguments, "--no-fallback");
-    add_words(&arguments, self->folders.of);
+    for (; folder; folder = folder->next)
+        add_words(&arguments, WORDS(folder->is_trusted ? "--trust" : "--ops", folder->path));
     add_words(&arguments, WORDS("--repeat", times));
     if (run)
         add_words(&arguments, WORDS("--steady", requests));
@@ -194,7 +192,8 @@ static enum healcl_status run_file(struct compare_command *self, const char *sel
         arguments.count--;
     }
     add_words(&arguments, WORDS("--quiet", json_for_us, "--", file));
-    const enum healcl_status status = run_child(self, arguments.of, self->timeout, result, error);
+    const enum healcl_status status =
+        run_child(self, arguments.of, self->job.timeout, result, error);
     free(arguments.of);
     return status;
 }
@@ -209,8 +208,8 @@ static enum healcl_status run_one(struct compare_command *self, cJSON *run,
 {
     const size_t transcript = json_number_at(run, "transcript_at");
     struct process_result result;
-    progress_say(&self->progress, "%zu of %zu: %s: %s", self->made + 1, self->run_count,
-                 selector_of(self, run), self->files[transcript]);
+    progress_say(&self->job.progress, "%zu of %zu: %s: %s", self->made + 1, self->run_count,
+                 selector_of(self, run), self->job.files[transcript]);
     TRY(run_file(self, selector_of(self, run), transcript, self->repeat, run, &result, error));
     compare_take_run(&self->comparison, run, &result);
     process_result_release(&result);
@@ -225,7 +224,8 @@ static enum healcl_status judge(struct compare_command *self, size_t transcript,
     if (!run)
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&self->progress, "host reference: %s, which differs", self->files[transcript]);
+    progress_say(&self->job.progress, "host reference: %s, which differs",
+                 self->job.files[transcript]);
     TRY(run_file(self, COMPARE_REFERENCE, transcript, 1, NULL, &result, error));
     compare_take_run(&self->comparison, run, &result);
     process_result_release(&result);
@@ -258,7 +258,7 @@ static enum healcl_status run_all(struct compare_command *self, struct healcl_er
         TRY(measure(self, compare_device(comparison, i), error));
     }
     TRY(make_runs(self, error));
-    for (size_t i = 0; i < self->file_count; i++)
+    for (size_t i = 0; i < self->job.file_count; i++)
         TRY(judge(self, i, error));
     return HEALCL_OK;
 }
@@ -272,40 +272,40 @@ static enum healcl_status add_baselines(struct compare_command *self, struct hea
         TRY(compare_add_baseline(&self->comparison, self->baselines.of[i], &added, error));
         if (added > 0)
             continue;
-        progress_pause(&self->progress);
+        progress_pause(&self->job.progress);
         print_notice("%s: warning: it has no run of the transcripts that are compared",
                      self->baselines.of[i]);
-        progress_resume(&self->progress);
+        progress_resume(&self->job.progress);
     }
     return HEALCL_OK;
 }
 
 /* All that can be wrong is found before the first run. */
-static enum healcl_status prepare(struct compare_command *self, struct healcl_error *error)
+static enum healcl_status begin(struct compare_command *self, struct healcl_error *error)
 {
     struct comparison *comparison = &self->comparison;
     compare_put_number(comparison->top, "repeat", self->repeat);
-    compare_put_number(comparison->top, "timeout_s", self->timeout);
+    compare_put_number(comparison->top, "timeout_s", self->job.timeout);
     if (self->judges_times)
         compare_put_number(comparison->top, "fail_slower_percent", self->fail_slower);
-    for (size_t i = 0; i < self->file_count; i++)
-        TRY(compare_add_transcript(comparison, self->files[i], error));
+    for (size_t i = 0; i < self->job.file_count; i++)
+        TRY(compare_add_transcript(comparison, self->job.files[i], error));
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         TRY(report_file_open(&self->outputs[i], error));
     if (self->results)
         TRY(compare_make_results(self->results, error));
     TRY(add_devices(self, error));
     const size_t devices = json_number_at(comparison->top, "devices");
-    for (size_t i = 0; i < self->file_count; i++)
+    for (size_t i = 0; i < self->job.file_count; i++)
         for (size_t j = 0; j < devices; j++)
             compare_add_run(comparison, i, j);
-    self->run_count = self->file_count * devices;
+    self->run_count = self->job.file_count * devices;
     return add_baselines(self, error);
 }
 
 static enum healcl_status compare(struct compare_command *self, struct healcl_error *error)
 {
-    TRY(prepare(self, error));
+    TRY(begin(self, error));
     enum healcl_status status = run_all(self, error);
     /* Runs made before the interruption are reported. */
     if (self->interrupted && compare_end_early(&self->comparison) > 0)
@@ -365,12 +365,14 @@ static void print_slowdowns(const struct comparison *comparison)
     }
 }
 
-static int compare_and_report(struct compare_command *self)
+static int run(const struct command *command, void *context)
 {
+    struct compare_command *self = context;
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start_long(&self->progress);
+    (void)command;
+    progress_start_long(&self->job.progress);
     enum healcl_status status = compare(self, &error);
-    progress_end(&self->progress);
+    progress_end(&self->job.progress);
     int code = EXIT_VERIFIED;
     if (status == HEALCL_OK)
         code = print_all(self);
@@ -394,14 +396,6 @@ static int compare_and_report(struct compare_command *self)
 }
 
 /* ---------------------------------------------------------------- options */
-
-static int take_folder(const struct command *command, const struct command_option *option,
-                       void *context, const char *text)
-{
-    struct compare_command *self = context;
-    add_words(&self->folders, WORDS(is_trust(option) ? "--trust" : "--ops", text));
-    return take_operations(command, option, self, text);
-}
 
 static int take_percent(const struct command *command, const struct command_option *option,
                         void *context, const char *text)
@@ -430,8 +424,7 @@ static const struct command_option options[] = {
      "all but those of segments upload_ct..., or where there are none of the last segment that "
      "uploads",
      KEPT_IN(struct compare_command, kept), .take = take_word},
-    {"timeout", 0, OPTION_SECONDS, "S", "seconds that one process may take, 600 by default",
-     KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
+    {TIMEOUT_OPTION("seconds that one process may take, 600 by default")},
     {"baseline", 0, OPTION_FILE, "FILE",
      "a comparison saved by --json, maybe on another machine: its runs of the same transcripts "
      "stand beside today's; repeatable",
@@ -448,8 +441,8 @@ static const struct command_option options[] = {
      "run with healcl run --no-fallback: what a device cannot run fails; otherwise the host runs "
      "that, and tables and pages say so",
      KEPT_IN(struct compare_command, no_fallback)},
-    {OPS_OPTION(struct compare_command, operations, take_folder)},
-    {TRUST_OPTION(struct compare_command, operations, take_folder)},
+    {OPS_OPTION},
+    {TRUST_OPTION},
     {"results", 0, OPTION_NEW_FOLDER, "DIR",
      "write what each device did into DIR/VENDOR-DEVICE.json, for others to check "
      "(docs/COMPARE.md); healcl check adds to it",
@@ -463,27 +456,28 @@ static const struct command_option options[] = {
     {HELP_OPTION},
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static int prepare(const struct command *command, void *context)
 {
-    struct compare_command self = {.timeout = TIMEOUT_DEFAULT};
-    int code = take_arguments(command, argc, argv, &self);
-    if (code == GOES_ON && self.judges_times && self.baselines.count == 0)
-        code = usage_error(command, "--fail-slower compares with a --baseline, and none is named");
-    if (code == GOES_ON) {
-        if (self.repeat == 0)
-            self.repeat = self.judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
-        self.files = argv + optind;
-        self.file_count = (size_t)(argc - optind);
-        comparison_init(&self.comparison, host_memory());
-        compare_put_command(self.comparison.top, "compare", (const char *const *)argv + 1,
-                            (size_t)argc - 1);
-        code = compare_and_report(&self);
-        comparison_release(&self.comparison);
-    }
-    struct words *lists[] = {&self.devices, &self.baselines, &self.kept, &self.folders};
+    struct compare_command *self = context;
+    if (self->judges_times && self->baselines.count == 0)
+        return usage_error(command, "--fail-slower compares with a --baseline, and none is named");
+    if (self->repeat == 0)
+        self->repeat = self->judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
+    if (self->job.timeout == 0)
+        self->job.timeout = TIMEOUT_DEFAULT;
+    comparison_init(&self->comparison, host_memory());
+    compare_put_command(self->comparison.top, "compare", (const char *const *)self->job.arguments,
+                        self->job.argument_count);
+    return GOES_ON;
+}
+
+static void release(void *context)
+{
+    struct compare_command *self = context;
+    comparison_release(&self->comparison);
+    struct words *lists[] = {&self->devices, &self->baselines, &self->kept};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         free(lists[i]->of);
-    return code;
 }
 
 const struct command command_compare = {
@@ -500,5 +494,7 @@ const struct command command_compare = {
     .options = options,
     .operands = OPERANDS_FILES,
     .device = DEVICE_IN_CHILDREN,
+    .size = sizeof(struct compare_command),
     .run = run,
+    .steps = {.prepare = prepare, .release = release},
 };

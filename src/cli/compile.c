@@ -20,8 +20,6 @@ struct compile_command {
     struct command_job job; /* its file: the transcript that is run now, or NULL */
     const char *output, *emit, *target, *from;
     bool cache;
-    char **files;
-    size_t file_count;
     glob_t bundled;          /* cache: the files, where none are named */
     struct record record;    /* what was built for the device */
     struct package *package; /* what is made */
@@ -69,8 +67,8 @@ static enum healcl_status open_device(struct compile_command *self, struct healc
 
 static enum healcl_status run_files(struct compile_command *self, struct healcl_error *error)
 {
-    for (size_t i = 0; i < self->file_count; i++)
-        TRY(run_file(self, self->files[i], error));
+    for (size_t i = 0; i < self->job.file_count; i++)
+        TRY(run_file(self, self->job.files[i], error));
     self->job.file = NULL;
     progress_say(&self->job.progress, "getting binaries");
     return HEALCL_OK;
@@ -309,10 +307,10 @@ static enum healcl_status complete(struct compile_command *self, struct healcl_e
 /* Keeps what is built, each program in a file of its own: later runs read those that they need. */
 static enum healcl_status keep(struct compile_command *self, struct healcl_error *error)
 {
-    if (self->file_count == 0) {
+    if (self->job.file_count == 0) {
         TRY(bundled_find(&self->bundled, error));
-        self->files = self->bundled.gl_pathv;
-        self->file_count = self->bundled.gl_pathc;
+        self->job.files = self->bundled.gl_pathv;
+        self->job.file_count = self->bundled.gl_pathc;
     }
     TRY(open_device(self, error));
     if (!self->job.device->programs->cache_directory)
@@ -335,6 +333,7 @@ static enum healcl_status keep(struct compile_command *self, struct healcl_error
 static enum healcl_status compile(void *context, struct healcl_error *error)
 {
     struct compile_command *self = context;
+    self->package = xcalloc(1, sizeof *self->package);
     if (self->cache)
         return keep(self, error);
     if (self->from)
@@ -394,22 +393,25 @@ static const struct command_option options[] = {
     {"from", 0, OPTION_FOLDER, "FOLDER",
      "make a package of what that script has compiled, for a device that is here",
      KEPT_IN(struct compile_command, from)},
-    {EXPAND_OPTION(struct command_job, limits.expand)},
-    JOB_OPERATIONS,
-    {TIMEOUT_OPTION},
+    {EXPAND_OPTION},
+    {OPS_OPTION},
+    {TRUST_OPTION},
+    {TIMEOUT_OPTION(GIVE_UP)},
     {HELP_OPTION},
 };
 
-static int check(const struct command *command, const struct compile_command *self)
+static int check(const struct command *command, void *context)
 {
-    if (self->from && self->file_count > 0)
-        return usage_error(command, "--from takes all from a folder, not '%s' too", self->files[0]);
+    const struct compile_command *self = context;
+    if (self->from && self->job.file_count > 0)
+        return usage_error(command, "--from takes all from a folder, not '%s' too",
+                           self->job.files[0]);
     if (self->cache && (self->output || self->emit || self->from || self->target))
         return usage_error(command, "--cache keeps programs: it goes without --output, --emit, "
                                     "--target and --from");
     if (self->cache)
         return GOES_ON;
-    if (!self->from && self->file_count == 0)
+    if (!self->from && self->job.file_count == 0)
         return usage_error(command, "no FILE is named");
     if (!self->emit != !self->target)
         return usage_error(command, "--emit and --target come together");
@@ -425,24 +427,12 @@ static int check(const struct command *command, const struct compile_command *se
     return GOES_ON;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static void release(void *context)
 {
-    static const struct job_steps steps = {compile, NULL, print, NULL, NULL};
-    struct compile_command self = {.cache = false};
-    int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    self.files = argv + optind;
-    self.file_count = (size_t)(argc - optind);
-    code = check(command, &self);
-    if (code != GOES_ON)
-        return code;
-    self.package = xcalloc(1, sizeof *self.package);
-    code = job_run(&self, &steps);
-    record_release(&self.record);
-    package_free(self.package);
-    globfree(&self.bundled);
-    return code;
+    struct compile_command *self = context;
+    record_release(&self->record);
+    package_free(self->package);
+    globfree(&self->bundled);
 }
 
 const struct command command_compile = {
@@ -460,5 +450,6 @@ const struct command command_compile = {
     .options = options,
     .operands = OPERANDS_ANY,
     .device = DEVICE_HERE,
-    .run = run,
+    .size = sizeof(struct compile_command),
+    .steps = {.prepare = check, .work = compile, .print = print, .release = release},
 };

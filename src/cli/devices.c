@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/progress.h"
-#include "cli/report_file.h"
-#include "opencl/opening.h"
+#include "cli/command_job.h"
 #include "tools/xmalloc.h"
 
 enum { SELECTOR_SIZE = 24, DRIVER_SECONDS = 30 };
@@ -17,10 +15,8 @@ struct self_test_result {
 
 /* One `healcl devices`. */
 struct devices_command {
-    const char *selector;
-    struct report_file json;
+    struct command_job job; /* its timeout: for a child */
     bool measures, only_tests, no_tests;
-    uint32_t timeout; /* seconds for a child */
 };
 
 /* ---------------------------------------------------------------- listing */
@@ -362,13 +358,13 @@ static void print(const cJSON *document, const struct style *style)
 
 static int print_devices(struct devices_command *self)
 {
-    const char *selector = self->selector;
+    const char *selector = self->job.selector;
     struct device_listing listing;
     size_t best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
     int code = EXIT_VERIFIED;
     bool is_of_driver;
-    const uint32_t seconds = self->timeout > 0 ? self->timeout : DRIVER_SECONDS;
+    const uint32_t seconds = self->job.timeout > 0 ? self->job.timeout : DRIVER_SECONDS;
     enum healcl_status status = list_all(seconds, &listing, &is_of_driver, &error);
     const size_t count = listing.count;
     if (status == HEALCL_OK && !selector && device_is_reference(NULL))
@@ -390,9 +386,9 @@ static int print_devices(struct devices_command *self)
     cJSON *document = report(&listing, best, self_tests, rates);
     if (error.status != HEALCL_OK)
         report_add_error(document, &error, is_of_driver);
-    if (count > 0 && !self->json.on_stdout)
+    if (count > 0 && !self->job.json.on_stdout)
         print(document, &style);
-    code = report_file_json(&self->json, document, code, false);
+    code = report_file_json(&self->job.json, document, code, false);
     free(rates);
     free(self_tests);
     device_listing_release(&listing);
@@ -405,7 +401,7 @@ static int print_devices(struct devices_command *self)
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, "SEL",
      "mark, and measure, the device that healcl run would take with this option",
-     KEPT_IN(struct devices_command, selector)},
+     KEPT_IN(struct command_job, selector)},
     {"measure", 0, OPTION_FLAG, NULL,
      "also measure how many products of 64-bit integers and how many copied bytes a device does, "
      "and rates of its kernels, which healcl run and healcl inspect --roofline then use",
@@ -416,26 +412,22 @@ static const struct command_option options[] = {
     {"self-test", 0, OPTION_FLAG, NULL,
      "only open one device, which runs its self-test; prints nothing",
      KEPT_IN(struct devices_command, only_tests), .decides_device = true},
-    {JSON_OPTION(struct devices_command, json)},
-    {"timeout", 0, OPTION_SECONDS, "S",
-     "seconds that drivers may take to list their devices, and each to end its self-test, 30 by "
-     "default; with --measure all of it",
-     KEPT_IN(struct devices_command, timeout), .most = TIMEOUT_MAX},
+    {JSON_OPTION},
+    {TIMEOUT_OPTION("seconds that drivers may take to list their devices, and each to end its "
+                    "self-test, 30 by default; with --measure all of it")},
     {HELP_OPTION},
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(const struct command *command, void *context)
 {
-    struct devices_command self = {.selector = NULL};
-    int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    if (self.only_tests)
-        return test_device(self.selector);
-    code = report_file_begin(&self.json);
+    struct devices_command *self = context;
+    (void)command;
+    if (self->only_tests)
+        return test_device(self->job.selector);
+    int code = report_file_begin(&self->job.json);
     if (code == EXIT_VERIFIED)
-        code = print_devices(&self);
-    report_file_discard(&self.json);
+        code = print_devices(self);
+    report_file_discard(&self->job.json);
     return code;
 }
 
@@ -451,5 +443,6 @@ const struct command command_devices = {
              "or a driver crashed, hung or ended the process while devices were listed.",
     .options = options,
     .device = DEVICE_IN_CHILDREN,
+    .size = sizeof(struct devices_command),
     .run = run,
 };

@@ -43,6 +43,8 @@ static enum healcl_status find_fault(void *context, struct healcl_error *error)
     if (self->case_path) /* before what may take long */
         TRY(new_file_open(&self->case_file, self->case_path, error));
     progress_say(&job->progress, "reading %s", job->file);
+    job->limits.passes = "none";
+    job->limits.memory_bytes = host_memory();
     TRY(healcl_transcript_open(job->file, &job->limits, &self->transcript, error));
     progress_say(&job->progress, "opening the device");
     TRY(device_open(&opencl_loader, job->selector, &job->device, error));
@@ -220,7 +222,7 @@ static int conclude(void *context, int code)
 
 static const struct command_option options[] = {
     {JOB_DEVICE},
-    {EXPAND_OPTION(struct command_job, limits.expand)},
+    {EXPAND_OPTION},
     {"output", 'o', OPTION_NEW_FILE, "FILE",
      "write the smallest case there, as a transcript with the expected result: healcl run shows "
      "the fault, a bug report can carry it",
@@ -228,22 +230,14 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static void release(void *context)
 {
-    static const struct job_steps steps = {find_fault, report, print, NULL, conclude};
-    struct diagnose_command self = {.job.limits.passes = "none"};
-    int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    self.job.file = argv[optind];
-    self.job.limits.memory_bytes = host_memory();
-    code = job_run(&self, &steps);
-    healcl_error_clear(&self.self_test);
-    healcl_error_clear(&self.unwritten);
-    diagnosis_release(&self.diagnosis);
-    healcl_transcript_close(self.transcript);
-    new_file_discard(&self.case_file);
-    return code;
+    struct diagnose_command *self = context;
+    healcl_error_clear(&self->self_test);
+    healcl_error_clear(&self->unwritten);
+    diagnosis_release(&self->diagnosis);
+    healcl_transcript_close(self->transcript);
+    new_file_discard(&self->case_file);
 }
 
 const struct command command_diagnose = {
@@ -261,5 +255,10 @@ const struct command command_diagnose = {
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,
-    .run = run,
+    .size = sizeof(struct diagnose_command),
+    .steps = {.work = find_fault,
+              .report = report,
+              .print = print,
+              .conclude = conclude,
+              .release = release},
 };

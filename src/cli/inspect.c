@@ -543,24 +543,23 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static int prepare(const struct command *command, void *context)
 {
-    static const struct job_steps steps = {open_all, report, print, NULL, NULL};
-    struct inspect_command self = {.kernels = false};
-    int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    self.roofline |= self.passes && self.job.selector;
-    self.passes |= self.roofline;
-    if (self.job.selector && !self.kernels && !self.passes)
+    struct inspect_command *self = context;
+    self->roofline |= self->passes && self->job.selector;
+    self->passes |= self->roofline;
+    if (self->job.selector && !self->kernels && !self->passes)
         return usage_error(command, "--device goes with --kernels, --passes and --roofline");
-    if (self.axis_text && self.rank_count == 0)
+    if (self->axis_text && self->rank_count == 0)
         return usage_error(command, "--split goes with --ranks");
-    self.job.file = argv[optind];
-    code = job_run(&self, &steps);
-    healcl_transcript_close(self.part);
-    healcl_transcript_close(self.transcript);
-    return code;
+    return GOES_ON;
+}
+
+static void release(void *context)
+{
+    struct inspect_command *self = context;
+    healcl_transcript_close(self->part);
+    healcl_transcript_close(self->transcript);
 }
 
 const struct command command_inspect = {
@@ -572,5 +571,10 @@ const struct command command_inspect = {
              "device of --kernels or --roofline failed.",
     .options = options,
     .operands = OPERANDS_FILE,
-    .run = run,
+    .size = sizeof(struct inspect_command),
+    .steps = {.prepare = prepare,
+              .work = open_all,
+              .report = report,
+              .print = print,
+              .release = release},
 };

@@ -166,18 +166,11 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
-{
-    static const struct job_steps steps = {NULL, report, print, NULL, NULL};
-    struct command_job self = {.selector = NULL};
-    int code = take_arguments(command, argc, argv, &self);
-    return code == GOES_ON ? job_run(&self, &steps) : code;
-}
-
 const struct command command_ops = {
     .name = "ops",
     .summary = "list the operations of HEAL and their arguments",
     .help = "Lists the operations that a transcript may name, with every form of their arguments.",
     .options = options,
-    .run = run,
+    .size = sizeof(struct command_job),
+    .steps = {.report = report, .print = print},
 };

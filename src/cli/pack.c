@@ -120,6 +120,7 @@ static enum healcl_status write_entries(struct pack_command *self, struct healcl
 static enum healcl_status pack(void *context, struct healcl_error *error)
 {
     struct pack_command *self = context;
+    name_files(self);
     if (strcmp(self->job.file, self->raw_path) == 0)
         FAIL(error, HEALCL_USAGE, PATH_FORMAT " would be written over", self->raw_path);
     TRY(source_open(&self->source, self->job.file, error));
@@ -148,22 +149,14 @@ static const struct command_option options[] = {
     {HELP_OPTION},
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static void release(void *context)
 {
-    static const struct job_steps steps = {pack, NULL, print, NULL, NULL};
-    struct pack_command self = {.output = NULL};
-    int code = take_arguments(command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    self.job.file = argv[optind];
-    name_files(&self);
-    code = job_run(&self, &steps);
-    new_file_discard(&self.text);
-    new_file_discard(&self.raw);
-    source_close(&self.source);
-    free(self.path);
-    free(self.raw_path);
-    return code;
+    struct pack_command *self = context;
+    new_file_discard(&self->text);
+    new_file_discard(&self->raw);
+    source_close(&self->source);
+    free(self->path);
+    free(self->raw_path);
 }
 
 const struct command command_pack = {
@@ -175,5 +168,6 @@ const struct command command_pack = {
     .notes = "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory.",
     .options = options,
     .operands = OPERANDS_FILE,
-    .run = run,
+    .size = sizeof(struct pack_command),
+    .steps = {.work = pack, .print = print, .release = release},
 };

@@ -75,7 +75,15 @@ static int run_command(const struct command *command, int argc, char **argv, con
 {
     if (strcmp(name, PROCESS_NAME) == 0 && fcntl(PROCESS_VERDICT_FILE, F_SETFD, FD_CLOEXEC) == 0)
         verdict_to(PROCESS_VERDICT_FILE);
-    const int code = command->run(command, argc, argv);
+    struct command_job *job = xcalloc(1, command->size);
+    int code = take_arguments(command, argc, argv, job);
+    if (code == GOES_ON && command->steps.prepare)
+        code = command->steps.prepare(command, job);
+    if (code == GOES_ON)
+        code = (command->run ? command->run : job_run)(command, job);
+    if (command->steps.release)
+        command->steps.release(job);
+    free(job);
     if (command->device == DEVICE_IN_CHILDREN && !is_one_process() && !verdict_is_asked())
         end_at_once(code);
     return verdict_report(code);

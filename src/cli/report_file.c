@@ -62,7 +62,7 @@ int report_file_end(struct report_file *output, int code, bool verbose)
         (void)new_file_commit(&output->file, &error);
     const int end = end_error(&error, verbose);
     if (end == EXIT_VERIFIED)
-        verdict_report_file(output->number);
+        verdict_report_file(output->is_junit);
     return code == EXIT_VERIFIED ? end : code;
 }
 

@@ -11,8 +11,8 @@
 
 struct report_file {
     const char *path; /* NULL: none is wanted */
-    bool on_stdout, is_junit;
-    uint32_t number; /* for verdict_report_file */
+    bool on_stdout;
+    bool is_junit;   /* for verdict_report_file too: JSON is report 0, JUnit 1 */
     int kept_stdout; /* while drivers' output goes to standard error; 0: it does not */
     struct new_file file;
 };

@@ -350,6 +350,8 @@ static cJSON *report(void *context)
 {
     struct run_command *self = context;
     struct run_facts *facts = &self->facts;
+    if (self->served.count > 0)
+        return report_requests(self->job.file, self->reference ? NULL : &self->info, &self->served);
     facts->file = self->job.file;
     facts->plan = self->transcript->plan;
     facts->device = self->reference ? NULL : &self->info;
@@ -363,6 +365,10 @@ static cJSON *report(void *context)
 static void print(void *context, const cJSON *document, const struct style *style)
 {
     const struct run_command *self = context;
+    if (self->served.count > 0) {
+        report_requests_text(document, style);
+        return;
+    }
     if (self->differs)
         putc('\n', style->stream);
     report_run_text(document, style, self->job.verbose);
@@ -393,9 +399,8 @@ static int write_trace(struct run_command *self)
     return end_error(&error, self->job.verbose);
 }
 
-static int conclude(void *context, int code)
+static int conclude_run(struct run_command *self, int code)
 {
-    struct run_command *self = context;
     const struct healcl_report *report = self->facts.report;
     const int trace_code = write_trace(self);
     if (!report || report->verdict != HEALCL_DIFFERS)
@@ -406,21 +411,8 @@ static int conclude(void *context, int code)
     return EXIT_DIFFERENT;
 }
 
-static cJSON *report_served(void *context)
+static int conclude_served(struct run_command *self, int code)
 {
-    const struct run_command *self = context;
-    return report_requests(self->job.file, self->reference ? NULL : &self->info, &self->served);
-}
-
-static void print_served(void *self, const cJSON *document, const struct style *style)
-{
-    (void)self;
-    report_requests_text(document, style);
-}
-
-static int conclude_served(void *context, int code)
-{
-    struct run_command *self = context;
     const struct request_facts *served = &self->served;
     if (served->audit.facts.difference)
         print_notice("%s: %s", self->job.file, served->audit.error.message);
@@ -431,6 +423,12 @@ static int conclude_served(void *context, int code)
         code = EXIT_DIFFERENT;
     requests_release(&self->served); /* before the device is closed */
     return code;
+}
+
+static int conclude(void *context, int code)
+{
+    struct run_command *self = context;
+    return self->served.count > 0 ? conclude_served(self, code) : conclude_run(self, code);
 }
 
 /* With the device go what it built, and what its driver holds: that is part of a run's time. */
@@ -454,15 +452,9 @@ static enum healcl_status work(void *context, struct healcl_error *error)
     return status;
 }
 
-static int run_and_finish(struct run_command *self)
+static void release(void *context)
 {
-    static const struct job_steps run_steps = {work, report, print, print_junit, conclude},
-                                  served_steps = {work, report_served, print_served, NULL,
-                                                  conclude_served};
-    self->start = monotonic_nanoseconds();
-    if (self->job.json.path || self->job.junit.path)
-        self->facts.differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->facts.differences);
-    const int code = job_run(self, self->served.count > 0 ? &served_steps : &run_steps);
+    struct run_command *self = context;
     request_inputs_free(&self->live);
     requests_release(&self->steady);
     healcl_report_free(self->facts.report);
@@ -473,7 +465,6 @@ static int run_and_finish(struct run_command *self)
     for (size_t i = 0; i < self->facts.difference_count; i++)
         free(self->facts.differences[i].line);
     free(self->facts.differences);
-    return code;
 }
 
 /* ---------------------------------------------------------------- options */
@@ -543,9 +534,7 @@ static const struct command_option options[] = {
     {"max-device-memory", 0, OPTION_BYTES, "SIZE",
      "allocate at most this on the device: the host keeps the rest",
      KEPT_IN(struct run_command, device_memory_bytes)},
-    {"passes", 0, OPTION_WORD, "LIST|none",
-     "only these passes, with commas between them, or none of them",
-     KEPT_IN(struct command_job, limits.passes)},
+    {PASSES_OPTION},
     {"quiet", 'q', OPTION_FLAG, NULL, "print only differences and errors",
      KEPT_IN(struct command_job, quiet)},
     {"verbose", 'v', OPTION_FLAG, NULL, "also times by operation, and the source of an error",
@@ -583,24 +572,21 @@ static const char *incompatible(const struct run_command *self)
     return NULL;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int prepare(const struct command *command, void *context)
 {
-    struct run_command self = {.repeat = 1};
-    int code = take_arguments(command, argc, argv, &self);
-    if (device_is_reference(self.job.selector)) {
-        self.reference = true;
-        self.job.selector = NULL;
+    struct run_command *self = context;
+    if (device_is_reference(self->job.selector)) {
+        self->reference = true;
+        self->job.selector = NULL;
     }
-    const char *why = code == GOES_ON ? incompatible(&self) : NULL;
+    const char *why = incompatible(self);
     if (why)
-        code = usage_error(command, "%s", why);
-    if (code != GOES_ON) {
-        request_inputs_free(&self.live);
-        return code;
-    }
-    self.facts.no_verify |= self.live.texts.count > 0; /* results are those of other inputs */
-    self.job.file = argv[optind];
-    return run_and_finish(&self);
+        return usage_error(command, "%s", why);
+    self->start = monotonic_nanoseconds();
+    self->facts.no_verify |= self->live.texts.count > 0; /* results are those of other inputs */
+    if (self->job.json.path || self->job.junit.path)
+        self->facts.differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->facts.differences);
+    return GOES_ON;
 }
 
 const struct command command_run = {
@@ -615,5 +601,12 @@ const struct command command_run = {
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,
-    .run = run,
+    .size = sizeof(struct run_command),
+    .steps = {.prepare = prepare,
+              .work = work,
+              .report = report,
+              .print = print,
+              .junit = print_junit,
+              .conclude = conclude,
+              .release = release},
 };

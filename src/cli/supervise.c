@@ -250,16 +250,17 @@ static void write_report(struct report_file *report, const char *file,
     report_file_discard(report);
 }
 
-static int conclude(const struct watch *watch, const struct supervision *supervision)
+static int conclude(const struct watch *watch, struct command_job *job)
 {
     struct healcl_error why = {.status = HEALCL_OK};
+    struct report_file *const reports[] = {&job->json, &job->junit};
     temporary_remove_all();
-    describe(watch, supervision->timeout, &why);
+    describe(watch, job->timeout, &why);
     clear_line();
     const int code = print_failure(NULL, &why, false);
-    for (size_t i = 0; i < supervision->report_count && !watch->verdict.is_reported; i++)
-        if (!(watch->verdict.reports >> i & 1))
-            write_report(supervision->reports[i], supervision->file, &why);
+    for (size_t i = 0; i < 2 && !watch->verdict.is_reported; i++)
+        if (reports[i]->path && !(watch->verdict.reports >> reports[i]->is_junit & 1))
+            write_report(reports[i], job->file, &why);
     healcl_error_clear(&why);
     return code;
 }
@@ -281,10 +282,10 @@ static void become_child(const int pipes[2], pid_t parent, const sigset_t *befor
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-static int watch_child(struct watch *watch, const struct supervision *supervision,
-                       const sigset_t *signals, const sigset_t *before)
+static int watch_child(struct watch *watch, struct command_job *job, const sigset_t *signals,
+                       const sigset_t *before)
 {
-    wait_for_end(watch, signals, supervision->timeout);
+    wait_for_end(watch, signals, job->timeout);
     const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
     if (!watch->interrupt && (number == SIGINT || number == SIGTERM || number == SIGHUP))
         watch->interrupt = number;
@@ -292,9 +293,8 @@ static int watch_child(struct watch *watch, const struct supervision *supervisio
         temporary_remove_all();
         end_by(watch->interrupt, before);
     }
-    return watch->has_ended && verdict_holds(&watch->verdict, watch->status)
-               ? watch->verdict.code
-               : conclude(watch, supervision);
+    return watch->has_ended && verdict_holds(&watch->verdict, watch->status) ? watch->verdict.code
+                                                                             : conclude(watch, job);
 }
 
 _Noreturn void end_at_once(int code)
@@ -309,10 +309,10 @@ bool is_one_process(void)
     return wanted && *wanted;
 }
 
-void supervise(const struct command *command, const struct supervision *supervision)
+void supervise(const struct command *command, struct command_job *job, bool opens_device)
 {
-    const bool is_limited = supervision->timeout > 0 && command->device != DEVICE_IN_CHILDREN;
-    if (!(supervision->opens_device || is_limited) || is_one_process() || verdict_is_asked())
+    const bool is_limited = job->timeout > 0 && command->device != DEVICE_IN_CHILDREN;
+    if (!(opens_device || is_limited) || is_one_process() || verdict_is_asked())
         return;
     struct watch watch = {.child = -1};
     int pipes[2];
@@ -332,5 +332,5 @@ void supervise(const struct command *command, const struct supervision *supervis
     }
     close(pipes[1]);
     watch.words = pipes[0];
-    end_at_once(watch_child(&watch, supervision, &signals, &before));
+    end_at_once(watch_child(&watch, job, &signals, &before));
 }

@@ -5,7 +5,7 @@
 #ifndef HEALCL_CLI_SUPERVISE_H
 #define HEALCL_CLI_SUPERVISE_H
 
-#include "cli/report_file.h"
+#include "cli/command_job.h"
 
 /* Whether nothing is to be forked for that, as debuggers and tests have it: the environment's
  * HEALCL_ONE_PROCESS. */
@@ -18,16 +18,6 @@ bool is_first_rank(void);
 /* Ends this process, in which no driver has run: what is loaded beside healcl has no say in it. */
 _Noreturn void end_at_once(int code);
 
-/* The parent has to know this of a command line. */
-enum { REPORTS_MAX = 8 };
-struct supervision {
-    bool opens_device;
-    uint32_t timeout;                         /* seconds; 0: none */
-    struct report_file *reports[REPORTS_MAX]; /* their numbers are those of verdict_report_file */
-    size_t report_count;
-    const char *file; /* the first operand, or NULL */
-};
-
 /*
  * Forks where the command line opens a device or has --timeout, and returns in the child, whose
  * exit code goes through verdict_report. The parent waits, for so long as --timeout allows, and
@@ -35,7 +25,7 @@ struct supervision {
  * Then it says so, and writes the reports that the child has not written. Interrupted, it ends as
  * the child does. Called before there are threads, and after signals_init.
  */
-void supervise(const struct command *command, const struct supervision *supervision);
+void supervise(const struct command *command, struct command_job *job, bool opens_device);
 
 /* ---- signals ---- */
 

@@ -239,18 +239,12 @@ static const struct command_option options[] = {
     JOB_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static void release(void *context)
 {
-    static const struct job_steps steps = {tune, report, print, NULL, NULL};
-    struct tune_command *self = xcalloc(1, sizeof *self); /* too large for the stack */
-    int code = take_arguments(command, argc, argv, self);
-    if (code == GOES_ON)
-        code = job_run(self, &steps);
+    struct tune_command *self = context;
     examples_release(&self->examples);
     free(self->kept);
     free(self->cached_kernels);
-    free(self);
-    return code;
 }
 
 const struct command command_tune = {
@@ -264,5 +258,6 @@ const struct command command_tune = {
              "is back (docs/PORTING.md).",
     .options = options,
     .device = DEVICE_HERE,
-    .run = run,
+    .size = sizeof(struct tune_command),
+    .steps = {.work = tune, .report = report, .print = print, .release = release},
 };

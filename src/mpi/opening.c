@@ -9,18 +9,14 @@
 
 /* ---------------------------------------------------------------- the command line */
 
-int opening_take(struct opening *opening, const struct command *command, int argc, char **argv,
-                 void *memory)
+int opening_prepare(const struct command *command, void *self)
 {
-    const int code = take_arguments(command, argc, argv, memory);
-    if (code != GOES_ON)
-        return code;
-    opening->file = argv[optind];
-    if (opening->reference && opening->devices)
+    struct opening *opening = self;
+    if (opening->reference && opening->job.selector)
         return usage_error(command, "--reference is no device");
-    if (device_is_reference(opening->devices)) {
+    if (device_is_reference(opening->job.selector)) {
         opening->reference = true;
-        opening->devices = NULL;
+        opening->job.selector = NULL;
     }
     return GOES_ON;
 }
@@ -28,7 +24,7 @@ int opening_take(struct opening *opening, const struct command *command, int arg
 int opening_start(struct opening *opening, struct ranks *ranks)
 {
     ranks_begin(ranks);
-    const int code = ranks->rank == 0 ? report_file_begin(&opening->json) : EXIT_VERIFIED;
+    const int code = ranks->rank == 0 ? report_file_begin(&opening->job.json) : EXIT_VERIFIED;
     return ranks_first(ranks, code == EXIT_VERIFIED ? GOES_ON : code);
 }
 
@@ -101,7 +97,7 @@ static enum healcl_status choose(struct opening *opening, const struct ranks *ra
 {
     struct device_info *list;
     size_t count, index;
-    char *selector = opening->devices ? item_of(opening->devices, ranks) : NULL;
+    char *selector = opening->job.selector ? item_of(opening->job.selector, ranks) : NULL;
     enum healcl_status status = device_list(&opencl_loader, &list, &count, error);
     if (status == HEALCL_OK) {
         if (opening->package)
@@ -126,13 +122,13 @@ static enum healcl_status open_device(struct opening *opening, struct healcl_err
              opening->info.device_index);
     const struct healcl_device_options options = {.selector = selector,
                                                   .package = opening->package};
-    return healcl_device_open_with(&options, &opening->device, error);
+    return healcl_device_open_with(&options, &opening->job.device, error);
 }
 
 static enum healcl_status open_transcript(struct opening *opening, const struct ranks *ranks,
                                           struct healcl_error *error)
 {
-    struct healcl_limits limits = opening->limits;
+    struct healcl_limits limits = opening->job.limits;
     opening->memory_limit = limits.memory_bytes;
     /* The ranks of a host share its memory. */
     if (limits.memory_bytes == 0 && (opening->reference || opening->info.unified_memory))
@@ -140,7 +136,7 @@ static enum healcl_status open_transcript(struct opening *opening, const struct 
     /* No rank has the tensors of what is split. */
     limits.memory_bytes = opening->is_split ? 0 : opening->memory_limit;
     TRY((opening->is_split ? transcript_open_plain : healcl_transcript_open)(
-        opening->file, &limits, &opening->transcript, error));
+        opening->job.file, &limits, &opening->transcript, error));
     take_hashes(opening);
     return HEALCL_OK;
 }
@@ -155,7 +151,7 @@ int opening_open(struct opening *opening, struct ranks *ranks)
     if (status == HEALCL_OK) {
         status = open_transcript(opening, ranks, &error);
         /* The message about a file that cannot be read names it. */
-        file = status == HEALCL_USAGE ? NULL : opening->file;
+        file = status == HEALCL_USAGE ? NULL : opening->job.file;
     }
     int code = ranks_agree(ranks, status, file, &error);
     if (code == GOES_ON)
@@ -172,7 +168,7 @@ const char *opening_device(const struct opening *opening)
 
 void opening_release(struct opening *opening)
 {
-    report_file_discard(&opening->json);
-    healcl_device_close(opening->device);
+    report_file_discard(&opening->job.json);
+    healcl_device_close(opening->job.device);
     healcl_transcript_close(opening->transcript);
 }

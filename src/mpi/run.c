@@ -43,7 +43,7 @@ struct run_ranks_command {
     struct healcl_transcript *part;
     struct healcl_session *run;
     struct reduce reduce;
-    struct ran ran;
+    struct ran ran, *all; /* of this rank; of each, at rank 0 */
     /* Results that carry an expected tensor, and those of them that differ on any rank. */
     size_t compared, different;
 };
@@ -155,7 +155,7 @@ static int choose(struct run_ranks_command *self)
         status = find_split(self->opening.transcript, self->axis_text, split, &error);
     else if (self->ranks.rank == 0 && split->ranks > 1)
         status = healcl_transcript_choose_split(self->opening.transcript, split, &error);
-    const char *file = status == HEALCL_USAGE ? NULL : self->opening.file;
+    const char *file = status == HEALCL_USAGE ? NULL : self->opening.job.file;
     const int code = ranks_agree(&self->ranks, status, file, &error);
     if (code == GOES_ON)
         ranks_share(&self->ranks, split, sizeof *split);
@@ -183,7 +183,7 @@ static enum healcl_status open_part(struct run_ranks_command *self, struct healc
                                                    .exchange_context = &self->reduce};
     TRY(healcl_transcript_split(self->opening.transcript, &self->split, &self->part, error));
     TRY(check_memory(self, error));
-    return healcl_session_open(self->part, self->opening.device, &options, &self->run, error);
+    return healcl_session_open(self->part, self->opening.job.device, &options, &self->run, error);
 }
 
 /* ---------------------------------------------------------------- running */
@@ -260,23 +260,24 @@ static int run_part(struct run_ranks_command *self)
     struct healcl_error error = {.status = HEALCL_OK};
     int code = choose(self);
     if (code == GOES_ON)
-        code = ranks_agree(&self->ranks, open_part(self, &error), self->opening.file, &error);
+        code = ranks_agree(&self->ranks, open_part(self, &error), self->opening.job.file, &error);
     if (code != GOES_ON)
         return code;
     enum healcl_status status = run_all(self, &error);
     if (status == HEALCL_OK)
         status = compare(self, &error);
     if (status != HEALCL_OK)
-        ranks_fail(&self->ranks, self->opening.file, &error);
+        ranks_fail(&self->ranks, self->opening.job.file, &error);
     return GOES_ON;
 }
 
 /* ---------------------------------------------------------------- the report */
 
-static cJSON *report_ranks(const struct run_ranks_command *self, const struct ran *all)
+static cJSON *report(void *context)
 {
+    const struct run_ranks_command *self = context;
     cJSON *document = json_report();
-    JSON_ADD(document, STRING("transcript", self->opening.file),
+    JSON_ADD(document, STRING("transcript", self->opening.job.file),
              NUMBER("rank_count", self->split.ranks));
     if (self->split.ranks > 1)
         report_add_split(json_add_object(document, "split"), self->part, &self->split,
@@ -287,7 +288,7 @@ static cJSON *report_ranks(const struct run_ranks_command *self, const struct ra
              NUMBER("results_different", self->different));
     cJSON *ranks = json_add_array(document, "ranks");
     for (uint32_t i = 0; i < self->split.ranks; i++) {
-        const struct ran *ran = &all[i];
+        const struct ran *ran = &self->all[i];
         cJSON *object = json_add_object(ranks, NULL);
         JSON_ADD(object, NUMBER("rank", ran->rank), STRING("host", ran->host),
                  STRING("device", ran->device), NUMBER("ns", ran->nanoseconds),
@@ -302,8 +303,9 @@ static cJSON *report_ranks(const struct run_ranks_command *self, const struct ra
     return document;
 }
 
-static void print_text(const cJSON *document, const struct style *style)
+static void print(void *self, const cJSON *document, const struct style *style)
 {
+    (void)self;
     static const struct view_column columns[] = {
         {"rank", "{rank}", VIEW_RIGHT},
         {"host", "{host}", VIEW_SHRINKS},
@@ -330,20 +332,16 @@ static void print_text(const cJSON *document, const struct style *style)
 }
 
 /* All ranks call this. */
-static int report(struct run_ranks_command *self)
+static int report_all(const struct command *command, struct run_ranks_command *self)
 {
-    const struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    struct ran *all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran);
+    self->all = ranks_gather(&self->ranks, &self->ran, sizeof self->ran);
     if (self->ranks.rank == 0) {
-        cJSON *document = report_ranks(self, all);
-        if (!self->opening.quiet && !self->opening.json.on_stdout)
-            print_text(document, &style);
-        code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
+        code = finish_output(job_report(command, self));
         if (code == EXIT_VERIFIED && self->different > 0)
             code = EXIT_DIFFERENT;
     }
-    free(all);
+    free(self->all);
     return ranks_first(&self->ranks, code);
 }
 
@@ -357,26 +355,26 @@ static const struct command_option options[] = {
     {"repeat", 0, OPTION_COUNT, "N",
      "run N times after a first one that does not count, and report medians",
      KEPT_IN(struct run_ranks_command, repeat), .most = REPEAT_MAX},
-    OPENING_OPTIONS(struct run_ranks_command, opening),
+    OPENING_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(const struct command *command, void *context)
 {
-    static struct run_ranks_command self = {.repeat = 1, .opening.is_split = true};
-    int code = opening_take(&self.opening, command, argc, argv, &self);
-    if (code != GOES_ON)
-        return code;
-    code = opening_start(&self.opening, &self.ranks);
+    struct run_ranks_command *self = context;
+    self->opening.is_split = true;
+    if (self->repeat == 0)
+        self->repeat = 1;
+    int code = opening_start(&self->opening, &self->ranks);
     if (code == GOES_ON)
-        code = opening_open(&self.opening, &self.ranks);
+        code = opening_open(&self->opening, &self->ranks);
     if (code == GOES_ON)
-        code = run_part(&self);
+        code = run_part(self);
     if (code == GOES_ON)
-        code = report(&self);
-    healcl_session_close(self.run);
-    healcl_transcript_close(self.part);
-    opening_release(&self.opening);
-    ranks_end(&self.ranks);
+        code = report_all(command, self);
+    healcl_session_close(self->run);
+    healcl_transcript_close(self->part);
+    opening_release(&self->opening);
+    ranks_end(&self->ranks);
     return code;
 }
 
@@ -395,5 +393,7 @@ const struct command command_run_ranks = {
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,
+    .size = sizeof(struct run_ranks_command),
     .run = run,
+    .steps = {.prepare = opening_prepare, .report = report, .print = print},
 };

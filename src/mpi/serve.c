@@ -55,6 +55,9 @@ struct serve_command {
     struct served served;
     uint64_t start;
     uint64_t *nanoseconds; /* served.requests of them */
+    /* At rank 0, in the end: figures of all ranks, and times of all requests with a result. */
+    struct served *of_ranks;
+    uint64_t *of_requests;
 };
 
 /* A request in hand. */
@@ -369,7 +372,7 @@ static enum healcl_status worker_open(struct worker *worker, struct healcl_error
         .inputs = self->inputs,
         .input_count = self->input_count,
         .memory_bytes = is_shared ? 0 : info->global_memory_bytes / self->sessions};
-    TRY(healcl_batcher_open(self->opening.transcript, self->opening.device, &options,
+    TRY(healcl_batcher_open(self->opening.transcript, self->opening.job.device, &options,
                             &worker->batcher, error));
     worker->batch = healcl_batcher_facts(worker->batcher).batch;
     worker->requests = xcalloc(worker->batch, sizeof *worker->requests);
@@ -456,8 +459,8 @@ static int serve(struct serve_command *self)
         return code;
     ranks_share(&self->ranks, self->since, sizeof self->since);
     self->nanoseconds = xcalloc(self->count, sizeof *self->nanoseconds);
-    code =
-        ranks_agree(&self->ranks, open_workers(self, workers, &error), self->opening.file, &error);
+    code = ranks_agree(&self->ranks, open_workers(self, workers, &error), self->opening.job.file,
+                       &error);
     if (code == GOES_ON) {
         self->start = monotonic_nanoseconds();
         work_all(self, workers);
@@ -506,13 +509,14 @@ static struct served sum_of(const struct served *ranks, int count, uint64_t *nan
     return sum;
 }
 
-/* ranks: of all ranks; nanoseconds: of all requests with a result. */
-static cJSON *report_served(const struct serve_command *self, const struct served *ranks,
-                            uint64_t *nanoseconds)
+static cJSON *report(void *context)
 {
-    const struct served sum = sum_of(ranks, self->ranks.count, nanoseconds);
+    const struct serve_command *self = context;
+    const struct served *ranks = self->of_ranks,
+                        sum = sum_of(ranks, self->ranks.count, self->of_requests);
     cJSON *document = json_report();
-    JSON_ADD(document, STRING("transcript", self->opening.file), STRING("results", self->results));
+    JSON_ADD(document, STRING("transcript", self->opening.job.file),
+             STRING("results", self->results));
     cJSON *list = json_add_array(document, "ranks");
     for (int i = 0; i < self->ranks.count; i++) {
         cJSON *object = json_add_object(list, NULL);
@@ -524,8 +528,9 @@ static cJSON *report_served(const struct serve_command *self, const struct serve
     return document;
 }
 
-static void print_text(const cJSON *document, const struct style *style)
+static void print(void *self, const cJSON *document, const struct style *style)
 {
+    (void)self;
     static const struct view_line lines[] = {
         {"transcript", "{transcript}"},
         {"results", "{results}"},
@@ -555,28 +560,24 @@ static void print_text(const cJSON *document, const struct style *style)
 }
 
 /* All ranks call this. Returns the exit code, which is the same at all of them. */
-static int report(struct serve_command *self)
+static int report_all(const struct command *command, struct serve_command *self)
 {
     struct ranks *ranks = &self->ranks;
-    const struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
     self->served.rank = ranks->rank;
     self->served.latencies = latencies_of(self->nanoseconds, self->served.requests);
     ranks_meet(ranks);
-    struct served *all = ranks_gather(ranks, &self->served, sizeof self->served);
-    uint64_t *nanoseconds =
+    self->of_ranks = ranks_gather(ranks, &self->served, sizeof self->served);
+    self->of_requests =
         ranks_gather(ranks, self->nanoseconds, self->served.requests * sizeof *self->nanoseconds);
     if (ranks->rank == 0) {
-        cJSON *document = report_served(self, all, nanoseconds);
-        if (!self->opening.quiet && !self->opening.json.on_stdout)
-            print_text(document, &style);
-        code = finish_output(report_file_json(&self->opening.json, document, EXIT_VERIFIED, false));
+        code = finish_output(job_report(command, self));
         for (int rank = 0; rank < ranks->count; rank++)
-            if (code == EXIT_VERIFIED && all[rank].failed > 0)
+            if (code == EXIT_VERIFIED && self->of_ranks[rank].failed > 0)
                 code = EXIT_REFUSED;
     }
-    free(all);
-    free(nanoseconds);
+    free(self->of_ranks);
+    free(self->of_requests);
     return ranks_first(ranks, code);
 }
 
@@ -617,36 +618,43 @@ static const struct command_option options[] = {
      "requests that run as one, 1 by default: keys and weights are read once for all; fewer where "
      "memory has no room",
      KEPT_IN(struct serve_command, batch), .most = BATCH_MAX},
-    OPENING_OPTIONS(struct serve_command, opening),
+    OPENING_OPTIONS,
 };
 
-static int run(const struct command *command, int argc, char **argv)
+static int prepare(const struct command *command, void *context)
 {
-    /* Threads that hang at the end use it, too. */
-    static struct serve_command self = {
-        .sessions = 2, .batch = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct serve_command *self = context;
+    const int code = opening_prepare(command, self);
+    if (code == GOES_ON && (self->input_count == 0 || !self->results))
+        return usage_error(command, "--%s is missing", self->results ? "input" : "results");
+    return code;
+}
+
+static int run(const struct command *command, void *context)
+{
+    struct serve_command *self = context;
     size_t size = 0;
-    int code = opening_take(&self.opening, command, argc, argv, &self);
-    if (code == GOES_ON && (self.input_count == 0 || !self.results))
-        code = usage_error(command, "--%s is missing", self.results ? "input" : "results");
-    if (code != GOES_ON)
-        return code;
-    code = opening_start(&self.opening, &self.ranks);
+    pthread_mutex_init(&self->lock, NULL);
+    if (self->sessions == 0)
+        self->sessions = 2;
+    if (self->batch == 0)
+        self->batch = 1;
+    int code = opening_start(&self->opening, &self->ranks);
     if (code == GOES_ON)
-        code = ranks_first(&self.ranks, self.ranks.rank == 0 ? begin(&self, &size) : GOES_ON);
+        code = ranks_first(&self->ranks, self->ranks.rank == 0 ? begin(self, &size) : GOES_ON);
     if (code == GOES_ON) {
-        share_names(&self, size);
-        code = opening_open(&self.opening, &self.ranks);
+        share_names(self, size);
+        code = opening_open(&self->opening, &self->ranks);
     }
     if (code == GOES_ON)
-        code = serve(&self);
+        code = serve(self);
     if (code == GOES_ON)
-        code = report(&self);
-    free(self.nanoseconds);
-    free(self.names);
-    free(self.text);
-    opening_release(&self.opening);
-    ranks_end(&self.ranks);
+        code = report_all(command, self);
+    free(self->nanoseconds);
+    free(self->names);
+    free(self->text);
+    opening_release(&self->opening);
+    ranks_end(&self->ranks);
     return code;
 }
 
@@ -665,5 +673,7 @@ const struct command command_serve = {
     .options = options,
     .operands = OPERANDS_FILE,
     .device = DEVICE_HERE,
+    .size = sizeof(struct serve_command),
     .run = run,
+    .steps = {.prepare = prepare, .report = report, .print = print},
 };
