@@ -256,13 +256,6 @@ void compare_print_json(const struct comparison *comparison, FILE *stream)
 
 /* ---------------------------------------------------------------- tables */
 
-/* Where text goes, and in which form. */
-struct output {
-    FILE *stream;
-    enum table_form form;
-    unsigned width; /* of a terminal; 0: there is no limit */
-};
-
 /* Adds a text, and frees it. */
 static void put_text(struct table *table, char *text)
 {
@@ -270,15 +263,15 @@ static void put_text(struct table *table, char *text)
     free(text);
 }
 
-static char *device_text(const struct output *to, const cJSON *device)
+static const char *device_template(const struct style *to)
 {
-    return view_fill(device, to->form == TABLE_TEXT ? "{index}  {label}" : "{label}");
+    return to->form == TABLE_TEXT ? "{index}  {label}" : "{label}";
 }
 
-static void put_run(struct table *table, const struct output *to,
+static void put_run(struct table *table, const struct style *to,
                     const struct comparison *comparison, const cJSON *run, unsigned place)
 {
-    put_text(table, device_text(to, compare_device_of(comparison, run)));
+    put_text(table, view_fill(compare_device_of(comparison, run), device_template(to)));
     put_text(table, compare_outcome_text(comparison, run));
     FOR_EACH_SHOWN(column, comparison, place)
     {
@@ -287,17 +280,16 @@ static void put_run(struct table *table, const struct output *to,
     }
 }
 
-static void put_runs(const struct output *to, const struct comparison *comparison, unsigned place)
+static void put_runs(const struct style *to, const struct comparison *comparison, unsigned place)
 {
-    struct table_column columns[COLUMNS_MAX] = {{"transcript", TABLE_LEFT, true},
-                                                {"device", TABLE_LEFT, true},
-                                                {"verdict", TABLE_LEFT, false}};
+    struct view_column columns[COLUMNS_MAX] = {
+        {"transcript", NULL, VIEW_SHRINKS}, {"device", NULL, VIEW_SHRINKS}, {"verdict", NULL, 0}};
     const size_t transcripts = json_number_at(comparison->top, "transcripts");
     const bool is_named = to->form != TABLE_TEXT || transcripts > 1;
     size_t count = 3;
     FOR_EACH_SHOWN(column, comparison, place)
     {
-        columns[count++] = (struct table_column){column->heading, TABLE_RIGHT, false};
+        columns[count++] = (struct view_column){column->heading, NULL, VIEW_RIGHT};
     }
     struct table *table = table_create(columns + !is_named, count - !is_named);
     for (size_t i = 0; i < transcripts; i++) {
@@ -314,34 +306,26 @@ static void put_runs(const struct output *to, const struct comparison *compariso
         }
         free(name);
     }
-    table_print(table, to->stream, to->form, to->width);
+    table_print(table, to);
 }
 
 /* Where there are several transcripts and devices: a row for each device. */
-static void put_means(const struct output *to, const struct comparison *comparison)
+static void put_means(const struct style *to, const struct comparison *comparison)
 {
-    static const struct table_column columns[] = {
-        {"speed-up", TABLE_LEFT, true}, {"compute", TABLE_RIGHT, false},
-        {"least", TABLE_RIGHT, false},  {"most", TABLE_RIGHT, false},
-        {"steady", TABLE_RIGHT, false}, {"least", TABLE_RIGHT, false},
-        {"most", TABLE_RIGHT, false}};
-    static const char *const keys[] = {"factor", "least", "most"};
-    const cJSON *device;
+    const struct view_column columns[] = {
+        {"speed-up", device_template(to), VIEW_SHRINKS},
+        {"compute", "{mean_speedup.factor:factor}", VIEW_RIGHT},
+        {"least", "{mean_speedup.least:factor}", VIEW_RIGHT},
+        {"most", "{mean_speedup.most:factor}", VIEW_RIGHT},
+        {"steady", "{mean_steady_speedup.factor:factor}", VIEW_RIGHT},
+        {"least", "{mean_steady_speedup.least:factor}", VIEW_RIGHT},
+        {"most", "{mean_steady_speedup.most:factor}", VIEW_RIGHT}};
     if (json_number_at(comparison->top, "transcripts") < 2 ||
         json_number_at(comparison->top, "devices") < 2 ||
         comparison->base == json_number_at(comparison->top, "devices"))
         return;
-    struct table *table = table_create(columns, 7);
-    cJSON_ArrayForEach(device, comparison->devices)
-    {
-        put_text(table, device_text(to, device));
-        for (size_t i = 0; i < 6; i++) {
-            const cJSON *mean = json_at(device, compare_figures[i / 3].mean);
-            table_cell(table, mean ? TEXT_FACTOR(compare_number(mean, keys[i % 3])) : "-");
-        }
-    }
     putc('\n', to->stream);
-    table_print(table, to->stream, to->form, to->width);
+    VIEW_TABLE(to, comparison->devices, columns);
     fprintf(to->stream, "%smeans: geometric ones over %zu of %zu transcripts; 1.00 is %s\n",
             to->form == TABLE_TEXT ? "" : "\n", comparison->counting,
             json_number_at(comparison->top, "transcripts"),
@@ -350,19 +334,19 @@ static void put_means(const struct output *to, const struct comparison *comparis
 
 /* ---------------------------------------------------------------- notes */
 
-static void put_note(const struct output *to, const char *text)
+static void put_note(const struct style *to, const char *text)
 {
     if (to->form == TABLE_TEXT) {
         fprintf(to->stream, "%s\n", text);
         return;
     }
     fputs("- ", to->stream);
-    print_markup(to->stream, to->form, text);
+    print_markup(to, text);
     putc('\n', to->stream);
 }
 
 /* Prints the first problem of a run. */
-static void put_problem(const struct output *to, const struct comparison *comparison,
+static void put_problem(const struct style *to, const struct comparison *comparison,
                         const cJSON *run)
 {
     const cJSON *device = compare_device_of(comparison, run),
@@ -375,7 +359,7 @@ static void put_problem(const struct output *to, const struct comparison *compar
     free(text);
 }
 
-static void put_facts(const struct output *to, const cJSON *device)
+static void put_facts(const struct style *to, const cJSON *device)
 {
     char *text = view_fill(device, "{baseline=(baseline) }{index}: {name} of {platform} {driver}"
                                    "{emulator=, an emulator}{tuned=, tuned}"
@@ -385,7 +369,7 @@ static void put_facts(const struct output *to, const cJSON *device)
 }
 
 /* Prints meanings of columns, problems, and facts about the devices. */
-static void put_notes(const struct output *to, const struct comparison *comparison, unsigned place)
+static void put_notes(const struct style *to, const struct comparison *comparison, unsigned place)
 {
     const cJSON *item;
     bool any_is_small = false;
@@ -415,26 +399,27 @@ static void put_notes(const struct output *to, const struct comparison *comparis
 
 void compare_print_table(const struct comparison *comparison, const struct style *style)
 {
-    const struct output to = {style->stream, TABLE_TEXT, style->width};
     char *lead = compare_lead(comparison);
     if (json_number_at(comparison->top, "transcripts") == 1)
-        fprintf(to.stream, "transcript  %s\n", json_text(comparison->transcripts->child, "file"));
-    fprintf(to.stream, "runs        %.0f of each\n\n", compare_number(comparison->top, "repeat"));
-    put_runs(&to, comparison, IN_TERMINAL);
-    put_means(&to, comparison);
-    putc('\n', to.stream);
-    text_wrap(to.stream, lead, 0, 0, LEAD_WIDTH);
-    putc('\n', to.stream);
-    put_notes(&to, comparison, IN_TERMINAL);
+        fprintf(style->stream, "transcript  %s\n",
+                json_text(comparison->transcripts->child, "file"));
+    fprintf(style->stream, "runs        %.0f of each\n\n",
+            compare_number(comparison->top, "repeat"));
+    put_runs(style, comparison, IN_TERMINAL);
+    put_means(style, comparison);
+    putc('\n', style->stream);
+    text_wrap(style->stream, lead, 0, 0, LEAD_WIDTH);
+    putc('\n', style->stream);
+    put_notes(style, comparison, IN_TERMINAL);
     free(lead);
 }
 
 void compare_print_markdown(const struct comparison *comparison, FILE *stream)
 {
-    const struct output to = {stream, TABLE_MARKDOWN, 0};
+    const struct style to = {.stream = stream, .form = TABLE_MARKDOWN};
     const cJSON *top = comparison->top;
     char *lead = compare_lead(comparison);
-    print_markup(stream, TABLE_MARKDOWN, lead);
+    print_markup(&to, lead);
     putc('\n', stream);
     put_runs(&to, comparison, IN_MARKDOWN);
     put_means(&to, comparison);
@@ -443,7 +428,7 @@ void compare_print_markdown(const struct comparison *comparison, FILE *stream)
     char *made = view_fill(top, "Medians and quartiles of {repeat} runs each, healcl {healcl} "
                                 "({commit}), {host.processor}, {date}.");
     putc('\n', stream);
-    print_markup(stream, TABLE_MARKDOWN, made);
+    print_markup(&to, made);
     fprintf(stream, "\n\n    %s\n", json_text(top, "command"));
     free(made);
     free(lead);
@@ -504,13 +489,13 @@ extern const char healcl_cli_page_html[]; /* embedded */
 static void put_lead(const struct comparison *comparison, FILE *stream)
 {
     char *lead = compare_lead(comparison);
-    print_markup(stream, TABLE_HTML, lead);
+    text_print_escaped(stream, lead, false);
     free(lead);
 }
 
 static void put_plain(const struct comparison *comparison, FILE *stream)
 {
-    put_runs(&(struct output){stream, TABLE_HTML, 0}, comparison, ON_PAGE);
+    put_runs(&(struct style){.stream = stream, .form = TABLE_HTML}, comparison, ON_PAGE);
 }
 
 /* The document, what the page says of it, and the columns of its tables. In a script element "<"

@@ -230,12 +230,7 @@ bool view_each(const struct style *style, const cJSON *array, const char *templa
 void view_table(const struct style *style, const cJSON *rows, const struct view_column *columns,
                 size_t count)
 {
-    struct table_column headings[16];
-    for (size_t i = 0; i < count; i++)
-        headings[i] = (struct table_column){
-            columns[i].heading, columns[i].flags & VIEW_RIGHT ? TABLE_RIGHT : TABLE_LEFT,
-            columns[i].flags & VIEW_SHRINKS};
-    struct table *table = table_create(headings, count);
+    struct table *table = table_create(columns, count);
     const cJSON *row;
     cJSON_ArrayForEach(row, rows) for (size_t i = 0; i < count; i++)
     {
@@ -243,7 +238,7 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
         table_cell(table, cell ? cell : columns[i].flags & VIEW_BLANK ? "" : "-");
         free(cell);
     }
-    table_print(table, style->stream, TABLE_TEXT, style->width);
+    table_print(table, style);
 }
 
 /* ---------------------------------------------------------------- tables by cells */
@@ -251,13 +246,13 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
 enum { GAP = 2, SHRUNK_MIN = 8 };
 
 struct table {
-    const struct table_column *columns;
+    const struct view_column *columns;
     size_t column_count;
     char **cells; /* the headings are the first row */
     size_t cell_count;
 };
 
-struct table *table_create(const struct table_column *columns, size_t count)
+struct table *table_create(const struct view_column *columns, size_t count)
 {
     struct table *table = xcalloc(1, sizeof *table);
     table->columns = columns;
@@ -295,7 +290,7 @@ static size_t measure(const struct table *table, size_t *widths)
 static void shrink(const struct table *table, size_t *widths, size_t whole, unsigned width)
 {
     for (size_t i = table->column_count; i-- > 0 && whole > width;) {
-        if (!table->columns[i].shrinks || widths[i] <= SHRUNK_MIN)
+        if (!(table->columns[i].flags & VIEW_SHRINKS) || widths[i] <= SHRUNK_MIN)
             continue;
         size_t spare = widths[i] - SHRUNK_MIN, excess = whole - width;
         size_t taken = spare < excess ? spare : excess;
@@ -324,8 +319,9 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
         char *cell = table->cells[first + i];
         cut(cell, widths[i]);
         size_t padding = widths[i] - text_columns(cell);
-        size_t before = pending + (table->columns[i].align == TABLE_RIGHT ? padding : 0);
-        pending = (table->columns[i].align == TABLE_RIGHT ? 0 : padding) + GAP;
+        const bool is_right = table->columns[i].flags & VIEW_RIGHT;
+        size_t before = pending + (is_right ? padding : 0);
+        pending = (is_right ? 0 : padding) + GAP;
         if (!*cell) {
             pending += before;
             continue;
@@ -335,54 +331,56 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
     putc('\n', stream);
 }
 
-static void print_aligned(const struct table *table, FILE *stream, unsigned width)
+static void print_aligned(const struct table *table, const struct style *style)
 {
     size_t *widths = xcalloc(table->column_count, sizeof *widths);
     const size_t needed = measure(table, widths);
-    if (width > 0)
-        shrink(table, widths, needed, width);
+    if (style->width > 0)
+        shrink(table, widths, needed, style->width);
     for (size_t i = 0; i < table->cell_count; i += table->column_count)
-        print_row(table, i, widths, stream);
+        print_row(table, i, widths, style->stream);
     free(widths);
 }
 
 /* ---------------------------------------------------------------- markup */
 
-void print_markup(FILE *stream, enum table_form form, const char *text)
+void print_markup(const struct style *style, const char *text)
 {
-    if (form == TABLE_HTML)
+    FILE *stream = style->stream;
+    if (style->form == TABLE_HTML)
         text_print_escaped(stream, text, false);
-    for (; form == TABLE_MARKDOWN && *text; text++)
+    for (; style->form == TABLE_MARKDOWN && *text; text++)
         if (*text == '<' || *text == '>' || *text == '&')
             fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", stream);
         else
             fprintf(stream, strchr("\\`*_{}[]()#+!|~@:", *text) ? "\\%c" : "%c", *text);
 }
 
-static void print_marked(const struct table *table, FILE *stream, enum table_form form)
+static void print_marked(const struct table *table, const struct style *style)
 {
-    const bool is_html = form == TABLE_HTML;
+    const bool is_html = style->form == TABLE_HTML;
+    FILE *stream = style->stream;
     fputs(is_html ? "<table><tr>" : "\n", stream);
     for (size_t row = 0; row < table->cell_count; row += table->column_count) {
         for (size_t i = 0; i < table->column_count; i++) {
             fputs(is_html ? "<td>" : "| ", stream);
-            print_markup(stream, form, table->cells[row + i]);
+            print_markup(style, table->cells[row + i]);
             fputs(is_html ? "" : " ", stream);
         }
         fputs(is_html ? "<tr>\n" : "|\n", stream);
         for (size_t i = 0; !is_html && row == 0 && i < table->column_count; i++)
-            fputs(table->columns[i].align == TABLE_LEFT ? "|---" : "|--:", stream);
+            fputs(table->columns[i].flags & VIEW_RIGHT ? "|--:" : "|---", stream);
         fputs(is_html || row > 0 ? "" : "|\n", stream);
     }
     fputs(is_html ? "</table>" : "", stream);
 }
 
-void table_print(struct table *table, FILE *stream, enum table_form form, unsigned width)
+void table_print(struct table *table, const struct style *style)
 {
-    if (form == TABLE_TEXT)
-        print_aligned(table, stream, width);
+    if (style->form == TABLE_TEXT)
+        print_aligned(table, style);
     else
-        print_marked(table, stream, form);
+        print_marked(table, style);
     for (size_t i = 0; i < table->cell_count; i++)
         free(table->cells[i]);
     free(table->cells);

@@ -28,6 +28,7 @@ struct style {
     FILE *stream;
     unsigned width; /* columns of the terminal, 0 where there is none */
     bool colour;
+    enum { TABLE_TEXT, TABLE_MARKDOWN, TABLE_HTML } form; /* of tables */
 };
 
 /* A template that is filled, for free(); NULL where it is not whole. */
@@ -73,23 +74,16 @@ void view_table(const struct style *style, const cJSON *rows, const struct view_
 
 struct table;
 
-struct table_column {
-    const char *heading;
-    enum { TABLE_LEFT, TABLE_RIGHT } align;
-    bool shrinks; /* its cells may be cut where the table is too wide */
-};
-
-/* Columns outlive the table. */
-struct table *table_create(const struct table_column *columns, size_t count);
+/* Columns outlive the table, and need no templates. */
+struct table *table_create(const struct view_column *columns, size_t count);
 
 /* Adds the next cell, row by row from the left. */
 void table_cell(struct table *table, const char *text);
 
-/* Prints the table and frees it. width: of TABLE_TEXT, in columns; 0: there is no limit. */
-enum table_form { TABLE_TEXT, TABLE_MARKDOWN, TABLE_HTML };
-void table_print(struct table *table, FILE *stream, enum table_form form, unsigned width);
+/* Prints the table and frees it. */
+void table_print(struct table *table, const struct style *style);
 
 /* Prints a text with the escapes of Markdown or HTML. */
-void print_markup(FILE *stream, enum table_form form, const char *text);
+void print_markup(const struct style *style, const char *text);
 
 #endif

@@ -110,8 +110,8 @@ static void test_wrap(void **state)
     capture_expect(&capture, "\n");
 }
 
-static const struct table_column columns[] = {
-    {"name", TABLE_LEFT, true}, {"count", TABLE_RIGHT, false}, {"place", TABLE_LEFT, true}};
+static const struct view_column columns[] = {
+    {"name", NULL, VIEW_SHRINKS}, {"count", NULL, VIEW_RIGHT}, {"place", NULL, VIEW_SHRINKS}};
 
 static void add_row(struct table *table, const char *name, int count, const char *place)
 {
@@ -130,7 +130,7 @@ static void test_table(void **state)
     add_row(table, "caf\xc3\xa9", 12, "here");
     add_row(table, "a much longer one", 123456, "");
     add_row(table, "bell\a", 1, "there and everywhere");
-    table_print(table, capture_start(&capture), TABLE_TEXT, 0);
+    table_print(table, &(struct style){.stream = capture_start(&capture)});
     capture_expect(&capture, "name                count  place\n"
                              "caf\xc3\xa9                   12  here\n"
                              "a much longer one  123456\n"
@@ -144,7 +144,7 @@ static void test_table_shrinks(void **state)
     for (unsigned width = 1; width <= 40; width += 13) {
         struct table *table = table_create(columns, 3);
         add_row(table, "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore", 12, "there and everywhere");
-        table_print(table, capture_start(&capture), TABLE_TEXT, width);
+        table_print(table, &(struct style){.stream = capture_start(&capture), .width = width});
         if (width == 40)
             capture_expect(&capture, "name                count  place\n"
                                      "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore     12  there and "
