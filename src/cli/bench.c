@@ -110,7 +110,7 @@ static enum healcl_status measure(void *context, struct healcl_error *error)
     progress_say(&job->progress, "opening the device");
     TRY(healcl_device_open(job->selector, &job->device, error));
     self->options.memory_limit = host_memory();
-    self->options.table = job_table(job);
+    self->options.table = operations_of_limits(&job->limits);
     TRY(run_cases(self, error));
     return measure_examples(self, error);
 }
@@ -276,16 +276,16 @@ static void print(void *context, const cJSON *document, const struct style *styl
         return;
     putc('\n', style->stream);
     VIEW_TABLE(style, examples, example_columns);
-    (void)view_each(style, examples,
-                    "{op}, {example}:{entry}: the body takes {ratio:.2} ({ratio_low:.2} to "
-                    "{ratio_high:.2}) times as long as the kernel");
+    view_each(style, examples,
+              "{op}, {example}:{entry}: the body takes {ratio:.2} ({ratio_low:.2} to "
+              "{ratio_high:.2}) times as long as the kernel");
 }
 
 /* ---------------------------------------------------------------- options */
 
 static int print_list(const struct bench_command *self)
 {
-    const struct operation_table *table = job_table(&self->job);
+    const struct operation_table *table = operations_of_limits(&self->job.limits);
     const struct operation *vendors;
     for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
         printf("%s", operation->name);
@@ -343,7 +343,9 @@ static int find_operation(const struct command *command, void *context)
     if (self->name) {
         self->operation = bench_operation_find(self->name);
         self->vendors =
-            self->operation ? NULL : example_operation_find(job_table(&self->job), self->name);
+            self->operation
+                ? NULL
+                : example_operation_find(operations_of_limits(&self->job.limits), self->name);
         if (!self->operation && !self->vendors)
             return usage_error(command, "no operation '%s' is measured; --list tells which are",
                                self->name);

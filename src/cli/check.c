@@ -234,13 +234,13 @@ static void choose_rows(struct check_command *self)
     for (size_t i = 0; i < all; i++)
         if (is_wanted(self, &self->rows[i])) {
             self->rows[self->row_count] = self->rows[i];
-            self->rows[self->row_count++].table = job_table(&self->job);
+            self->rows[self->row_count++].table = operations_of_limits(&self->job.limits);
         }
 }
 
 static void choose_examples(struct check_command *self)
 {
-    const struct operation_table *table = job_table(&self->job);
+    const struct operation_table *table = operations_of_limits(&self->job.limits);
     const struct operation *operation,
         *named = self->operation ? example_operation_find(table, self->operation) : NULL;
     if (!table || self->one_cell)
@@ -405,6 +405,10 @@ static bool is_repeated(const cJSON *failures, const cJSON *failure)
 }
 
 #define WITH_KERNEL "[\n  with the kernel {kernel.name}, of {kernel.manifest}]"
+#define ASIDE                                                             \
+    "[; {unsupported:#?} are beyond this device]"                         \
+    "[; {refused:#?} combinations of dtypes are refused as they must be]" \
+    "[; {unchecked:#?} operation{unchecked:s} not checked]"
 #define FAILURE "{form}, {dtypes}, n {n}, k {k}, {layout}: {message}" WITH_KERNEL
 
 static void print_report(const cJSON *document, const struct style *style)
@@ -414,33 +418,28 @@ static void print_report(const cJSON *document, const struct style *style)
     putc('\n', style->stream);
     cJSON_ArrayForEach(object, json_at(document, "examples"))
     {
-        if (!view_text(style, object, "{op}, {message}"))
+        if (!json_at(object, "message"))
             continue;
+        view_text(style, object, "{op}, {message}");
         if (json_at(object, "detail")) /* a compiler's log */
             fputs(json_text(object, "detail"), style->stream);
-        (void)view_text(style, object,
-                        "[  with the kernel {kernel.name}, of {kernel.manifest}\n]  {repeat}");
+        view_text(style, object,
+                  "[  with the kernel {kernel.name}, of {kernel.manifest}\n]  {repeat}");
     }
     cJSON_ArrayForEach(object, failures)
     {
         if (!is_repeated(failures, object))
-            (void)view_text(style, object, FAILURE "\n  {repeat}");
+            view_text(style, object, FAILURE "\n  {repeat}");
     }
-    (void)view_each(style, json_at(document, "kernels"),
-                    "{name}, of {manifest}: {failed} wrong calls of the table");
-    char *end = view_fill(
-        document,
-        json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls"
-        : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
-            ? "nothing is checked"
-        : json_number_at(document, "unsupported") > 0 ? "the other {passed} calls are right"
-                                                      : "all {passed} calls are right");
-    fputs(end, style->stream);
-    free(end);
-    (void)view_text(style, document,
-                    "[; {unsupported:#?} are beyond this device]"
-                    "[; {refused:#?} combinations of dtypes are refused as they must be]"
-                    "[; {unchecked:#?} operation{unchecked:s} not checked]");
+    view_each(style, json_at(document, "kernels"),
+              "{name}, of {manifest}: {failed} wrong calls of the table");
+    view_text(style, document,
+              json_number_at(document, "failed") > 0 ? "FAILED: {failed} of {calls} calls" ASIDE
+              : json_number_at(document, "calls") == 0 && json_number_at(document, "refused") == 0
+                  ? "nothing is checked" ASIDE
+              : json_number_at(document, "unsupported") > 0
+                  ? "the other {passed} calls are right" ASIDE
+                  : "all {passed} calls are right" ASIDE);
 }
 
 static void print_call(const cJSON *document, const struct style *style)
@@ -448,14 +447,14 @@ static void print_call(const cJSON *document, const struct style *style)
     const cJSON *failure;
     cJSON_ArrayForEach(failure, json_at(document, "failures"))
     {
-        (void)view_text(style, failure, FAILURE);
+        view_text(style, failure, FAILURE);
         if (json_at(failure, "detail"))
             fputs(json_text(failure, "detail"), style->stream);
         else
-            (void)view_text(style, failure, "  {repeat}");
+            view_text(style, failure, "  {repeat}");
     }
     if (json_number_at(document, "failures") == 0)
-        (void)view_each(style, json_at(document, "rows"), "{form}: right");
+        view_each(style, json_at(document, "rows"), "{form}: right");
 }
 
 static void print(void *self, const cJSON *document, const struct style *style)

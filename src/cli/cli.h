@@ -142,11 +142,6 @@ int take_arguments(const struct command *command, int argc, char **argv, struct 
  * it. NULL: there is none. An operand that names no file is looked up there. */
 char *bundled_folder(void);
 
-/* Prints a warning where the driver does not report the arguments of kernels of manifests. */
-void warn_of_device(const struct healcl_device *device);
-/* Prints the warnings of compilers about vendors' sources. */
-void warn_of_builds(const struct healcl_device *device);
-
 /* Values of an option that may be repeated, or arguments; of is for free(). */
 struct words {
     const char **of; /* with a NULL behind them, unless there are none */
@@ -162,9 +157,6 @@ int print_help(const struct command *command);
 
 /* "64M", "2G", "1000": bytes with a suffix K, M, G or T (of 1024). */
 bool parse_size(const char *text, uint64_t *bytes);
-
-/* "10", "2.5": in [0, 1000000]. */
-bool parse_decimal(const char *text, double *number);
 
 /* A number in [1, most]. */
 bool parse_count(const char *text, uint32_t most, uint32_t *count);
@@ -193,6 +185,10 @@ bool is_smart_terminal(FILE *stream);
 /* Flushes standard output. Returns code, or EXIT_USAGE where code was EXIT_VERIFIED and not all
  * could be written. */
 int finish_output(int code);
+
+/* "0:1", which selects a device. Returns selector. */
+enum { SELECTOR_SIZE = 24 };
+const char *device_selector(const struct device_info *info, char selector[SELECTOR_SIZE]);
 
 /* ---- limits ---- */
 

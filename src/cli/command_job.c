@@ -1,8 +1,20 @@
 #include "cli/command_job.h"
 
-const struct operation_table *job_table(const struct command_job *job)
+/* Prints a warning where the driver does not report the arguments of kernels of manifests. */
+static void warn_of_device(const struct healcl_device *device)
 {
-    return job->limits.operations ? job->limits.operations->table : NULL;
+    const char *warning;
+    for (size_t i = 0; device && (warning = device_warning(device, i)); i++)
+        print_notice("warning: %s", warning);
+}
+
+/* Prints the warnings of compilers about vendors' sources. */
+static void warn_of_builds(const struct healcl_device *device)
+{
+    if (!device || !device->programs->warnings)
+        return;
+    print_notice("warning: the compiler says of manifests' sources:");
+    fputs(device->programs->warnings, stderr);
 }
 
 int job_report(const struct command *command, void *self)
@@ -19,7 +31,13 @@ int job_report(const struct command *command, void *self)
         steps->junit(self, document, stream);
         code = report_file_end(&job->junit, code, job->verbose);
     }
-    return report_file_json(&job->json, document, code, job->verbose);
+    stream = report_file_stream(&job->json);
+    if (stream) {
+        json_print(document, stream);
+        code = report_file_end(&job->json, code, job->verbose);
+    }
+    cJSON_Delete(document);
+    return code;
 }
 
 int job_run(const struct command *command, void *self)

@@ -30,9 +30,6 @@ int job_run(const struct command *command, void *self);
  * wanted. Returns the exit code of that. */
 int job_report(const struct command *command, void *self);
 
-/* The operations of manifests, or NULL. */
-const struct operation_table *job_table(const struct command_job *job);
-
 /* ---- rows of options; JOB_DEVICE to JSON_OPTION are without braces ---- */
 
 #define JOB_DEVICE                                                        \

@@ -97,6 +97,12 @@ struct style style_of(FILE *stream)
     return style;
 }
 
+const char *device_selector(const struct device_info *info, char selector[SELECTOR_SIZE])
+{
+    snprintf(selector, SELECTOR_SIZE, "%u:%u", info->platform_index, info->device_index);
+    return selector;
+}
+
 int finish_output(int code)
 {
     errno = 0;
@@ -205,15 +211,6 @@ bool parse_size(const char *text, uint64_t *bytes)
     return true;
 }
 
-bool parse_decimal(const char *text, double *number)
-{
-    char *end;
-    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] != 0)
-        return false;
-    *number = strtod(text, &end);
-    return *end == 0 && *number <= 1e6;
-}
-
 bool parse_count(const char *text, uint32_t most, uint32_t *count)
 {
     const char *end;
@@ -222,21 +219,6 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count)
         return false;
     *count = (uint32_t)value;
     return true;
-}
-
-void warn_of_device(const struct healcl_device *device)
-{
-    const char *warning;
-    for (size_t i = 0; device && (warning = device_warning(device, i)); i++)
-        print_notice("warning: %s", warning);
-}
-
-void warn_of_builds(const struct healcl_device *device)
-{
-    if (!device || !device->programs->warnings)
-        return;
-    print_notice("warning: the compiler says of manifests' sources:");
-    fputs(device->programs->warnings, stderr);
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -456,7 +438,10 @@ static int take_value(const struct command *command, const struct command_option
         if (!*optarg || (*optarg == '-' && optarg[1]))
             return usage_error(command, "--%s takes a FILE, or - for standard output, not '%s'",
                                option->name, optarg);
-        report_file_set(member, optarg, strcmp(option->name, "junit") == 0);
+        *(struct report_file *)member =
+            (struct report_file){.path = optarg,
+                                 .on_stdout = *optarg == '-',
+                                 .is_junit = strcmp(option->name, "junit") == 0};
         break;
     case OPTION_COUNT:
         if (!parse_count(optarg, option->most, member))

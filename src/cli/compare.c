@@ -33,12 +33,6 @@ static void (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) =
     [OUTPUT_HTML] = compare_print_html,
 };
 
-static const int exit_codes[] = {
-    [COMPARED_RIGHT] = EXIT_VERIFIED,      [COMPARED_SLOWER] = EXIT_SLOWER,
-    [COMPARED_REFUSED] = EXIT_REFUSED,     [COMPARED_FAILED] = EXIT_DEVICE,
-    [COMPARED_DIFFERENT] = EXIT_DIFFERENT,
-};
-
 /* One `healcl compare`. */
 struct compare_command {
     struct command_job job;                /* its operations are read to find mistakes now */
@@ -384,7 +378,7 @@ static int run(const struct command *command, void *context)
     if (status == HEALCL_OK && code == EXIT_VERIFIED && !self->interrupted) {
         fflush(stdout); /* what follows stands below the table */
         print_slowdowns(&self->comparison);
-        code = exit_codes[compare_worst(&self->comparison)];
+        code = compare_worst(&self->comparison);
     }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
@@ -396,6 +390,16 @@ static int run(const struct command *command, void *context)
 }
 
 /* ---------------------------------------------------------------- options */
+
+/* "10", "2.5": in [0, 1000000]. */
+static bool parse_decimal(const char *text, double *number)
+{
+    char *end;
+    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] != 0)
+        return false;
+    *number = strtod(text, &end);
+    return *end == 0 && *number <= 1e6;
+}
 
 static int take_percent(const struct command *command, const struct command_option *option,
                         void *context, const char *text)

@@ -113,6 +113,18 @@ void compare_add_figures(cJSON *run)
 
 /* ---------------------------------------------------------------- faults */
 
+/* The run of a transcript on a device, or NULL. */
+static cJSON *find_run(const struct comparison *comparison, size_t transcript, size_t device)
+{
+    cJSON *run;
+    FOR_EACH_RUN_OF(run, comparison, transcript)
+    {
+        if (json_number_at(run, "device_at") == device)
+            return run;
+    }
+    return NULL;
+}
+
 /* The host reference's run of the same transcript at the same place and time, or NULL. */
 static const cJSON *reference_beside(const struct comparison *comparison, const cJSON *run)
 {
@@ -123,7 +135,7 @@ static const cJSON *reference_beside(const struct comparison *comparison, const 
     cJSON_ArrayForEach(device, comparison->devices)
     {
         if (json_is(device, "baseline", baseline) && json_is(device, "index", COMPARE_REFERENCE))
-            return compare_find(comparison, transcript, at);
+            return find_run(comparison, transcript, at);
         at++;
     }
     cJSON_ArrayForEach(judge, comparison->judges)
@@ -316,7 +328,7 @@ static void choose_means(struct comparison *comparison)
         bool counts = comparison->base < none && !too_small;
         for (size_t j = 0; counts && j < own; j++)
             counts = !compared[j] ||
-                     is_timed(compare_find(comparison, i, j), &compare_figures[COMPARE_COMPUTE]);
+                     is_timed(find_run(comparison, i, j), &compare_figures[COMPARE_COMPUTE]);
         compare_put(transcript, "too_small", cJSON_CreateBool(too_small));
         compare_put(transcript, "in_mean", cJSON_CreateBool(counts));
         comparison->counting += counts;
@@ -335,8 +347,8 @@ bool compare_mean_against(const struct comparison *comparison, const struct comp
     for (size_t i = 0; i < json_number_at(comparison->top, "transcripts"); i++) {
         if (!cJSON_IsTrue(json_at(compare_transcript(comparison, i), "in_mean")))
             continue;
-        const cJSON *run = compare_find(comparison, i, device),
-                    *against = compare_find(comparison, i, other);
+        const cJSON *run = find_run(comparison, i, device),
+                    *against = find_run(comparison, i, other);
         if (!is_timed(run, figure) || !is_timed(against, figure))
             return false;
         const struct compare_speedup speedup = speedup_over(against, run, figure);
@@ -484,7 +496,7 @@ static void add_slowdowns(const struct comparison *comparison, const cJSON *run,
     size_t at = 0;
     cJSON_ArrayForEach(other, comparison->devices)
     {
-        const cJSON *saved = compare_find(comparison, json_number_at(run, "transcript_at"), at++);
+        const cJSON *saved = find_run(comparison, json_number_at(run, "transcript_at"), at++);
         if (!saved || !is_same_device(comparison, device, other))
             continue;
         for (size_t i = 0; i < COMPARE_FIGURES; i++) {
@@ -539,23 +551,25 @@ char *compare_slowdown_text(const struct comparison *comparison, const cJSON *sl
 
 /* ---------------------------------------------------------------- all of them */
 
-static enum compare_news news_of(const cJSON *run)
+static enum exit_code code_of(const cJSON *run)
 {
     if (compare_is_right(run))
-        return is_slower(run) ? COMPARED_SLOWER : COMPARED_RIGHT;
-    return json_is(run, "outcome", "different") ? COMPARED_DIFFERENT
-           : json_is(run, "outcome", "refused") ? COMPARED_REFUSED
-                                                : COMPARED_FAILED;
+        return is_slower(run) ? EXIT_SLOWER : EXIT_VERIFIED;
+    return json_is(run, "outcome", "different") ? EXIT_DIFFERENT
+           : json_is(run, "outcome", "refused") ? EXIT_REFUSED
+                                                : EXIT_DEVICE;
 }
 
-enum compare_news compare_worst(const struct comparison *comparison)
+enum exit_code compare_worst(const struct comparison *comparison)
 {
-    enum compare_news worst = COMPARED_RIGHT;
+    static const enum exit_code worst_first[] = {EXIT_DIFFERENT, EXIT_DEVICE, EXIT_REFUSED,
+                                                 EXIT_SLOWER};
     const cJSON *run;
-    cJSON_ArrayForEach(run, comparison->runs)
-    {
-        if (compare_is_own(comparison, run) && news_of(run) > worst)
-            worst = news_of(run);
-    }
-    return worst;
+    for (size_t i = 0; i < sizeof worst_first / sizeof *worst_first; i++)
+        cJSON_ArrayForEach(run, comparison->runs)
+        {
+            if (compare_is_own(comparison, run) && code_of(run) == worst_first[i])
+                return worst_first[i];
+        }
+    return EXIT_VERIFIED;
 }

@@ -66,7 +66,7 @@ static void put_label(const struct comparison *comparison, cJSON *device)
     }
     char *place = alike < 2 ? xstrdup("")
                             : xasprintf(" (%s%s%s)", json_text(device, "index"),
-                                        *baseline ? ", " : "", compare_base_name(baseline));
+                                        *baseline ? ", " : "", text_base_name(baseline));
     char *label =
         xasprintf("%s%s%s", *baseline ? "(baseline) " : "", json_text(device, "title"), place);
     compare_put_text(device, "label", label);

@@ -237,12 +237,11 @@ static cJSON *columns_json(const struct compare_column *table, const struct comp
         if (!is_shown(column, comparison))
             continue;
         cJSON *object = json_add_object(list, NULL);
-        compare_put_text(object, "path", column->path);
-        compare_put_text(object, "heading", column->heading);
+        JSON_ADD(object, STRING("path", column->path), STRING("heading", column->heading),
+                 STRING("kind", kinds[column->kind]),
+                 STRING("meaning", column->meaning ? column->meaning : ""));
         char *heading = cJSON_GetObjectItem(object, "heading")->valuestring;
         *heading = (char)toupper((unsigned char)*heading);
-        compare_put_text(object, "kind", kinds[column->kind]);
-        compare_put_text(object, "meaning", column->meaning ? column->meaning : "");
     }
     return list;
 }
@@ -296,7 +295,7 @@ static void put_runs(const struct style *to, const struct comparison *comparison
         const cJSON *transcript = compare_transcript(comparison, i), *run;
         const char *file = json_text(transcript, "file");
         char *name =
-            xasprintf("%s%s", to->form == TABLE_TEXT ? compare_base_name(file) : file,
+            xasprintf("%s%s", to->form == TABLE_TEXT ? text_base_name(file) : file,
                       cJSON_IsTrue(json_at(transcript, "too_small")) ? " (too small)" : "");
         FOR_EACH_RUN_OF(run, comparison, i)
         {
@@ -617,5 +616,5 @@ void compare_print_junit(const struct comparison *comparison, FILE *stream)
             free(name);
         }
     }
-    (void)junit_print(&junit, stream);
+    junit_print(&junit, stream);
 }

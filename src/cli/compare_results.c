@@ -92,7 +92,7 @@ static cJSON *new_compare(const struct comparison *comparison, size_t device)
         const cJSON *transcript =
             compare_transcript(comparison, json_number_at(run, "transcript_at"));
         cJSON *object = new_run(run);
-        compare_put_text(object, "transcript", compare_base_name(json_text(transcript, "file")));
+        compare_put_text(object, "transcript", text_base_name(json_text(transcript, "file")));
         compare_put_text(object, "digest", json_text(transcript, "digest"));
         cJSON_AddItemToArray(list, object);
     }

@@ -78,17 +78,6 @@ cJSON *compare_transcript(const struct comparison *comparison, size_t transcript
     return cJSON_GetArrayItem(comparison->transcripts, (int)transcript);
 }
 
-cJSON *compare_find(const struct comparison *comparison, size_t transcript, size_t device)
-{
-    cJSON *run;
-    FOR_EACH_RUN_OF(run, comparison, transcript)
-    {
-        if (json_number_at(run, "device_at") == device)
-            return run;
-    }
-    return NULL;
-}
-
 size_t compare_own_devices(const struct comparison *comparison)
 {
     size_t count = 0;
@@ -108,12 +97,6 @@ bool compare_is_own(const struct comparison *comparison, const cJSON *run)
 bool compare_is_right(const cJSON *run)
 {
     return json_is(run, "outcome", "verified") || json_is(run, "outcome", "nothing to verify");
-}
-
-const char *compare_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
 }
 
 /* ---------------------------------------------------------------- filling */

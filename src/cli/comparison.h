@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/report.h"
+#include "cli/cli.h"
 #include "cli/text.h"
 #include "core/process.h"
 
@@ -101,9 +101,6 @@ cJSON *compare_device(const struct comparison *comparison, size_t device);
 cJSON *compare_transcript(const struct comparison *comparison, size_t transcript);
 cJSON *compare_device_of(const struct comparison *comparison, const cJSON *run);
 
-/* The run of a transcript on a device, or NULL. */
-cJSON *compare_find(const struct comparison *comparison, size_t transcript, size_t device);
-
 #define FOR_EACH_RUN_OF(run, comparison, transcript)                                            \
     cJSON_ArrayForEach((run), (comparison)->runs) if (json_number_at((run), "transcript_at") == \
                                                       (transcript))
@@ -168,9 +165,6 @@ void compare_name_devices(struct comparison *comparison);
 /* "Intel Arc A770" of "Intel(R) Arc(TM) A770", cut where it is long. Returns text. */
 enum { NAME_SIZE = 256 };
 const char *compare_plain_name(char text[NAME_SIZE], const char *name);
-
-/* The file of a path. */
-const char *compare_base_name(const char *path);
 
 /* Says in a few sentences how the devices compare. To be freed. */
 char *compare_lead(const struct comparison *comparison);
@@ -239,15 +233,8 @@ bool compare_judge(const struct comparison *comparison, cJSON *run);
  * freed. */
 char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown);
 
-/* Outcomes of all runs here, the worst last. */
-enum compare_news {
-    COMPARED_RIGHT,
-    COMPARED_SLOWER,
-    COMPARED_REFUSED,
-    COMPARED_FAILED,
-    COMPARED_DIFFERENT,
-};
-enum compare_news compare_worst(const struct comparison *comparison);
+/* The exit code of the worst run here. */
+enum exit_code compare_worst(const struct comparison *comparison);
 
 /* ---- files of devices ---- */
 

@@ -26,7 +26,7 @@ const char *compile_ahead_command(void)
 int compile_ahead_start(const struct device_info *info, const char *file,
                         struct compile_board **board)
 {
-    char selector[24], reason[SELF_TEST_REASON_SIZE];
+    char selector[SELECTOR_SIZE], reason[SELF_TEST_REASON_SIZE];
     struct stat about;
     *board = NULL;
     if (!compile_ahead_command())
@@ -37,12 +37,12 @@ int compile_ahead_start(const struct device_info *info, const char *file,
         return 0;
     if (stat(file, &about) != 0 || !S_ISREG(about.st_mode))
         return 0; /* it can be read but once */
-    snprintf(selector, sizeof selector, "%u:%u", info->platform_index, info->device_index);
     void *shared;
     int process = 0;
-    (void)process_start_beside(
-        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL}, 1,
-        sizeof **board, &shared, &process);
+    (void)process_start_beside((const char *const[]){"healcl", COMPILE_AHEAD,
+                                                     device_selector(info, selector), "--", file,
+                                                     NULL},
+                               1, sizeof **board, &shared, &process);
     *board = process > 0 ? shared : NULL;
     return process;
 }

@@ -6,7 +6,7 @@
 #include "cli/command_job.h"
 #include "tools/xmalloc.h"
 
-enum { SELECTOR_SIZE = 24, DRIVER_SECONDS = 30 };
+enum { DRIVER_SECONDS = 30 };
 
 struct self_test_result {
     enum self_test_outcome outcome;
@@ -17,6 +17,12 @@ struct self_test_result {
 struct devices_command {
     struct command_job job; /* its timeout: for a child */
     bool measures, only_tests, no_tests;
+    struct device_listing listing;
+    size_t best;               /* of them; their count: none is */
+    struct healcl_error error; /* of listing them, or choosing one */
+    bool is_of_driver;         /* the error */
+    struct self_test_result *self_tests;
+    struct device_rates *rates; /* NULL: not measured */
 };
 
 /* ---------------------------------------------------------------- listing */
@@ -70,21 +76,19 @@ static enum healcl_status driver_error(const struct process_result *child, uint3
          colon, line, opencl_missing());
 }
 
-/* Lists what there is, in a process of its own: a driver may end it, crash or hang there, which
- * sets *is_of_driver. */
-static enum healcl_status list_all(uint32_t seconds, struct device_listing *listing,
-                                   bool *is_of_driver, struct healcl_error *error)
+/* Lists what there is, in a process of its own: a driver may end it, crash or hang there. */
+static enum healcl_status list_all(struct devices_command *self)
 {
     struct process_result child;
-    *listing = (struct device_listing){.devices = NULL};
-    *is_of_driver = false;
+    struct healcl_error *error = &self->error;
+    const uint32_t seconds = self->job.timeout;
     enum healcl_status status = process_call(list_in_child, seconds, &child, error);
     if (status == HEALCL_OK && child.end == PROCESS_INTERRUPTED)
         (void)raise(child.code);
     if (status == HEALCL_OK)
-        take_listing(&child, listing);
+        take_listing(&child, &self->listing);
     if (status == HEALCL_OK && !child.is_own) {
-        *is_of_driver = true;
+        self->is_of_driver = true;
         status = driver_error(&child, seconds, error);
     } else if (status == HEALCL_OK && child.code != EXIT_VERIFIED) {
         const bool is_memory = strcmp(last_words(&child), "out of memory") == 0;
@@ -92,16 +96,10 @@ static enum healcl_status list_all(uint32_t seconds, struct device_listing *list
                        last_words(&child));
     }
     process_result_release(&child);
-    return status == HEALCL_OK ? device_listing_check(listing, error) : status;
+    return status == HEALCL_OK ? device_listing_check(&self->listing, error) : status;
 }
 
 /* ---------------------------------------------------------------- self-tests */
-
-static const char *selector_of(const struct device_info *info, char selector[SELECTOR_SIZE])
-{
-    snprintf(selector, SELECTOR_SIZE, "%u:%u", info->platform_index, info->device_index);
-    return selector;
-}
 
 /* Opens a device, which runs its self-test and keeps what comes out. */
 static int test_device(const char *selector)
@@ -146,7 +144,7 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
 {
     char selector[SELECTOR_SIZE], signal[PROCESS_SIGNAL_SIZE];
     const char *arguments[] = {
-        PROCESS_NAME, "devices", "--self-test", "--device", selector_of(info, selector), NULL};
+        PROCESS_NAME, "devices", "--self-test", "--device", device_selector(info, selector), NULL};
     struct process_result result = {.text = NULL};
     struct healcl_error error = {.status = HEALCL_OK};
     bool goes_on = true;
@@ -171,33 +169,35 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
 }
 
 /* The self-tests of all devices that can be used: what is cached; of those that have not run theirs
- * with their driver yet, what a child finds, where runs is true. Measured ones have passed it.
- * Returns an exit code: EXIT_USAGE where they could not run, EXIT_DEVICE where all have failed. */
-static int test_all(const struct device_info *list, size_t count, bool runs,
-                    const struct device_rates *rates, uint32_t seconds,
-                    struct self_test_result *self_tests)
+ * with their driver yet, what a child finds, unless that is not wanted. Measured ones have passed
+ * it. Returns an exit code: EXIT_USAGE where they could not run, EXIT_DEVICE where all have failed.
+ */
+static int test_all(struct devices_command *self)
 {
     int code = EXIT_VERIFIED;
+    bool runs = !self->no_tests && !self->measures;
+    const size_t count = self->listing.count;
     size_t usable = 0, failed = 0;
-    struct progress progress;
-    progress_start(&progress, true);
+    self->self_tests = xcalloc(count, sizeof *self->self_tests);
     for (size_t i = 0; i < count; i++) {
-        if (device_unusable(&list[i]))
+        const struct device_info *info = &self->listing.devices[i];
+        struct self_test_result *self_test = &self->self_tests[i];
+        if (device_unusable(info))
             continue;
-        self_tests[i].outcome = self_test_read_cached(&list[i], self_tests[i].reason);
-        if (rates && rates[i].products > 0)
-            self_tests[i].outcome = SELF_TEST_PASSED;
-        if (!runs || self_tests[i].outcome != SELF_TEST_NOT_RUN)
-            continue;
-        progress_say(&progress, "testing %s", list[i].name);
-        runs = test_in_child(&list[i], seconds, &self_tests[i]);
+        usable++;
+        self_test->outcome = self_test_read_cached(info, self_test->reason);
+        if (self->rates && self->rates[i].products > 0)
+            self_test->outcome = SELF_TEST_PASSED;
+        if (runs && self_test->outcome == SELF_TEST_NOT_RUN) {
+            progress_say(&self->job.progress, "testing %s", info->name);
+            runs = test_in_child(info, self->job.timeout, self_test);
+        }
+        failed += self_test->outcome == SELF_TEST_FAILED;
     }
-    progress_end(&progress);
+    progress_end(&self->job.progress);
     for (size_t i = 0; i < count; i++) {
-        usable += !device_unusable(&list[i]);
-        failed += self_tests[i].outcome == SELF_TEST_FAILED;
-        if (self_tests[i].outcome == SELF_TEST_NOT_RUN && *self_tests[i].reason) {
-            print_notice("%s", self_tests[i].reason);
+        if (self->self_tests[i].outcome == SELF_TEST_NOT_RUN && *self->self_tests[i].reason) {
+            print_notice("%s", self->self_tests[i].reason);
             code = EXIT_USAGE;
         }
     }
@@ -213,7 +213,7 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status =
-        device_open_tested(&opencl_loader, selector_of(info, selector), &device, &error);
+        device_open_tested(&opencl_loader, device_selector(info, selector), &device, &error);
     if (status == HEALCL_OK)
         status = device_measure(device, false, rates, &error);
     if (status == HEALCL_OK && roofline_measure(device, ROOFLINE_SECONDS, &roofline, &error))
@@ -226,23 +226,19 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     return end_error(&error, false);
 }
 
-/* The rates of all devices that can be used, or of number only unless that is count; freed with
- * free(). */
-static struct device_rates *measure_all(const struct device_info *list, size_t count, size_t only,
-                                        int *code)
+/* The rates of all devices that can be used, or of number only unless that is their count. */
+static void measure_all(struct devices_command *self, size_t only, int *code)
 {
-    struct device_rates *rates = xcalloc(count, sizeof *rates);
-    struct progress progress;
-    progress_start(&progress, true);
+    const size_t count = self->listing.count;
+    self->rates = xcalloc(count, sizeof *self->rates);
     for (size_t i = 0; i < count; i++) {
-        if (device_unusable(&list[i]) || (only < count && i != only))
+        const struct device_info *info = &self->listing.devices[i];
+        if (device_unusable(info) || (only < count && i != only))
             continue;
-        progress_say(&progress, "measuring %s", list[i].name);
-        int measured = measure(&list[i], &rates[i]);
+        progress_say(&self->job.progress, "measuring %s", info->name);
+        const int measured = measure(info, &self->rates[i]);
         *code = *code == EXIT_VERIFIED ? measured : *code;
     }
-    progress_end(&progress);
-    return rates;
 }
 
 /* ---------------------------------------------------------------- JSON */
@@ -283,9 +279,10 @@ static void add_fault(cJSON *object, const struct platform_fault *fault)
              STRING("error", text));
 }
 
-static cJSON *report(const struct device_listing *listing, size_t best,
-                     const struct self_test_result *self_tests, const struct device_rates *rates)
+static cJSON *report(void *context)
 {
+    const struct devices_command *self = context;
+    const struct device_listing *listing = &self->listing;
     cJSON *document = json_report(), *devices = json_add_array(document, "devices");
     for (size_t i = 0; i < listing->count; i++) {
         const struct device_info *info = &listing->devices[i];
@@ -296,22 +293,25 @@ static cJSON *report(const struct device_listing *listing, size_t best,
         if (fault)
             json_add_string(object, "unusable_because", fault);
         else
-            add_usable(object, info, &self_tests[i]);
-        if (rates && rates[i].products > 0)
-            JSON_ADD(object, NUMBER("products_per_s", rates[i].products),
-                     NUMBER("copied_bytes_per_s", rates[i].copied_bytes));
-        JSON_ADD(object, FLAG("default", i == best));
+            add_usable(object, info, &self->self_tests[i]);
+        if (self->rates && self->rates[i].products > 0)
+            JSON_ADD(object, NUMBER("products_per_s", self->rates[i].products),
+                     NUMBER("copied_bytes_per_s", self->rates[i].copied_bytes));
+        JSON_ADD(object, FLAG("default", i == self->best));
     }
     cJSON *faults = listing->fault_count > 0 ? json_add_array(document, "platform_faults") : NULL;
     for (size_t i = 0; i < listing->fault_count; i++)
         add_fault(json_add_object(faults, NULL), &listing->faults[i]);
+    if (self->error.status != HEALCL_OK)
+        report_add_error(document, &self->error, self->is_of_driver);
     return document;
 }
 
 /* ---------------------------------------------------------------- text */
 
-static void print(const cJSON *document, const struct style *style)
+static void print(void *self, const cJSON *document, const struct style *style)
 {
+    (void)self;
     static const struct view_column columns[] = {
         {"index", "{index}{default= *}{usable! -}", 0},
         {"type", "{type}{emulator=, emulator}", 0},
@@ -326,6 +326,8 @@ static void print(const cJSON *document, const struct style *style)
     };
     const cJSON *list = json_at(document, "devices"), *device;
     bool has_default = false, has_emulator = false, has_rates = false;
+    if (json_number_at(document, "devices") == 0)
+        return;
     cJSON_ArrayForEach(device, list)
     {
         has_default |= cJSON_IsTrue(json_at(device, "default"));
@@ -344,56 +346,38 @@ static void print(const cJSON *document, const struct style *style)
         fputs("64x64: products of 64-bit integers, both halves of each; copy: bytes read and "
               "written\n",
               style->stream);
-    (void)view_each(style, list, "- {index} is tuned by {tuned_by}");
-    (void)view_each(style, list, "- {index}: {tuning_failure}");
-    (void)view_each(style, json_at(document, "platform_faults"),
-                    "- platform {index}[ {platform:?}] cannot be asked for its devices: {error}");
-    (void)view_each(style, list, "- {index} cannot be used: {unusable_because}");
-    (void)view_each(style, list, "- {self_test_failure}");
-    (void)view_each(style, list,
-                    "- {index} runs on the host: {failed_families} ({family_failure})");
+    view_each(style, list, "- {index} is tuned by {tuned_by}");
+    view_each(style, list, "- {index}: {tuning_failure}");
+    view_each(style, json_at(document, "platform_faults"),
+              "- platform {index}[ {platform:?}] cannot be asked for its devices: {error}");
+    view_each(style, list, "- {index} cannot be used: {unusable_because}");
+    view_each(style, list, "- {self_test_failure}");
+    view_each(style, list, "- {index} runs on the host: {failed_families} ({family_failure})");
 }
 
 /* ---------------------------------------------------------------- the whole */
 
-static int print_devices(struct devices_command *self)
+static int print_devices(const struct command *command, struct devices_command *self)
 {
     const char *selector = self->job.selector;
-    struct device_listing listing;
-    size_t best = 0;
-    struct healcl_error error = {.status = HEALCL_OK};
     int code = EXIT_VERIFIED;
-    bool is_of_driver;
-    const uint32_t seconds = self->job.timeout > 0 ? self->job.timeout : DRIVER_SECONDS;
-    enum healcl_status status = list_all(seconds, &listing, &is_of_driver, &error);
-    const size_t count = listing.count;
+    enum healcl_status status = list_all(self);
+    const size_t count = self->listing.count;
     if (status == HEALCL_OK && !selector && device_is_reference(NULL))
-        best = count; /* HEALCL_DEVICE names none of them */
+        self->best = count; /* HEALCL_DEVICE names none of them */
     else if (status == HEALCL_OK)
-        status = device_select(listing.devices, count, selector, &best, &error);
+        status = device_select(self->listing.devices, count, selector, &self->best, &self->error);
     if (status != HEALCL_OK) {
-        code = print_failure(NULL, &error, false);
-        best = count;
+        code = print_failure(NULL, &self->error, false);
+        self->best = count;
     }
-    struct self_test_result *self_tests = xcalloc(count, sizeof *self_tests);
-    struct device_rates *rates = NULL;
-    if (self->measures && count > 0 && (!selector || best < count))
-        rates = measure_all(listing.devices, count, selector ? best : count, &code);
-    const int testing = test_all(listing.devices, count, !self->no_tests && !self->measures, rates,
-                                 seconds, self_tests);
-    code = code == EXIT_VERIFIED ? testing : code;
-    const struct style style = style_of(stdout);
-    cJSON *document = report(&listing, best, self_tests, rates);
-    if (error.status != HEALCL_OK)
-        report_add_error(document, &error, is_of_driver);
-    if (count > 0 && !self->job.json.on_stdout)
-        print(document, &style);
-    code = report_file_json(&self->job.json, document, code, false);
-    free(rates);
-    free(self_tests);
-    device_listing_release(&listing);
-    healcl_error_clear(&error);
-    return finish_output(code);
+    progress_start(&self->job.progress, true);
+    if (self->measures && count > 0 && (!selector || self->best < count))
+        measure_all(self, selector ? self->best : count, &code);
+    const int tested = test_all(self);
+    code = code == EXIT_VERIFIED ? tested : code;
+    const int reported = job_report(command, self);
+    return finish_output(code == EXIT_VERIFIED ? reported : code);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -421,14 +405,24 @@ static const struct command_option options[] = {
 static int run(const struct command *command, void *context)
 {
     struct devices_command *self = context;
-    (void)command;
     if (self->only_tests)
         return test_device(self->job.selector);
+    if (self->job.timeout == 0)
+        self->job.timeout = DRIVER_SECONDS;
     int code = report_file_begin(&self->job.json);
     if (code == EXIT_VERIFIED)
-        code = print_devices(self);
+        code = print_devices(command, self);
     report_file_discard(&self->job.json);
     return code;
+}
+
+static void release(void *context)
+{
+    struct devices_command *self = context;
+    device_listing_release(&self->listing);
+    healcl_error_clear(&self->error);
+    free(self->self_tests);
+    free(self->rates);
 }
 
 const struct command command_devices = {
@@ -445,4 +439,5 @@ const struct command command_devices = {
     .device = DEVICE_IN_CHILDREN,
     .size = sizeof(struct devices_command),
     .run = run,
+    .steps = {.report = report, .print = print, .release = release},
 };

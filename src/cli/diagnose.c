@@ -187,17 +187,17 @@ static void print(void *context, const cJSON *document, const struct style *styl
     view_line(style, document, "self-test", "{self_test_failure}");
     putc('\n', style->stream);
     if (kind == DIAGNOSIS_AGREES)
-        (void)view_text(style, document,
-                        "all {steps} steps agree with the host reference"
-                        "{verified=, and the whole run with the transcript}");
+        view_text(style, document,
+                  "all {steps} steps agree with the host reference"
+                  "{verified=, and the whole run with the transcript}");
     else if (kind == DIAGNOSIS_WHOLE)
-        (void)view_text(style, document,
-                        "every step agrees with the host reference alone, the whole run does not: "
-                        "{failure}");
+        view_text(style, document,
+                  "every step agrees with the host reference alone, the whole run does not: "
+                  "{failure}");
     else {
         print_step(document, style);
         VIEW_LINES(style, document, lines);
-        (void)view_text(style, document, "  {smallest.repeat}");
+        view_text(style, document, "  {smallest.repeat}");
     }
     if (kind == DIAGNOSIS_EXPECTED)
         fputs("\nthe device agrees with the host reference; it is the transcript that expects "

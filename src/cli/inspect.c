@@ -8,6 +8,7 @@
 #include "cli/text.h"
 #include "kernels/variant.h"
 #include "plan/passes.h"
+#include "plan/split.h"
 #include "run/run.h"
 #include "run/transcript.h"
 
@@ -20,9 +21,8 @@ struct inspect_command {
     struct memory_facts memory; /* limit 0: there is none */
     struct healcl_transcript *transcript;
     struct roofline rates;
-    uint32_t rank_count;   /* 0: nothing is split */
-    const char *axis_text; /* "ENTRY:AXIS", or NULL */
-    struct ranks_facts ranks;
+    struct healcl_split split; /* its ranks 0: nothing is split */
+    const char *axis_text;     /* "ENTRY:AXIS", or NULL: healcl chooses */
     struct healcl_transcript *part;
 };
 
@@ -40,20 +40,13 @@ static enum healcl_status find_places(struct inspect_command *self, struct healc
 /* The first rank's part: no other one is larger. */
 static enum healcl_status open_part(struct inspect_command *self, struct healcl_error *error)
 {
-    struct ranks_facts *ranks = &self->ranks;
-    if (self->rank_count == 0)
+    if (self->split.ranks == 0)
         return HEALCL_OK;
-    ranks->split.ranks = self->rank_count;
-    ranks->is_chosen = !self->axis_text;
     if (self->axis_text)
-        TRY(find_split(self->transcript, self->axis_text, &ranks->split, error));
-    else if (self->rank_count > 1)
-        TRY(healcl_transcript_choose_split(self->transcript, &ranks->split, error));
-    TRY(healcl_transcript_split(self->transcript, &ranks->split, &self->part, error));
-    ranks->whole = self->transcript;
-    ranks->part = self->part;
-    ranks->roofline = self->rates;
-    return HEALCL_OK;
+        TRY(find_split(self->transcript, self->axis_text, &self->split, error));
+    else if (self->split.ranks > 1)
+        TRY(healcl_transcript_choose_split(self->transcript, &self->split, error));
+    return healcl_transcript_split(self->transcript, &self->split, &self->part, error);
 }
 
 static enum healcl_status open_all(void *context, struct healcl_error *error)
@@ -209,6 +202,32 @@ static void add_kernels(cJSON *document, const struct plan *plan,
     }
 }
 
+static void add_rank(cJSON *object, const struct roofline *rates, const struct plan *plan,
+                     uint64_t sent)
+{
+    uint64_t time = 0; /* of a run whose inputs are there already */
+    for (size_t s = 0; s < plan->segment_count; s++)
+        time += roofline_time(rates, &plan->segments[s].after);
+    JSON_ADD(object, NUMBER("device_memory_peak", plan->bytes_peak),
+             NUMBER("bytes_up", plan->bytes_up), NUMBER("bytes_sent", sent),
+             NUMBER("device_ns", time));
+}
+
+/* Adds what is split, whole and exchanged, and costs of one rank alone and of each rank. */
+static void add_ranks(cJSON *document, const struct inspect_command *self)
+{
+    const struct plan *plan = self->part->plan;
+    cJSON *ranks = json_add_object(document, "ranks");
+    json_add_number(ranks, "count", self->split.ranks);
+    if (self->split.ranks > 1)
+        report_add_split(ranks, self->part, &self->split, !self->axis_text);
+    report_add_exchanges(ranks, self->part);
+    add_rank(json_add_object(ranks, "alone"), &self->rates, self->transcript->plan, 0);
+    add_rank(json_add_object(ranks, "each"), &self->rates, plan,
+             exchange_bytes_sent(plan, 0, self->split.ranks));
+    report_add_parts(ranks, self->part);
+}
+
 static cJSON *report(void *context)
 {
     const struct inspect_command *self = context;
@@ -235,7 +254,7 @@ static cJSON *report(void *context)
     if (self->kernels)
         add_kernels(document, plan, self->job.device);
     if (self->part)
-        report_add_ranks(document, &self->ranks);
+        add_ranks(document, self);
     return document;
 }
 
@@ -334,13 +353,13 @@ static void print_passes(const cJSON *document, const struct style *style)
     putc('\n', style->stream);
     print_costs(segments, style);
     cJSON_Delete(segments);
-    (void)view_text(style, document,
-                    "\nroofline, a second: copies {roofline.copied_bytes_per_s:bytes}"
-                    "[, products {roofline.products_per_s:count}]"
-                    "[, products of sums {roofline.summed_products_per_s:count}]"
-                    "[, butterflies {roofline.butterflies_per_s:count}]"
-                    "[, digits {roofline.digits_per_s:count}]"
-                    "[, CRT digits {roofline.crt_digits_per_s:count}]");
+    view_text(style, document,
+              "\nroofline, a second: copies {roofline.copied_bytes_per_s:bytes}"
+              "[, products {roofline.products_per_s:count}]"
+              "[, products of sums {roofline.summed_products_per_s:count}]"
+              "[, butterflies {roofline.butterflies_per_s:count}]"
+              "[, digits {roofline.digits_per_s:count}]"
+              "[, CRT digits {roofline.crt_digits_per_s:count}]");
 }
 
 static void print_kernels(const cJSON *document, const struct style *style)
@@ -372,6 +391,26 @@ static void print_kernels(const cJSON *document, const struct style *style)
     putc('\n', style->stream);
     VIEW_TABLE(style, rows, columns);
     cJSON_Delete(rows);
+}
+
+#define PART "{bytes:bytes} for each rank, [{size} of each {period} of axis {axis}]{split!whole}"
+
+static void print_ranks(const cJSON *document, const struct style *style)
+{
+    static const struct view_line costs[] = {
+        {"one rank", "{alone.device_memory_peak:bytes} of memory, {alone.bytes_up:bytes} up[, "
+                     "{alone.device_ns:time?} on its device]"},
+        {"each", "{each.device_memory_peak:bytes} of memory, {each.bytes_up:bytes} up, "
+                 "{each.bytes_sent:bytes} sent[, {each.device_ns:time?} on its device]"}};
+    const cJSON *ranks = json_at(document, "ranks");
+    putc('\n', style->stream);
+    view_line(style, ranks, "ranks", "{count}");
+    view_line(style, ranks, "split", REPORT_SPLIT);
+    view_line(style, ranks, "exchange",
+              "{exchanges} tensor{exchanges:s} of {exchange_bytes:bytes}");
+    VIEW_LINES(style, ranks, costs);
+    view_each(style, json_at(ranks, "inputs"), "input       tensor {tensor}: " PART);
+    view_each(style, json_at(ranks, "results"), "result      tensor {tensor}: " PART);
 }
 
 /* ---------------------------------------------------------------- steps */
@@ -507,7 +546,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
     if (self->kernels)
         print_kernels(document, style);
     if (self->part)
-        report_ranks_text(document, style);
+        print_ranks(document, style);
     if (self->steps)
         print_steps(self->part ? self->part->plan : self->transcript->plan, style);
 }
@@ -537,7 +576,7 @@ static const struct command_option options[] = {
     {"ranks", 0, OPTION_COUNT, "R",
      "show what R ranks of healcl-mpi run have each: what is split, whole and exchanged, memory, "
      "and with --roofline the time",
-     KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
+     KEPT_IN(struct inspect_command, split.ranks), .most = RANKS_MAX},
     {"split", 0, OPTION_WORD, "ENTRY:AXIS", "along that axis, as healcl-mpi run has it",
      KEPT_IN(struct inspect_command, axis_text)},
     JOB_OPTIONS,
@@ -550,7 +589,7 @@ static int prepare(const struct command *command, void *context)
     self->passes |= self->roofline;
     if (self->job.selector && !self->kernels && !self->passes)
         return usage_error(command, "--device goes with --kernels, --passes and --roofline");
-    if (self->axis_text && self->rank_count == 0)
+    if (self->axis_text && self->split.ranks == 0)
         return usage_error(command, "--split goes with --ranks");
     return GOES_ON;
 }

@@ -85,7 +85,8 @@ static void add_defaults(cJSON *document)
 
 static cJSON *report(void *self)
 {
-    const struct operation_table *table = job_table(self);
+    const struct command_job *job = self;
+    const struct operation_table *table = operations_of_limits(&job->limits);
     cJSON *document = json_report();
     cJSON *list = json_add_array(document, "operations");
     for (size_t id = 0; id < operation_count(table); id++) {

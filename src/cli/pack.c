@@ -22,16 +22,10 @@ struct pack_command {
     uint64_t payloads, offset;
 };
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* "digits.json.gz" becomes "digits.packed.json" and "digits.packed.json.bin". */
 static void name_files(struct pack_command *self)
 {
-    const char *file = self->job.file, *ending = strstr(base_name(file), ".json");
+    const char *file = self->job.file, *ending = strstr(text_base_name(file), ".json");
     const size_t stem = ending ? (size_t)(ending - file) : strlen(file);
     self->path =
         self->output ? xstrdup(self->output) : xasprintf("%.*s.packed.json", (int)stem, file);
@@ -59,7 +53,7 @@ static enum healcl_status write_payload(struct pack_command *self, const struct 
     fwrite(file, 1, bytes, self->raw.stream);
     free(file);
     TRY(status);
-    cJSON *name = cJSON_CreateString(base_name(self->raw_path));
+    cJSON *name = cJSON_CreateString(text_base_name(self->raw_path));
     char *quoted = cJSON_PrintUnformatted(name);
     copy_text(self, begin - 1, begin + payload->length + 1); /* with the quotes */
     fprintf(self->text.stream,
@@ -138,7 +132,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
     const struct pack_command *self = context;
     (void)document;
     fprintf(style->stream, "%s: %" PRIu64 " payloads, %s in %s\n", self->path, self->payloads,
-            TEXT_BYTES(self->offset), base_name(self->raw_path));
+            TEXT_BYTES(self->offset), text_base_name(self->raw_path));
 }
 
 static const struct command_option options[] = {

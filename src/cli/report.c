@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "cli/cli.h"
 #include "cli/text.h"
-#include "plan/split.h"
 #include "run/transcript.h"
 #include "tools/xmalloc.h"
 
@@ -29,16 +29,6 @@ void report_add_error(cJSON *document, const struct healcl_error *error, bool is
     if (!is_of_driver)
         return;
     JSON_ADD(about, STRING("cause", "driver"), STRING("text", error->message));
-}
-
-void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,
-                       FILE *stream)
-{
-    cJSON *document = json_report();
-    if (file)
-        json_add_string(document, "transcript", file);
-    report_add_error(document, error, is_of_driver);
-    json_write(document, stream);
 }
 
 void report_add_command(cJSON *object, const char *command, const struct device_info *device,
@@ -68,10 +58,9 @@ void report_add_command(cJSON *object, const char *command, const struct device_
 
 void report_add_device(cJSON *object, const struct device_info *info)
 {
-    char index[24];
-    snprintf(index, sizeof index, "%u:%u", info->platform_index, info->device_index);
+    char index[SELECTOR_SIZE];
     JSON_ADD(
-        object, STRING("index", index), STRING("name", info->name),
+        object, STRING("index", device_selector(info, index)), STRING("name", info->name),
         STRING("type", device_type_name(info->type)), STRING("platform", info->platform),
         STRING("platform_version", info->platform_version), STRING("vendor", info->vendor),
         STRING("architecture", info->architecture), STRING("driver", info->driver),
@@ -152,19 +141,6 @@ cJSON *report_sum_kinds(const cJSON *document)
 
 /* ---------------------------------------------------------------- a transcript that ranks share */
 
-/* ---------------------------------------------------------------- JSON */
-
-static void add_costs(cJSON *object, const struct ranks_facts *facts, const struct plan *plan,
-                      uint64_t sent)
-{
-    uint64_t time = 0; /* of a run whose inputs are there already */
-    for (size_t s = 0; s < plan->segment_count; s++)
-        time += roofline_time(&facts->roofline, &plan->segments[s].after);
-    JSON_ADD(object, NUMBER("device_memory_peak", plan->bytes_peak),
-             NUMBER("bytes_up", plan->bytes_up), NUMBER("bytes_sent", sent),
-             NUMBER("device_ns", time));
-}
-
 static void add_parts(cJSON *list, const struct healcl_transcript *transcript,
                       const struct healcl_tensor_info *tensors, size_t count,
                       struct healcl_part (*part_of)(const struct healcl_transcript *, size_t))
@@ -208,45 +184,7 @@ void report_add_exchanges(cJSON *object, const struct healcl_transcript *part)
              NUMBER("exchange_bytes", split.exchange_bytes));
 }
 
-void report_add_ranks(cJSON *document, const struct ranks_facts *facts)
-{
-    const struct plan *plan = facts->part->plan;
-    cJSON *ranks = json_add_object(document, "ranks");
-    json_add_number(ranks, "count", facts->split.ranks);
-    if (facts->split.ranks > 1)
-        report_add_split(ranks, facts->part, &facts->split, facts->is_chosen);
-    report_add_exchanges(ranks, facts->part);
-    add_costs(json_add_object(ranks, "alone"), facts, facts->whole->plan, 0);
-    add_costs(json_add_object(ranks, "each"), facts, plan,
-              exchange_bytes_sent(plan, 0, facts->split.ranks));
-    report_add_parts(ranks, facts->part);
-}
-
-/* ---------------------------------------------------------------- text */
-
-#define PART "{bytes:bytes} for each rank, [{size} of each {period} of axis {axis}]{split!whole}"
-
-void report_ranks_text(const cJSON *document, const struct style *style)
-{
-    static const struct view_line costs[] = {
-        {"one rank", "{alone.device_memory_peak:bytes} of memory, {alone.bytes_up:bytes} up[, "
-                     "{alone.device_ns:time?} on its device]"},
-        {"each", "{each.device_memory_peak:bytes} of memory, {each.bytes_up:bytes} up, "
-                 "{each.bytes_sent:bytes} sent[, {each.device_ns:time?} on its device]"}};
-    const cJSON *ranks = json_at(document, "ranks");
-    putc('\n', style->stream);
-    view_line(style, ranks, "ranks", "{count}");
-    view_line(style, ranks, "split", REPORT_SPLIT);
-    view_line(style, ranks, "exchange",
-              "{exchanges} tensor{exchanges:s} of {exchange_bytes:bytes}");
-    VIEW_LINES(style, ranks, costs);
-    (void)view_each(style, json_at(ranks, "inputs"), "input       tensor {tensor}: " PART);
-    (void)view_each(style, json_at(ranks, "results"), "result      tensor {tensor}: " PART);
-}
-
-/* ---------------------------------------------------------------- JUnit */
-
-/* ---------------------------------------------------------------- suites and cases */
+/* ---------------------------------------------------------------- JUnit: suites and cases */
 
 void junit_init(struct junit *junit, const char *name)
 {
@@ -378,19 +316,4 @@ void junit_print(struct junit *junit, FILE *stream)
     }
     fputs("</testsuites>\n", stream);
     cJSON_Delete(junit->top);
-}
-
-/* ---------------------------------------------------------------- errors */
-
-void report_error_junit(const char *file, const struct healcl_error *error, FILE *stream)
-{
-    struct junit junit;
-    junit_init(&junit, "healcl");
-    junit_suite(&junit, file ? file : "healcl");
-    junit_case(&junit, healcl_status_name(error->status), 0);
-    junit_outcome(&junit, error->status == HEALCL_DIFFERENT ? JUNIT_FAILURE : JUNIT_ERROR,
-                  healcl_status_name(error->status), error->message);
-    if (error->detail)
-        junit_line(&junit, error->detail);
-    junit_print(&junit, stream);
 }

@@ -43,10 +43,6 @@ void report_add_command(cJSON *object, const char *command, const struct device_
                         const struct healcl_operations *manifests, const char *option,
                         const char *operand);
 
-/* Writes the report of a command that failed. file may be NULL. */
-void report_error_json(const char *file, const struct healcl_error *error, bool is_of_driver,
-                       FILE *stream);
-
 /* ---- a run ---- */
 
 /* A line about a result that differs, and the place of the segment that computed it. */
@@ -127,22 +123,7 @@ void junit_print(struct junit *junit, FILE *stream);
 /* A case for each segment. */
 void report_run_junit(const struct run_facts *facts, FILE *stream);
 
-/* Writes the report of a command that failed. file may be NULL. */
-void report_error_junit(const char *file, const struct healcl_error *error, FILE *stream);
-
-/* ---- a plan ---- */
-
-/* A transcript that ranks share, and what they have for that. */
-struct ranks_facts {
-    const struct healcl_transcript *whole, *part; /* part: rank 0's, for no rank has more */
-    struct healcl_split split;
-    bool is_chosen;           /* by healcl: nobody named an axis */
-    struct roofline roofline; /* of each rank's device; 0 where it is not known */
-};
-
-/* Adds what is split, whole and exchanged, and costs of one rank alone and of each rank. */
-void report_add_ranks(cJSON *document, const struct ranks_facts *facts);
-void report_ranks_text(const cJSON *document, const struct style *style);
+/* ---- a transcript that ranks share ---- */
 
 /* Along which axis ranks split which upload; what they exchange; which parts of inputs and results
  * rank 0 has. */

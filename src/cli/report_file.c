@@ -6,13 +6,6 @@
 
 #include "core/verdict.h"
 
-void report_file_set(struct report_file *output, const char *path, bool is_junit)
-{
-    output->path = path;
-    output->is_junit = is_junit;
-    output->on_stdout = strcmp(path, "-") == 0;
-}
-
 static void turn_stdout_away(struct report_file *output)
 {
     fflush(stdout);
@@ -66,15 +59,27 @@ int report_file_end(struct report_file *output, int code, bool verbose)
     return code == EXIT_VERIFIED ? end : code;
 }
 
-int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose)
+static void write_json(const char *file, const struct healcl_error *error, bool is_of_driver,
+                       FILE *stream)
 {
-    FILE *stream = report_file_stream(output);
-    if (!stream) {
-        cJSON_Delete(document);
-        return code;
-    }
+    cJSON *document = json_report();
+    if (file)
+        json_add_string(document, "transcript", file);
+    report_add_error(document, error, is_of_driver);
     json_write(document, stream);
-    return report_file_end(output, code, verbose);
+}
+
+static void write_junit(const char *file, const struct healcl_error *error, FILE *stream)
+{
+    struct junit junit;
+    junit_init(&junit, "healcl");
+    junit_suite(&junit, file ? file : "healcl");
+    junit_case(&junit, healcl_status_name(error->status), 0);
+    junit_outcome(&junit, error->status == HEALCL_DIFFERENT ? JUNIT_FAILURE : JUNIT_ERROR,
+                  healcl_status_name(error->status), error->message);
+    if (error->detail)
+        junit_line(&junit, error->detail);
+    junit_print(&junit, stream);
 }
 
 void report_file_error(struct report_file *output, const char *file,
@@ -84,9 +89,9 @@ void report_file_error(struct report_file *output, const char *file,
     if (!stream)
         return;
     if (output->is_junit)
-        report_error_junit(file, error, stream);
+        write_junit(file, error, stream);
     else
-        report_error_json(file, error, is_of_driver, stream);
+        write_json(file, error, is_of_driver, stream);
     (void)report_file_end(output, EXIT_DEVICE, verbose);
 }
 

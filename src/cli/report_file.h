@@ -10,15 +10,12 @@
 #include "core/new_file.h"
 
 struct report_file {
-    const char *path; /* NULL: none is wanted */
+    const char *path; /* "-": standard output; NULL: none is wanted */
     bool on_stdout;
     bool is_junit;   /* for verdict_report_file too: JSON is report 0, JUnit 1 */
     int kept_stdout; /* while drivers' output goes to standard error; 0: it does not */
     struct new_file file;
 };
-
-/* path: the value of an option, "-" for standard output. */
-void report_file_set(struct report_file *output, const char *path, bool is_junit);
 
 /* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
  * standard error where the report goes to standard output. */
@@ -34,9 +31,6 @@ FILE *report_file_stream(struct report_file *output);
 /* Ends what a printer of report.h has written to the stream: lets the file appear, or says why it
  * cannot. Returns code, or where that is EXIT_VERIFIED what this comes to. */
 int report_file_end(struct report_file *output, int code, bool verbose);
-
-/* Writes a document where it is wanted, and frees it. Returns as report_file_end. */
-int report_file_json(struct report_file *output, cJSON *document, int code, bool verbose);
 
 /* Writes an error where a report is wanted. is_of_driver: as of report_add_error. */
 void report_file_error(struct report_file *output, const char *file,

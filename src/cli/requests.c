@@ -117,9 +117,11 @@ struct requests {
     struct request_facts *facts;
     struct progress *progress;
     size_t input_count;
-    size_t *inputs;    /* that come with requests, by number */
-    const void **data; /* of these */
-    void **owned;      /* of these: data that have been read from the transcript; or NULL */
+    struct live_input { /* comes with requests */
+        size_t number;
+        const void *data;
+        void *owned; /* the data where they have been read from the transcript; or NULL */
+    } * inputs;
 };
 
 static const char *segment_of(const struct healcl_transcript *transcript, size_t input)
@@ -187,18 +189,17 @@ static enum healcl_status find_inputs(struct requests *requests, const struct re
     const size_t count = transcript->plan->uploads;
     TRY(check_segments(live, transcript, error));
     requests->inputs = xcalloc(count, sizeof *requests->inputs);
-    requests->data = xcalloc(count, sizeof *requests->data);
-    requests->owned = xcalloc(count, sizeof *requests->owned);
-    for (size_t input = 0; input < count; input++) {
-        const struct step *step = transcript->input_steps[input];
-        const size_t at = requests->input_count;
-        if (!is_live(live, transcript, input, &requests->data[at]))
+    for (size_t number = 0; number < count; number++) {
+        const struct step *step = transcript->input_steps[number];
+        struct live_input *input = &requests->inputs[requests->input_count];
+        if (!is_live(live, transcript, number, &input->data))
             continue;
-        requests->inputs[requests->input_count++] = input;
-        if (requests->data[at])
+        requests->input_count++;
+        input->number = number;
+        if (input->data)
             continue;
-        requests->data[at] = requests->owned[at] = xmalloc(transcript->inputs[input].bytes);
-        TRY(payload_read(step->payload, step->out->storage->dtype, requests->owned[at], error));
+        input->data = input->owned = xmalloc(transcript->inputs[number].bytes);
+        TRY(payload_read(step->payload, step->out->storage->dtype, input->owned, error));
     }
     return HEALCL_OK;
 }
@@ -225,7 +226,8 @@ static enum healcl_status run_all(const struct requests *requests, struct healcl
     struct request_facts *facts = requests->facts;
     struct healcl_session *session = facts->session;
     for (size_t i = 0; i < requests->input_count; i++)
-        TRY(healcl_session_bind(session, requests->inputs[i], requests->data[i], error));
+        TRY(healcl_session_bind(session, requests->inputs[i].number, requests->inputs[i].data,
+                                error));
     for (uint32_t i = 0; i <= facts->count; i++) {
         progress_say(requests->progress, "request %" PRIu32 " of %" PRIu32, i, facts->count);
         const uint64_t start = monotonic_nanoseconds();
@@ -271,9 +273,7 @@ static enum healcl_status run_session(struct requests *requests, struct healcl_d
 static void release(const struct requests *requests)
 {
     for (size_t i = 0; i < requests->input_count; i++)
-        free(requests->owned[i]);
-    free(requests->owned);
-    free(requests->data);
+        free(requests->inputs[i].owned);
     free(requests->inputs);
 }
 
@@ -330,15 +330,6 @@ void latencies_json(cJSON *object, const char *name, const struct latencies *lat
 static double per_second(const struct request_facts *facts)
 {
     return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;
-}
-
-void report_add_steady(cJSON *document, const struct request_facts *facts)
-{
-    cJSON *object = json_add_object(document, "steady");
-    json_add_numbers(object, "requests_ns", facts->nanoseconds, facts->done);
-    JSON_ADD(object, NUMBER("bytes_uploaded", facts->bytes_uploaded),
-             NUMBER("results_compared", facts->compared),
-             NUMBER("results_different", facts->different));
 }
 
 static double audit_share(const struct healcl_audit_facts *facts)

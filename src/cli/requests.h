@@ -4,7 +4,6 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "cli/requests.h"
 
 /* The options, before the transcript is known. Freed with request_inputs_free. */
 struct request_inputs {
@@ -37,7 +36,7 @@ void request_inputs_free(struct request_inputs *live);
 /* `--audit`; share 0: there is none. */
 struct request_audit {
     double share;
-    uint64_t seed;
+    uint32_t seed;
     struct healcl_audit_facts facts; /* of the session */
     struct healcl_error error;       /* what the request ended with */
 };
@@ -67,9 +66,6 @@ struct latencies latencies_of(uint64_t *nanoseconds, size_t count);
 
 /* Adds them to object by a name. */
 void latencies_json(cJSON *object, const char *name, const struct latencies *latencies);
-
-/* Requests behind a run (`--steady`), from the first one on that counts, in their order. */
-void report_add_steady(cJSON *document, const struct request_facts *facts);
 
 /* device: NULL for the host reference. */
 cJSON *report_requests(const char *file, const struct device_info *device,

@@ -23,8 +23,6 @@ struct run_command {
     const char *trace_path, *dump_dir, *package;
     bool reference, no_fallback, no_warm_up, kernels;
     uint32_t repeat;
-    double audit; /* percent; 0: none */
-    uint32_t audit_seed;
     struct request_inputs live;
     struct request_facts served;  /* count 0: it is verified, once or repeat times */
     struct request_facts steady;  /* count 0: none are timed behind it */
@@ -183,14 +181,14 @@ static enum healcl_status open_transcript(struct run_command *self, bool host_me
 
 static enum healcl_status open_device(struct run_command *self, struct healcl_error *error)
 {
-    char selector[24];
+    char selector[SELECTOR_SIZE];
     progress_say(&self->job.progress, "opening %s", self->info.name);
-    snprintf(selector, sizeof selector, "%u:%u", self->info.platform_index,
-             self->info.device_index);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(self->trace, "start-up", "open the device");
-    const struct healcl_device_options options = {
-        .selector = selector, .package = self->package, .no_fallback = self->no_fallback};
+    const struct healcl_device_options options = {.selector =
+                                                      device_selector(&self->info, selector),
+                                                  .package = self->package,
+                                                  .no_fallback = self->no_fallback};
     struct device_opening opening = {.trace = self->trace, .builder = compile_ahead_command()};
     const struct healcl_limits *limits = &self->job.limits;
     const bool has_default_plan = !limits->operations && !limits->passes &&
@@ -254,8 +252,6 @@ static enum healcl_status serve(struct run_command *self, struct healcl_error *e
 {
     struct request_facts *served = &self->served;
     served->no_verify = self->facts.no_verify;
-    served->audit.share = self->audit / 100;
-    served->audit.seed = self->audit_seed;
     return requests_run(self->transcript, self->job.device, &self->live, &self->job.progress,
                         served, error);
 }
@@ -473,12 +469,12 @@ static int take_audit(const struct command *command, const struct command_option
                       void *self, const char *text)
 {
     char *end;
-    double *percent = &((struct run_command *)self)->audit;
+    const double percent = strtod(text, &end);
     (void)option;
-    *percent = strtod(text, &end);
-    if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || *percent <= 0 ||
-        *percent > 100)
+    if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || percent <= 0 ||
+        percent > 100)
         return usage_error(command, "--audit takes a share of the time as 2%%, not '%.200s'", text);
+    ((struct run_command *)self)->served.audit.share = percent / 100;
     return EXIT_VERIFIED;
 }
 
@@ -518,7 +514,7 @@ static const struct command_option options[] = {
      "end with exit code 1 where one differs (docs/EMBEDDING.md)",
      .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, "N", "draw other steps for audits",
-     KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
+     KEPT_IN(struct run_command, served.audit.seed), .most = UINT32_MAX},
     {"no-warmup", 0, OPTION_FLAG, NULL, "count the first run too, which compiles kernels",
      KEPT_IN(struct run_command, no_warm_up)},
     {"junit", 0, OPTION_REPORT, "FILE|-", "the same as JUnit XML, a test case for each segment",
@@ -546,7 +542,7 @@ static const struct command_option options[] = {
 static const char *incompatible(const struct run_command *self)
 {
     const struct request_facts *served = &self->served;
-    const bool serves = served->count > 0, audits = self->audit > 0;
+    const bool serves = served->count > 0, audits = served->audit.share > 0;
     const struct {
         bool is_wrong;
         const char *why;

@@ -121,6 +121,16 @@ static void add_memory(cJSON *document, const struct run_facts *facts)
         json_add_number(member, "moving_ns", report->spill_nanoseconds);
 }
 
+/* Requests behind a run, from the first one on that counts, in their order. */
+static void add_steady(cJSON *document, const struct request_facts *facts)
+{
+    cJSON *object = json_add_object(document, "steady");
+    json_add_numbers(object, "requests_ns", facts->nanoseconds, facts->done);
+    JSON_ADD(object, NUMBER("bytes_uploaded", facts->bytes_uploaded),
+             NUMBER("results_compared", facts->compared),
+             NUMBER("results_different", facts->different));
+}
+
 static void add_times(cJSON *document, const struct run_facts *facts)
 {
     const struct healcl_report *report = facts->report;
@@ -129,7 +139,7 @@ static void add_times(cJSON *document, const struct run_facts *facts)
         add_split(document, report);
     add_roofline(document, facts);
     if (facts->steady)
-        report_add_steady(document, facts->steady);
+        add_steady(document, facts->steady);
     cJSON *profile = json_add_object(document, "profile");
     json_add_string(profile, "clock", report->operations_by_host ? "host" : "device");
     json_add_numbers(profile, "runs_ns", report->profiled_nanoseconds, report->profiled_count);
@@ -313,7 +323,7 @@ static void print_verdict(const cJSON *document, const struct style *style)
         template = "{results.different} of {results.total} result{results.total:s}";
     }
     fprintf(style->stream, style->colour ? "%s%s%s: " : "%.0s%s%.0s: ", colour, word, PLAIN);
-    (void)view_text(style, document, template);
+    view_text(style, document, template);
 }
 
 static void print_kernels(const cJSON *document, const struct style *style)

@@ -174,14 +174,6 @@ static void wait_for_end(struct watch *watch, const sigset_t *signals, uint32_t 
         sooner(&deadline, seconds);
     while (!watch->has_ended && monotonic_nanoseconds() < deadline)
         look(watch, signals, &deadline);
-    if (watch->has_ended)
-        return;
-    watch->was_killed = true;
-    (void)kill(watch->child, SIGKILL);
-    deadline = UINT64_MAX;
-    sooner(&deadline, KILL_SECONDS);
-    while (!watch->has_ended && monotonic_nanoseconds() < deadline)
-        look(watch, signals, &deadline);
 }
 
 /* Ends this process as it would have ended without a child. */
@@ -286,6 +278,11 @@ static int watch_child(struct watch *watch, struct command_job *job, const sigse
                        const sigset_t *before)
 {
     wait_for_end(watch, signals, job->timeout);
+    if (!watch->has_ended) {
+        watch->was_killed = true;
+        (void)kill(watch->child, SIGKILL);
+        wait_for_end(watch, signals, KILL_SECONDS);
+    }
     const int number = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
     if (!watch->interrupt && (number == SIGINT || number == SIGTERM || number == SIGHUP))
         watch->interrupt = number;

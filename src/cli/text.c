@@ -139,6 +139,12 @@ void text_print_escaped(FILE *stream, const char *text, bool in_value)
     }
 }
 
+const char *text_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 size_t text_columns(const char *text)
 {
     size_t columns = 0;

@@ -36,6 +36,9 @@ void text_clean(char *text, bool keep_controls);
  * everywhere. What is not UTF-8, what is no character, and control characters become '?'. */
 void text_print_escaped(FILE *stream, const char *text, bool in_value);
 
+/* The file of a path. */
+const char *text_base_name(const char *path);
+
 /* Characters of valid UTF-8. */
 size_t text_columns(const char *text);
 

@@ -8,10 +8,11 @@ enum { PROCESS = 1 };
 
 static const char *const track_names[TRACE_TRACKS] = {"host", "transfer queue", "compute queue"};
 
-static void print_object(cJSON *object, FILE *stream)
+/* Prints an object behind others, and frees it. */
+static void print_object(cJSON *object, const char *before, FILE *stream)
 {
     char *text = cJSON_PrintUnformatted(object);
-    fputs(text, stream);
+    fprintf(stream, "%s%s", before, text);
     cJSON_free(text);
     cJSON_Delete(object);
 }
@@ -73,8 +74,7 @@ static void print_span(const struct trace *trace, const struct trace_span *span,
     add_time(object, "ts", start);
     add_time(object, "dur", span->end - span->start);
     add_arguments(json_add_object(object, "args"), span);
-    fputs(",\n", stream);
-    print_object(object, stream);
+    print_object(object, ",\n", stream);
 }
 
 /* ---------------------------------------------------------------- the file */
@@ -83,16 +83,14 @@ static void print_names(FILE *stream)
 {
     cJSON *object = event("M", -1, "process_name");
     json_add_string(json_add_object(object, "args"), "name", "healcl");
-    print_object(object, stream);
+    print_object(object, "", stream);
     for (int i = 0; i < TRACE_TRACKS; i++) {
         object = event("M", i, "thread_name");
         json_add_string(json_add_object(object, "args"), "name", track_names[i]);
-        fputs(",\n", stream);
-        print_object(object, stream);
+        print_object(object, ",\n", stream);
         object = event("M", i, "thread_sort_index");
         json_add_number(json_add_object(object, "args"), "sort_index", (uint64_t)i);
-        fputs(",\n", stream);
-        print_object(object, stream);
+        print_object(object, ",\n", stream);
     }
 }
 
@@ -108,7 +106,6 @@ void report_trace(const char *file, const char *device, const char *driver,
     for (size_t i = 0; i < trace->count; i++)
         if (trace->spans[i].end != 0 && trace->spans[i].clock != CLOCK_DEVICE)
             print_span(trace, &trace->spans[i], stream);
-    fputs("\n],\n\"displayTimeUnit\": \"ns\",\n\"otherData\": ", stream);
-    print_object(about, stream);
+    print_object(about, "\n],\n\"displayTimeUnit\": \"ns\",\n\"otherData\": ", stream);
     fputs("}\n", stream);
 }

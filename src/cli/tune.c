@@ -92,7 +92,7 @@ static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
 
 static enum healcl_status list(struct tune_command *self, struct healcl_error *error)
 {
-    const struct operation_table *table = job_table(&self->job);
+    const struct operation_table *table = operations_of_limits(&self->job.limits);
     struct tune_report *report = &self->report;
     if (!self->name || !self->job.limits.operations)
         tune_list(&self->info, self->name, report);
@@ -137,7 +137,7 @@ static enum healcl_status tune(void *context, struct healcl_error *error)
         return HEALCL_OK;
     const struct tune_options options = {.memory_limit = host_memory(),
                                          .force = self->force,
-                                         .table = job_table(job),
+                                         .table = operations_of_limits(&job->limits),
                                          .examples = &self->examples,
                                          .measuring = say,
                                          .context = self};
@@ -209,7 +209,7 @@ static void print(void *context, const cJSON *document, const struct style *styl
     view_table(style, json_at(document, "alternatives"), columns, self->dry_run ? 2 : 5);
     if (self->dry_run)
         return;
-    (void)view_each(style, json_at(document, "alternatives"), "{choice}: {reason}");
+    view_each(style, json_at(document, "alternatives"), "{choice}: {reason}");
     putc('\n', style->stream);
     if (json_number_at(document, "unmeasured") > 0)
         view_line(style, document, "unmeasured", "{unmeasured}: as kept before, else the default");

@@ -207,22 +207,18 @@ void view_lines(const struct style *style, const cJSON *object, const struct vie
         view_line(style, object, lines[i].label, lines[i].template);
 }
 
-bool view_text(const struct style *style, const cJSON *object, const char *template)
+void view_text(const struct style *style, const cJSON *object, const char *template)
 {
     char *text = view_fill(object, template);
-    if (!text)
-        return false;
-    fprintf(style->stream, "%s\n", text);
+    if (text)
+        fprintf(style->stream, "%s\n", text);
     free(text);
-    return true;
 }
 
-bool view_each(const struct style *style, const cJSON *array, const char *template)
+void view_each(const struct style *style, const cJSON *array, const char *template)
 {
-    bool any = false;
     const cJSON *object;
-    cJSON_ArrayForEach(object, array) any |= view_text(style, object, template);
-    return any;
+    cJSON_ArrayForEach(object, array) view_text(style, object, template);
 }
 
 /* ---------------------------------------------------------------- tables */

@@ -45,9 +45,9 @@ void view_line(const struct style *style, const cJSON *object, const char *label
 void view_lines(const struct style *style, const cJSON *object, const struct view_line *lines,
                 size_t count);
 
-/* A sentence; and one for each object of an array. Returns whether any was printed. */
-bool view_text(const struct style *style, const cJSON *object, const char *template);
-bool view_each(const struct style *style, const cJSON *array, const char *template);
+/* A sentence; and one for each object of an array. */
+void view_text(const struct style *style, const cJSON *object, const char *template);
+void view_each(const struct style *style, const cJSON *array, const char *template);
 
 /* Prints a label with a text as of printf. */
 __attribute__((format(printf, 3, 4))) void report_label(const struct style *style,

@@ -117,11 +117,9 @@ static enum healcl_status choose(struct opening *opening, const struct ranks *ra
 
 static enum healcl_status open_device(struct opening *opening, struct healcl_error *error)
 {
-    char selector[24];
-    snprintf(selector, sizeof selector, "%u:%u", opening->info.platform_index,
-             opening->info.device_index);
-    const struct healcl_device_options options = {.selector = selector,
-                                                  .package = opening->package};
+    char selector[SELECTOR_SIZE];
+    const struct healcl_device_options options = {
+        .selector = device_selector(&opening->info, selector), .package = opening->package};
     return healcl_device_open_with(&options, &opening->job.device, error);
 }
 

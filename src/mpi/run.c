@@ -69,11 +69,6 @@ static void wait_for(MPI_Request *request)
     }
 }
 
-static MPI_Datatype type_of(enum healcl_dtype dtype)
-{
-    return dtype == HEALCL_INT64 ? MPI_INT64_T : MPI_INT32_T;
-}
-
 /* Others' summands of this rank's piece come one behind the other, by rank. */
 static void gather_summands(struct reduce *reduce, const struct pieces *pieces, MPI_Datatype type,
                             size_t item, const char *block, char *summands)
@@ -100,7 +95,7 @@ static void add_block(struct reduce *reduce, const struct healcl_exchange *excha
 {
     const struct ranks *ranks = reduce->ranks;
     const size_t item = exchange->dtype == HEALCL_INT64 ? sizeof(int64_t) : sizeof(int32_t);
-    MPI_Datatype type = type_of(exchange->dtype);
+    MPI_Datatype type = exchange->dtype == HEALCL_INT64 ? MPI_INT64_T : MPI_INT32_T;
     char *block = data + first * item;
     MPI_Request request;
     for (int rank = 0; rank < ranks->count; rank++) {
@@ -321,14 +316,14 @@ static void print(void *self, const cJSON *document, const struct style *style)
     putc('\n', style->stream);
     VIEW_TABLE(style, json_at(document, "ranks"), columns);
     putc('\n', style->stream);
-    (void)view_text(style, document,
-                    json_number_at(document, "results_different") > 0
-                        ? "different: {results_different} of {results_compared} "
-                          "result{results_compared:s}"
-                    : json_number_at(document, "results_compared") > 0
-                        ? "verified: {results_compared} of {results_compared} "
-                          "result{results_compared:s}"
-                        : "nothing to verify");
+    view_text(style, document,
+              json_number_at(document, "results_different") > 0
+                  ? "different: {results_different} of {results_compared} "
+                    "result{results_compared:s}"
+              : json_number_at(document, "results_compared") > 0
+                  ? "verified: {results_compared} of {results_compared} "
+                    "result{results_compared:s}"
+                  : "nothing to verify");
 }
 
 /* All ranks call this. */

@@ -155,9 +155,7 @@ static int begin(struct serve_command *self, size_t *size)
                        strerror(errno));
     if (status == HEALCL_OK)
         status = read_names(self, size, &error);
-    const int code = status == HEALCL_OK ? GOES_ON : print_failure(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    return status == HEALCL_OK ? GOES_ON : end_error(&error, false);
 }
 
 /* Gives rank 0's names to all ranks. */

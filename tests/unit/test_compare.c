@@ -350,7 +350,7 @@ static void claims_are_checked(void **state)
         assert_string_equal(json_text(run, "outcome"), claims[i].outcome);
         assert_int_equal(json_at(run, "speedup") != NULL, right);
         assert_int_equal(*json_text(run, "message") == 0, right);
-        assert_int_equal(compare_worst(&comparison), right ? COMPARED_RIGHT : COMPARED_FAILED);
+        assert_int_equal(compare_worst(&comparison), right ? EXIT_VERIFIED : EXIT_DEVICE);
         comparison_release(&comparison);
         run = read_saved(&comparison, claims[i].results);
         assert_string_equal(json_text(run, "outcome"), claims[i].outcome);
@@ -372,19 +372,19 @@ static void faults_are_of_devices_or_transcripts(void **state)
     const struct {
         int code, reference_code; /* below 0: a signal */
         const char *text, *reference, *fault, *lead;
-        enum compare_news worst;
+        enum exit_code worst;
     } cases[] = {
         {3, 3, refused, refused, "transcript", "Nothing was verified. 1 transcript is refused.",
-         COMPARED_REFUSED},
+         EXIT_REFUSED},
         {1, 1, these, once, "transcript",
          "Nothing was verified. 1 transcript expects other values than the host reference "
          "computes.",
-         COMPARED_DIFFERENT},
-        {1, 1, others, once, "device", "1 of 2 devices are right", COMPARED_DIFFERENT},
-        {1, 0, these, right, "device", "1 of 2 devices are right", COMPARED_DIFFERENT},
-        {-11, 0, "", right, "device", "1 of 2 devices are right", COMPARED_FAILED},
-        {42, 0, "", right, "device", "1 of 2 devices are right", COMPARED_FAILED},
-        {0, 0, right, right, "", "2 of 2 devices are right in every", COMPARED_RIGHT},
+         EXIT_DIFFERENT},
+        {1, 1, others, once, "device", "1 of 2 devices are right", EXIT_DIFFERENT},
+        {1, 0, these, right, "device", "1 of 2 devices are right", EXIT_DIFFERENT},
+        {-11, 0, "", right, "device", "1 of 2 devices are right", EXIT_DEVICE},
+        {42, 0, "", right, "device", "1 of 2 devices are right", EXIT_DEVICE},
+        {0, 0, right, right, "", "2 of 2 devices are right in every", EXIT_VERIFIED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct comparison comparison;

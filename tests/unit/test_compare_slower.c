@@ -82,7 +82,7 @@ static void intervals_decide(void **state)
     assert_judged(&comparison, run, 1, true,
                   "steady request: it is not judged by base.json: too few runs for an interval (0 "
                   "here, 0 there, 7 of each are needed)");
-    assert_int_equal(compare_worst(&comparison), COMPARED_SLOWER);
+    assert_int_equal(compare_worst(&comparison), EXIT_SLOWER);
     compare_put_number(comparison.top, "fail_slower_percent", 20); /* all of it must be beyond */
     assert_judged(&comparison, run, 0, false,
                   "compute: 1.44 times the time in base.json (1.20 to 1.76 at 95 %), not certainly "
