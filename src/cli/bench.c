@@ -1,11 +1,9 @@
 /* healcl bench */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command_job.h"
 #include "tools/bench_case.h"
-#include "tools/xmalloc.h"
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 

@@ -13,7 +13,6 @@
 #include "cli/supervise.h"
 #include "cli/text.h"
 #include "core/control_group.h"
-#include "opencl/programs.h"
 #include "tools/xmalloc.h"
 
 const struct program *this_program;

@@ -16,6 +16,14 @@ const struct compare_figure compare_figures[COMPARE_FIGURES] = {
 
 /* ---------------------------------------------------------------- figures */
 
+/* With 8 digits. */
+static void put_factor(cJSON *object, const char *path, double factor)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.8g", factor);
+    compare_put_number(object, path, strtod(text, NULL));
+}
+
 enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* for 5 and 1 % to be one of them at least */
 enum { OVERHEAD_SAMPLES = 3 };
 
@@ -77,9 +85,9 @@ static void put_overhead(cJSON *run, size_t samples)
     size_t count;
     uint64_t *sorted = sorted_samples(json_at(run, "profile.runs_ns"), &count);
     if (sorted && samples >= OVERHEAD_SAMPLES && count >= OVERHEAD_SAMPLES)
-        compare_put_factor(run, "profile.overhead",
-                           ratio_of_times(sort_to_median(sorted, count),
-                                          (uint64_t)compare_number(run, "median_ns")));
+        put_factor(run, "profile.overhead",
+                   ratio_of_times(sort_to_median(sorted, count),
+                                  (uint64_t)compare_number(run, "median_ns")));
     free(sorted);
 }
 
@@ -102,11 +110,11 @@ void compare_add_figures(cJSON *run)
                  time = compare_number(run, compute->median),
                  roofline = compare_number(run, "roofline_ns");
     if (computed > 1)
-        compare_put_factor(run, "spread_percent", spread_of(run, compute));
+        put_factor(run, "spread_percent", spread_of(run, compute));
     if (steady > 0 && compare_is_right(run))
-        compare_put_factor(run, "per_second", 1e9 / steady);
+        put_factor(run, "per_second", 1e9 / steady);
     if (time > 0 && roofline > 0)
-        compare_put_factor(run, "rates_percent", 100 * roofline / time);
+        put_factor(run, "rates_percent", 100 * roofline / time);
     compare_put_text(run, "warning", noisy ? "the times spread by more than 30 %" : "");
     _Static_assert(COMPARE_SPREAD_MAX == 30, "the warning tells it");
 }
@@ -226,13 +234,14 @@ static struct compare_speedup speedup_over(const cJSON *base, const cJSON *run,
                                     .high = ratio(base, figure->high, run, figure->low)};
 }
 
-static void put_speedup(cJSON *object, const char *key, const struct compare_speedup *speedup)
+static cJSON *put_speedup(cJSON *object, const char *key, const struct compare_speedup *speedup)
 {
     cJSON *about = cJSON_CreateObject();
-    compare_put_factor(about, "factor", speedup->factor);
-    compare_put_factor(about, "low", speedup->low);
-    compare_put_factor(about, "high", speedup->high);
+    put_factor(about, "factor", speedup->factor);
+    put_factor(about, "low", speedup->low);
+    put_factor(about, "high", speedup->high);
     compare_put(object, key, about);
+    return about;
 }
 
 /* Puts the speed-up of each run over the first device that has times. */
@@ -247,7 +256,7 @@ static void put_speedups(const struct comparison *comparison, size_t transcript,
             continue;
         base = base ? base : run;
         const struct compare_speedup speedup = speedup_over(base, run, figure);
-        put_speedup(run, figure->speedup, &speedup);
+        (void)put_speedup(run, figure->speedup, &speedup);
     }
 }
 
@@ -369,16 +378,12 @@ static void put_means(const struct comparison *comparison, size_t device)
 {
     for (size_t i = 0; i < COMPARE_FIGURES; i++) {
         struct compare_mean mean;
-        char path[64];
-        cJSON *object = compare_device(comparison, device);
-        const char *key = compare_figures[i].mean;
         if (!compare_mean_against(comparison, &compare_figures[i], device, comparison->base, &mean))
             continue;
-        put_speedup(object, key, &mean.of);
-        snprintf(path, sizeof path, "%s.least", key);
-        compare_put_factor(object, path, mean.least);
-        snprintf(path, sizeof path, "%s.most", key);
-        compare_put_factor(object, path, mean.most);
+        cJSON *about =
+            put_speedup(compare_device(comparison, device), compare_figures[i].mean, &mean.of);
+        put_factor(about, "least", mean.least);
+        put_factor(about, "most", mean.most);
     }
 }
 
@@ -482,9 +487,9 @@ static void hold_against(const struct comparison *comparison, const cJSON *run, 
         free(text);
     } else {
         const double low = ratio_of_times(now.low, before.high);
-        compare_put_factor(slowdown, "factor", ratio_of_times(now.median, before.median));
-        compare_put_factor(slowdown, "low", low);
-        compare_put_factor(slowdown, "high", ratio_of_times(now.high, before.low));
+        put_factor(slowdown, "factor", ratio_of_times(now.median, before.median));
+        put_factor(slowdown, "low", low);
+        put_factor(slowdown, "high", ratio_of_times(now.high, before.low));
         compare_put(slowdown, "slower", cJSON_CreateBool(low > allowed));
     }
 }

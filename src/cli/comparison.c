@@ -46,13 +46,6 @@ void compare_put_number(cJSON *object, const char *path, double number)
     compare_put(object, path, cJSON_CreateNumber(number));
 }
 
-void compare_put_factor(cJSON *object, const char *path, double factor)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.8g", factor);
-    compare_put_number(object, path, strtod(text, NULL));
-}
-
 void compare_put_text(cJSON *object, const char *path, const char *text)
 {
     char *clean = xstrdup(text);

@@ -43,7 +43,6 @@ bool compare_same(const cJSON *a, const cJSON *b, const char *path);
 /* All put an item at a path, in place of what is there. A text is cleaned of control characters. */
 void compare_put(cJSON *object, const char *path, cJSON *item);
 void compare_put_number(cJSON *object, const char *path, double number);
-void compare_put_factor(cJSON *object, const char *path, double factor); /* with 8 digits */
 void compare_put_text(cJSON *object, const char *path, const char *text);
 
 /* ---- filling ---- */

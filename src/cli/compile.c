@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/command_job.h"
 #include "cli/text.h"
@@ -97,12 +96,10 @@ static enum healcl_status record(struct compile_command *self, bool with_binarie
     tuning_format(&self->job.device->tuning, tuning);
     kernel_choices_format(&self->job.device->programs->choices, choices);
     cJSON *manifest = self->package->manifest = cJSON_CreateObject();
-    cJSON_AddStringToObject(manifest, "format", "healcl package");
-    cJSON_AddNumberToObject(manifest, "abi", PACKAGE_ABI);
-    cJSON_AddStringToObject(manifest, "healcl", HEALCL_VERSION);
+    JSON_ADD(manifest, STRING("format", "healcl package"), NUMBER("abi", PACKAGE_ABI),
+             STRING("healcl", HEALCL_VERSION));
     name_device(manifest, &self->job.device->info);
-    cJSON_AddStringToObject(manifest, "tuning", tuning);
-    cJSON_AddStringToObject(manifest, "choices", choices);
+    JSON_ADD(manifest, STRING("tuning", tuning), STRING("choices", choices));
     return HEALCL_OK;
 }
 

@@ -111,14 +111,6 @@ static int test_device(const char *selector)
     return end_error(&error, false);
 }
 
-static void fail(struct self_test_result *self_test, const struct device_info *info,
-                 const char *what, const char *line)
-{
-    self_test->outcome = SELF_TEST_FAILED;
-    snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s %s%s%.300s",
-             info->platform_index, info->device_index, info->name, what, *line ? ": " : "", line);
-}
-
 /* Takes what a child that ended by itself found. It is cached, unless there is no place for it.
  * Where the environment is wrong nothing was found, and the reason is what the child says of that.
  */
@@ -158,9 +150,11 @@ static bool test_in_child(const struct device_info *info, uint32_t seconds,
         else if (result.end == PROCESS_EXITED && !result.is_own)
             snprintf(what, sizeof what, "ends its self-test with exit code %d", result.code);
         goes_on = result.end != PROCESS_INTERRUPTED;
-        if (*what)
-            fail(self_test, info, what, result.last_line);
-        else if (goes_on)
+        if (*what) {
+            self_test->outcome = SELF_TEST_FAILED;
+            snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %s %s %s%s%.300s", selector,
+                     info->name, what, *result.last_line ? ": " : "", result.last_line);
+        } else if (goes_on)
             take_outcome(self_test, info, &result);
     }
     process_result_release(&result);

@@ -1,8 +1,6 @@
 /* healcl diagnose */
-#include <stdlib.h>
-
-#include "cli/command_job.h"
 #include "tools/diagnose.h"
+#include "cli/command_job.h"
 #include "tools/xmalloc.h"
 
 /* One `healcl diagnose`. */

@@ -1,7 +1,6 @@
 #include "cli/report_file.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/verdict.h"

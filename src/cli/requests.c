@@ -81,10 +81,8 @@ enum healcl_status find_split(const struct healcl_transcript *transcript, const 
                               struct healcl_split *split, struct healcl_error *error)
 {
     const char *colon = strrchr(text, ':');
-    if (!colon)
-        FAIL(error, HEALCL_USAGE, "--split takes ENTRY:AXIS, not '%.200s'", text);
     split->axis = 0;
-    if (strcmp(colon, ":0") != 0 && !parse_count(colon + 1, UINT32_MAX, &split->axis))
+    if (!colon || (strcmp(colon, ":0") != 0 && !parse_count(colon + 1, UINT32_MAX, &split->axis)))
         FAIL(error, HEALCL_USAGE, "--split takes ENTRY:AXIS, not '%.200s'", text);
     return find_input(transcript, "split", text, (size_t)(colon - text), &split->input, error);
 }

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command_job.h"
 #include "cli/requests.h"
@@ -248,14 +247,6 @@ static enum healcl_status open_all(struct run_command *self, struct healcl_error
     return status;
 }
 
-static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
-{
-    struct request_facts *served = &self->served;
-    served->no_verify = self->facts.no_verify;
-    return requests_run(self->transcript, self->job.device, &self->live, &self->job.progress,
-                        served, error);
-}
-
 /* Finds what kernels took, by rates that are kept, or measured now. Without rates there are no
  * shares of them. */
 static void find_kernels(struct run_command *self)
@@ -279,7 +270,6 @@ static void time_steady(struct run_command *self)
 {
     struct request_facts *steady = &self->steady;
     struct healcl_error error = {.status = HEALCL_OK};
-    steady->no_verify = self->facts.no_verify;
     if (self->job.device)
         device_pool_empty(self->job.device); /* the session has one of its own */
     if (requests_run(self->transcript, self->job.device, &self->live, &self->job.progress, steady,
@@ -310,7 +300,8 @@ static enum healcl_status run_session(struct run_command *self, struct healcl_er
     TRY(open_all(self, error));
     TRY(request_inputs_read(&self->live, self->transcript, error));
     if (self->served.count > 0)
-        return serve(self, error);
+        return requests_run(self->transcript, self->job.device, &self->live, &self->job.progress,
+                            &self->served, error);
     struct healcl_run_options options = {
         .inputs = self->live.inputs,
         .input_count = self->live.texts.count,
@@ -580,6 +571,7 @@ static int prepare(const struct command *command, void *context)
         return usage_error(command, "%s", why);
     self->start = monotonic_nanoseconds();
     self->facts.no_verify |= self->live.texts.count > 0; /* results are those of other inputs */
+    self->served.no_verify = self->steady.no_verify = self->facts.no_verify;
     if (self->job.json.path || self->job.junit.path)
         self->facts.differences = xcalloc(DIFFERENCES_KEPT, sizeof *self->facts.differences);
     return GOES_ON;

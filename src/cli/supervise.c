@@ -22,6 +22,7 @@
 /* ---------------------------------------------------------------- signals */
 
 static pid_t process; /* a child that a driver forks must not remove files of ours */
+static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
 static bool clears_line, memory_is_reported;
 static struct sigaction bus_before;
 
@@ -89,7 +90,6 @@ void signals_memory_is_reported(void)
 
 void signals_init(void)
 {
-    static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = SA_NODEFER}, before;
     process = getpid();
     xmalloc_failed = end_without_memory;
@@ -129,13 +129,12 @@ struct watch {
 
 static void interrupts_of(sigset_t *set)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action;
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(set, numbers[i]);
+    for (size_t i = 0; i < sizeof interrupts / sizeof *interrupts; i++)
+        if (sigaction(interrupts[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(set, interrupts[i]);
 }
 
 static void sooner(uint64_t *deadline, uint64_t seconds)

@@ -21,7 +21,6 @@ struct reduce {
 
 /* Figures of one rank. */
 struct ran {
-    uint32_t rank;
     uint64_t nanoseconds;          /* median of the runs that count */
     uint64_t exchange_nanoseconds; /* of them, in exchanges, waiting for other ranks too: median */
     uint64_t bytes_uploaded;       /* by the first run */
@@ -188,7 +187,6 @@ static void note_rank(struct run_ranks_command *self, uint64_t *times, uint64_t 
 {
     const struct healcl_session_facts facts = healcl_session_facts(self->run);
     self->ran = (struct ran){
-        .rank = self->split.rank,
         .nanoseconds = sort_to_median(times, self->repeat),
         .exchange_nanoseconds = sort_to_median(exchanges, self->repeat),
         .bytes_uploaded = uploaded,
@@ -285,14 +283,13 @@ static cJSON *report(void *context)
     for (uint32_t i = 0; i < self->split.ranks; i++) {
         const struct ran *ran = &self->all[i];
         cJSON *object = json_add_object(ranks, NULL);
-        JSON_ADD(object, NUMBER("rank", ran->rank), STRING("host", ran->host),
-                 STRING("device", ran->device), NUMBER("ns", ran->nanoseconds),
-                 NUMBER("exchange_ns", ran->exchange_nanoseconds),
-                 NUMBER("bytes_sent", ran->bytes_sent),
-                 NUMBER("bytes_foreseen", ran->bytes_foreseen),
-                 NUMBER("bytes_uploaded", ran->bytes_uploaded),
-                 NUMBER("tensor_bytes", ran->tensor_bytes),
-                 NUMBER("device_bytes_peak", ran->device_bytes));
+        JSON_ADD(
+            object, NUMBER("rank", i), STRING("host", ran->host), STRING("device", ran->device),
+            NUMBER("ns", ran->nanoseconds), NUMBER("exchange_ns", ran->exchange_nanoseconds),
+            NUMBER("bytes_sent", ran->bytes_sent), NUMBER("bytes_foreseen", ran->bytes_foreseen),
+            NUMBER("bytes_uploaded", ran->bytes_uploaded),
+            NUMBER("tensor_bytes", ran->tensor_bytes),
+            NUMBER("device_bytes_peak", ran->device_bytes));
     }
     report_add_parts(document, self->part);
     return document;

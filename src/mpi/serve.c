@@ -20,7 +20,6 @@ enum { INPUTS_MAX = 64, SESSIONS_MAX = 16, BATCH_MAX = 1024, PATH_SIZE = 2 * PAT
 
 /* Figures of one rank, or of all. */
 struct served {
-    int32_t rank;
     uint64_t requests; /* that have a result from this run */
     uint64_t left_out; /* that had one before, with --resume */
     uint64_t failed;
@@ -487,7 +486,7 @@ static void add_served(cJSON *object, const struct served *served)
 /* Adds up the figures of all ranks, which work at the same time. */
 static struct served sum_of(const struct served *ranks, int count, uint64_t *nanoseconds)
 {
-    struct served sum = {.rank = 0};
+    struct served sum = {.requests = 0};
     for (int rank = 0; rank < count; rank++) {
         const struct served *served = &ranks[rank];
         sum.requests += served->requests;
@@ -518,7 +517,7 @@ static cJSON *report(void *context)
     cJSON *list = json_add_array(document, "ranks");
     for (int i = 0; i < self->ranks.count; i++) {
         cJSON *object = json_add_object(list, NULL);
-        JSON_ADD(object, NUMBER("rank", (uint64_t)ranks[i].rank), STRING("host", ranks[i].host),
+        JSON_ADD(object, NUMBER("rank", (uint64_t)i), STRING("host", ranks[i].host),
                  STRING("device", ranks[i].device));
         add_served(object, &ranks[i]);
     }
@@ -562,7 +561,6 @@ static int report_all(const struct command *command, struct serve_command *self)
 {
     struct ranks *ranks = &self->ranks;
     int code = EXIT_VERIFIED;
-    self->served.rank = ranks->rank;
     self->served.latencies = latencies_of(self->nanoseconds, self->served.requests);
     ranks_meet(ranks);
     self->of_ranks = ranks_gather(ranks, &self->served, sizeof self->served);
