@@ -63,7 +63,7 @@ struct command_option {
 
 #define KEPT_IN(type, name) .member = offsetof(type, name)
 
-/* Rows that several commands have, without their braces; HELP_OPTION is the last one of each. */
+/* The last row of each command's options, without its braces. */
 #define HELP_OPTION "help", 'h', OPTION_HELP, .help = "print this text"
 
 /* Where drivers run: supervise.h. */
@@ -73,8 +73,8 @@ enum device_use {
     DEVICE_IN_CHILDREN, /* it has children of its own */
 };
 
-/* Functions of a command, each NULL where there is nothing to do. self is the command's memory, all
- * 0 at first. */
+/* Functions of a command, each NULL where there is nothing to do. self: its memory, all 0 at first.
+ */
 struct command_steps {
     /* Checks what the options say together, and sets what they leave open. Returns GOES_ON or the
      * exit code. */
@@ -83,7 +83,8 @@ struct command_steps {
      * code; returns the exit code. */
     enum healcl_status (*work)(void *self, struct healcl_error *error);
     cJSON *(*report)(void *self);
-    void (*print)(void *self, const cJSON *document, const struct style *style); /* never NULL */
+    void (*print)(void *self, const cJSON *document,
+                  const struct style *style); /* job_run needs it */
     void (*junit)(void *self, const cJSON *document, FILE *stream);
     int (*conclude)(void *self, int code);
     void (*release)(void *self); /* frees what it has, however far that has come */

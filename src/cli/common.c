@@ -242,8 +242,6 @@ uint64_t host_memory(void)
     return group < bytes ? group : bytes;
 }
 
-/* ---------------------------------------------------------------- options */
-
 /* ---------------------------------------------------------------- files */
 
 char *bundled_folder(void)

@@ -138,9 +138,6 @@ size_t compare_end_early(struct comparison *comparison)
     return made;
 }
 
-/* ---------------------------------------------------------------- this machine, and how it is
- * repeated */
-
 /* ---------------------------------------------------------------- this machine */
 
 enum { FACT_SIZE = 256 };

@@ -419,10 +419,9 @@ static void print_ranks(const cJSON *document, const struct style *style)
 static void print_entries(const struct origins *origins, FILE *stream)
 {
     enum { WIDTH = 8 };
-    char text[WIDTH + 1];
     int width = 0;
     for (size_t i = 0; i < origins->count; i++)
-        width += snprintf(text, sizeof text, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
+        width += snprintf(NULL, 0, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);
     fprintf(stream, "%*s", width < WIDTH ? WIDTH - width : 0, "");
     for (size_t i = 0; i < origins->count; i++)
         fprintf(stream, i > 0 ? "+%zu" : "%zu", origins->of[i].entry);

@@ -300,34 +300,22 @@ void requests_release(struct request_facts *facts)
     free(facts->nanoseconds);
 }
 
-/* ---------------------------------------------------------------- reports */
-
-struct latencies latencies_of(uint64_t *nanoseconds, size_t count)
-{
-    if (count == 0)
-        return (struct latencies){.median = 0};
-    uint64_t median = sort_to_median(nanoseconds, count);
-    return (struct latencies){
-        .median = median,
-        .p95 = sorted_percentile(nanoseconds, count, 95),
-        .p99 = sorted_percentile(nanoseconds, count, 99),
-        .most = nanoseconds[count - 1],
-    };
-}
-
 /* ---------------------------------------------------------------- JSON */
 
-void latencies_json(cJSON *object, const char *name, const struct latencies *latencies)
+static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percent)
 {
-    cJSON *member = json_add_object(object, name);
-    JSON_ADD(member, NUMBER("median", latencies->median), NUMBER("p95", latencies->p95),
-             NUMBER("p99", latencies->p99), NUMBER("longest", latencies->most));
+    return count > 0 ? sorted_percentile(sorted, count, percent) : 0;
 }
 
-/* Returns the rate of all requests, or 0 if none was done. */
-static double per_second(const struct request_facts *facts)
+void report_add_rates(cJSON *object, uint64_t *nanoseconds, size_t count, uint64_t all)
 {
-    return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;
+    const uint64_t median = count > 0 ? sort_to_median(nanoseconds, count) : 0;
+    JSON_ADD(object,
+             DECIMAL("requests_per_second", all > 0 ? (double)count * 1e9 / (double)all : 0));
+    JSON_ADD(json_add_object(object, "latency_ns"), NUMBER("median", median),
+             NUMBER("p95", percentile(nanoseconds, count, 95)),
+             NUMBER("p99", percentile(nanoseconds, count, 99)),
+             NUMBER("longest", percentile(nanoseconds, count, 100)));
 }
 
 static double audit_share(const struct healcl_audit_facts *facts)
@@ -372,11 +360,9 @@ static void add_audit(cJSON *document, const struct request_audit *audit)
 cJSON *report_requests(const char *file, const struct device_info *device,
                        const struct request_facts *facts)
 {
-    const struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
     cJSON *document = report_of(file, device);
-    JSON_ADD(document, NUMBER("requests", facts->done),
-             DECIMAL("requests_per_second", per_second(facts)));
-    latencies_json(document, "latency_ns", &latencies);
+    json_add_number(document, "requests", facts->done);
+    report_add_rates(document, facts->nanoseconds, facts->done, facts->spent_nanoseconds);
     JSON_ADD(document, NUMBER("bytes_uploaded", facts->bytes_uploaded),
              NUMBER("fallbacks", facts->fallbacks), NUMBER("first_ns", facts->first_nanoseconds),
              NUMBER("first_bytes_uploaded", facts->first_bytes_uploaded),

@@ -57,15 +57,9 @@ struct request_facts {
     uint64_t compared, different; /* results, of all requests */
 };
 
-struct latencies {
-    uint64_t median, p95, p99, most;
-};
-
-/* Sorts the nanoseconds of count requests; all 0 where there are none. */
-struct latencies latencies_of(uint64_t *nanoseconds, size_t count);
-
-/* Adds them to object by a name. */
-void latencies_json(cJSON *object, const char *name, const struct latencies *latencies);
+/* Adds "requests_per_second" and "latency_ns" of count requests that took so long each, and all at
+ * once; 0 where there are none. Sorts the nanoseconds. */
+void report_add_rates(cJSON *object, uint64_t *nanoseconds, size_t count, uint64_t all);
 
 /* device: NULL for the host reference. */
 cJSON *report_requests(const char *file, const struct device_info *device,

@@ -209,7 +209,35 @@ static enum healcl_status open_device(struct run_command *self, struct healcl_er
     return status;
 }
 
-static const char *incompatible(const struct run_command *self);
+/* Why options do not go together, or NULL. */
+static const char *incompatible(const struct run_command *self)
+{
+    const struct request_facts *served = &self->served;
+    const bool serves = served->count > 0, audits = served->audit.share > 0;
+    const struct {
+        bool is_wrong;
+        const char *why;
+    } rules[] = {
+        {self->reference && (self->job.selector || self->package),
+         "--reference runs without a device, which --device and --package are for"},
+        {self->device_memory_bytes > 0 && (self->reference || serves),
+         "--max-device-memory goes without --reference and --requests"},
+        {self->job.quiet && self->job.verbose, "--quiet and --verbose exclude each other"},
+        {!serves && self->steady.count == 0 && self->live.segments.count > 0,
+         "--keep says what requests do not upload: --requests or --steady is missing"},
+        {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
+         "--steady goes without --requests and --max-device-memory"},
+        {audits && (self->reference || !serves), "--audit goes with --requests, on a device"},
+        {self->kernels && (self->reference || serves),
+         "--kernels goes without --reference and --requests"},
+        {serves && (self->repeat > 1 || self->job.junit.path || self->trace_path || self->dump_dir),
+         "--requests goes without --repeat, --junit, --trace and --dump"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].is_wrong)
+            return rules[i].why;
+    return NULL;
+}
 
 /* Takes the reference where the machine has no device and nothing asks for one. */
 static bool take_reference(struct run_command *self, const struct healcl_error *why)
@@ -528,36 +556,6 @@ static const struct command_option options[] = {
      KEPT_IN(struct command_job, verbose)},
     JOB_OPTIONS,
 };
-
-/* Why options do not go together, or NULL. */
-static const char *incompatible(const struct run_command *self)
-{
-    const struct request_facts *served = &self->served;
-    const bool serves = served->count > 0, audits = served->audit.share > 0;
-    const struct {
-        bool is_wrong;
-        const char *why;
-    } rules[] = {
-        {self->reference && (self->job.selector || self->package),
-         "--reference runs without a device, which --device and --package are for"},
-        {self->device_memory_bytes > 0 && (self->reference || serves),
-         "--max-device-memory goes without --reference and --requests"},
-        {self->job.quiet && self->job.verbose, "--quiet and --verbose exclude each other"},
-        {!serves && self->steady.count == 0 && self->live.segments.count > 0,
-         "--keep says what requests do not upload: --requests or --steady is missing"},
-        {self->steady.count > 0 && (serves || self->device_memory_bytes > 0),
-         "--steady goes without --requests and --max-device-memory"},
-        {audits && (self->reference || !serves), "--audit goes with --requests, on a device"},
-        {self->kernels && (self->reference || serves),
-         "--kernels goes without --reference and --requests"},
-        {serves && (self->repeat > 1 || self->job.junit.path || self->trace_path || self->dump_dir),
-         "--requests goes without --repeat, --junit, --trace and --dump"},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].is_wrong)
-            return rules[i].why;
-    return NULL;
-}
 
 static int prepare(const struct command *command, void *context)
 {

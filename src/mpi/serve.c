@@ -28,7 +28,6 @@ struct served {
     uint64_t device_bytes;    /* allocated on the device in the end, by all sessions */
     uint64_t batches;         /* runs, of one request or several */
     uint32_t sessions, batch; /* at the same time; the requests of a whole batch */
-    struct latencies latencies;
     char host[MPI_MAX_PROCESSOR_NAME], device[256];
 };
 
@@ -469,22 +468,21 @@ static int serve(struct serve_command *self)
 
 /* ---------------------------------------------------------------- the report */
 
-static void add_served(cJSON *object, const struct served *served)
+/* nanoseconds: served->requests of them. */
+static void add_served(cJSON *object, const struct served *served, uint64_t *nanoseconds)
 {
-    const double seconds = (double)served->nanoseconds / 1e9;
     JSON_ADD(object, NUMBER("requests", served->requests), NUMBER("left_out", served->left_out),
              NUMBER("failed", served->failed), NUMBER("batches", served->batches),
              NUMBER("batch", served->batch), NUMBER("sessions", served->sessions),
-             NUMBER("ns", served->nanoseconds),
-             DECIMAL("requests_per_second", seconds > 0 ? (double)served->requests / seconds : 0));
-    latencies_json(object, "latency_ns", &served->latencies);
+             NUMBER("ns", served->nanoseconds));
+    report_add_rates(object, nanoseconds, served->requests, served->nanoseconds);
     JSON_ADD(object, NUMBER("bytes_uploaded", served->bytes_uploaded),
              NUMBER("bytes_written", served->bytes_written),
              NUMBER("device_bytes", served->device_bytes));
 }
 
 /* Adds up the figures of all ranks, which work at the same time. */
-static struct served sum_of(const struct served *ranks, int count, uint64_t *nanoseconds)
+static struct served sum_of(const struct served *ranks, int count)
 {
     struct served sum = {.requests = 0};
     for (int rank = 0; rank < count; rank++) {
@@ -502,15 +500,14 @@ static struct served sum_of(const struct served *ranks, int count, uint64_t *nan
         if (served->nanoseconds > sum.nanoseconds)
             sum.nanoseconds = served->nanoseconds;
     }
-    sum.latencies = latencies_of(nanoseconds, sum.requests);
     return sum;
 }
 
 static cJSON *report(void *context)
 {
     const struct serve_command *self = context;
-    const struct served *ranks = self->of_ranks,
-                        sum = sum_of(ranks, self->ranks.count, self->of_requests);
+    const struct served *ranks = self->of_ranks, sum = sum_of(ranks, self->ranks.count);
+    uint64_t *nanoseconds = self->of_requests;
     cJSON *document = json_report();
     JSON_ADD(document, STRING("transcript", self->opening.job.file),
              STRING("results", self->results));
@@ -519,9 +516,10 @@ static cJSON *report(void *context)
         cJSON *object = json_add_object(list, NULL);
         JSON_ADD(object, NUMBER("rank", (uint64_t)i), STRING("host", ranks[i].host),
                  STRING("device", ranks[i].device));
-        add_served(object, &ranks[i]);
+        add_served(object, &ranks[i], nanoseconds);
+        nanoseconds += ranks[i].requests;
     }
-    add_served(document, &sum);
+    add_served(document, &sum, self->of_requests);
     return document;
 }
 
@@ -561,7 +559,6 @@ static int report_all(const struct command *command, struct serve_command *self)
 {
     struct ranks *ranks = &self->ranks;
     int code = EXIT_VERIFIED;
-    self->served.latencies = latencies_of(self->nanoseconds, self->served.requests);
     ranks_meet(ranks);
     self->of_ranks = ranks_gather(ranks, &self->served, sizeof self->served);
     self->of_requests =
