@@ -30,7 +30,7 @@ int job_run(const struct command *command, void *self);
  * wanted. Returns the exit code of that. */
 int job_report(const struct command *command, void *self);
 
-/* ---- rows of options; JOB_DEVICE to JSON_OPTION are without braces ---- */
+/* ---- rows of options: JOB_LIMITS and JOB_OPTIONS are several, the others have no braces ---- */
 
 #define JOB_DEVICE                                                        \
     "device", 'd', OPTION_DEVICE, "SEL", "the device, as for healcl run", \

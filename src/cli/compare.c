@@ -392,24 +392,18 @@ static int run(const struct command *command, void *context)
 /* ---------------------------------------------------------------- options */
 
 /* "10", "2.5": in [0, 1000000]. */
-static bool parse_decimal(const char *text, double *number)
-{
-    char *end;
-    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] != 0)
-        return false;
-    *number = strtod(text, &end);
-    return *end == 0 && *number <= 1e6;
-}
-
 static int take_percent(const struct command *command, const struct command_option *option,
                         void *context, const char *text)
 {
     struct compare_command *self = context;
+    char *end;
     self->judges_times = true;
-    return parse_decimal(text, &self->fail_slower)
-               ? EXIT_VERIFIED
-               : usage_error(command, "--%s takes a percentage such as 10, not '%s'", option->name,
-                             text);
+    self->fail_slower = strtod(text, &end);
+    if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")] || *end ||
+        self->fail_slower > 1e6)
+        return usage_error(command, "--%s takes a percentage such as 10, not '%s'", option->name,
+                           text);
+    return EXIT_VERIFIED;
 }
 
 #define OUTPUT(name, number, does) \

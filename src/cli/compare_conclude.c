@@ -556,7 +556,7 @@ char *compare_slowdown_text(const struct comparison *comparison, const cJSON *sl
 
 /* ---------------------------------------------------------------- all of them */
 
-static enum exit_code code_of(const cJSON *run)
+static int code_of(const cJSON *run)
 {
     if (compare_is_right(run))
         return is_slower(run) ? EXIT_SLOWER : EXIT_VERIFIED;
@@ -565,10 +565,9 @@ static enum exit_code code_of(const cJSON *run)
                                                 : EXIT_DEVICE;
 }
 
-enum exit_code compare_worst(const struct comparison *comparison)
+int compare_worst(const struct comparison *comparison)
 {
-    static const enum exit_code worst_first[] = {EXIT_DIFFERENT, EXIT_DEVICE, EXIT_REFUSED,
-                                                 EXIT_SLOWER};
+    static const int worst_first[] = {EXIT_DIFFERENT, EXIT_DEVICE, EXIT_REFUSED, EXIT_SLOWER};
     const cJSON *run;
     for (size_t i = 0; i < sizeof worst_first / sizeof *worst_first; i++)
         cJSON_ArrayForEach(run, comparison->runs)

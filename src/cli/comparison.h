@@ -233,7 +233,7 @@ bool compare_judge(const struct comparison *comparison, cJSON *run);
 char *compare_slowdown_text(const struct comparison *comparison, const cJSON *slowdown);
 
 /* The exit code of the worst run here. */
-enum exit_code compare_worst(const struct comparison *comparison);
+int compare_worst(const struct comparison *comparison);
 
 /* ---- files of devices ---- */
 

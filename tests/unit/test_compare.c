@@ -372,7 +372,7 @@ static void faults_are_of_devices_or_transcripts(void **state)
     const struct {
         int code, reference_code; /* below 0: a signal */
         const char *text, *reference, *fault, *lead;
-        enum exit_code worst;
+        int worst;
     } cases[] = {
         {3, 3, refused, refused, "transcript", "Nothing was verified. 1 transcript is refused.",
          EXIT_REFUSED},
